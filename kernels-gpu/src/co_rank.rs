@@ -1,0 +1,76 @@
+//! Co-rank: where the first `k` keys of a merge come from (figure 12.5; observations of figure 12.3).
+//!
+//! The first `k` keys of the merge of A and B are the first `i` of A and the first `j` of B, with `i + j = k`. `i` is
+//! the co-rank of `k`: the one split with
+//!
+//! ```text
+//!            i                          j
+//!   A ├──────┼────────────┤    B ├──────┼────────────┤
+//!       A[i-1]  A[i]              B[j-1]  B[j]
+//!
+//!   A[i-1] <= B[j]     nothing taken from A belongs after what is left of B
+//!   B[j-1] <  A[i]     nothing taken from B belongs after, or ties with, what is left of A
+//! ```
+//!
+//! The `<` is what makes the merge stable: of equal keys, A's go first.
+
+use crate::key::{Key, Position};
+use crate::sequence::Sequence;
+use cuda_std::prelude::*;
+
+/// The co-rank of `k`: how many of the first `k` keys of the merge of `a` and `b` come from `a`.
+///
+/// `k` is at most `a.length() + b.length()`. Reads O(log min(k, |a|, |b|)) keys of each.
+#[inline(always)]
+#[track_caller]
+pub fn co_rank<I: Position, S, T>(k: I, a: S, b: T) -> I
+where
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
+{
+    let (m, n) = (a.length(), b.length());
+    let mut i = k.min(m);
+    let mut j = k - i;
+    let mut i_low = k.minus_or_zero(n);
+    let mut j_low = k.minus_or_zero(m);
+    loop {
+        if i > I::ZERO && j < n && a.at(i - I::ONE) > b.at(j) {
+            // Too many of A: go half of the way back to i_low, rounded up.
+            let delta = (i - i_low + I::ONE).half();
+            j_low = j;
+            i = i - delta;
+            j = j + delta;
+        } else if j > I::ZERO && i < m && b.at(j - I::ONE) >= a.at(i) {
+            // Too many of B.
+            let delta = (j - j_low + I::ONE).half();
+            i_low = i;
+            i = i + delta;
+            j = j - delta;
+        } else {
+            return i;
+        }
+    }
+}
+
+/// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)` and writes it to `splits[t]`.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has room for `count` positions, in global memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn co_rank_splits<K: Key>(
+    a: *const K,
+    m: usize,
+    b: *const K,
+    n: usize,
+    step: usize,
+    splits: *mut usize,
+    count: usize,
+) {
+    // SAFETY: the caller's promise.
+    let (a, b, splits) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, count)) };
+    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    if t < count {
+        let k = t.saturating_mul(step).min(m + n);
+        splits.set(t, co_rank(k, a, b));
+    }
+}

@@ -1,0 +1,61 @@
+//! What the searches and merges read from: an ascending sequence, wherever it lies.
+
+use crate::key::{Bits, Key, Position};
+use cuda_std::{Global, Shared};
+
+/// A sequence of keys, read one at a time as ordered bits.
+///
+/// The same search runs over global memory, over a tile in shared memory, over a circular buffer and, on the host, over
+/// a slice.
+pub trait Sequence: Copy {
+    /// How positions are counted.
+    type Index: Position;
+    /// What is read.
+    type Item: Ord + Copy;
+    /// Length in keys.
+    fn length(self) -> Self::Index;
+    /// Key `i`, which is below the length.
+    fn at(self, i: Self::Index) -> Self::Item;
+}
+
+impl<K: Key> Sequence for Global<K> {
+    type Index = usize;
+    type Item = K::Bits;
+    #[inline(always)]
+    fn length(self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, i: usize) -> K::Bits {
+        self.get(i).to_ordered()
+    }
+}
+
+impl<B: Bits> Sequence for Shared<B> {
+    type Index = u32;
+    type Item = B;
+    #[inline(always)]
+    fn length(self) -> u32 {
+        self.len()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, i: u32) -> B {
+        self.get(i)
+    }
+}
+
+impl<K: Key> Sequence for &[K] {
+    type Index = usize;
+    type Item = K::Bits;
+    #[inline(always)]
+    fn length(self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, i: usize) -> K::Bits {
+        self[i].to_ordered()
+    }
+}

@@ -1,0 +1,47 @@
+//! Sequential merge: one thread, two cursors (figure 12.2).
+
+use crate::key::{Key, Position};
+use crate::sequence::Sequence;
+use cuda_std::prelude::*;
+
+/// Merges all of `a` and `b`, calling `emit` with position and key, in order. Stable: of equal keys, `a`'s go first.
+#[inline(always)]
+#[track_caller]
+pub fn merge_sequential<I: Position, S, T>(a: S, b: T, mut emit: impl FnMut(I, S::Item))
+where
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
+{
+    let (m, n) = (a.length(), b.length());
+    let (mut i, mut j) = (I::ZERO, I::ZERO);
+    while i < m && j < n {
+        let (x, y) = (a.at(i), b.at(j));
+        if x <= y {
+            emit(i + j, x);
+            i = i + I::ONE;
+        } else {
+            emit(i + j, y);
+            j = j + I::ONE;
+        }
+    }
+    // One of the two is used up: the rest of the other follows.
+    while i < m {
+        emit(i + j, a.at(i));
+        i = i + I::ONE;
+    }
+    while j < n {
+        emit(i + j, b.at(j));
+        j = j + I::ONE;
+    }
+}
+
+/// Kernel: one thread merges all. Launch with one block of one thread.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn merge_one_thread<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    merge_sequential(a, b, |k, key| c.set(k, K::from_ordered(key)));
+}

@@ -1,0 +1,113 @@
+//! Views of global memory.
+
+use crate::{Word, backend};
+
+/// A read-only view of an array in global memory that nobody writes during the launch.
+///
+/// On the GPU a read is one `ld.global.nc` instruction without a bounds check; in the emulator it is checked.
+#[derive(Clone, Copy)]
+pub struct Global<T> {
+    ptr: *const T,
+    len: usize,
+}
+
+impl<T: Word> Global<T> {
+    /// The `len` elements at `ptr`.
+    ///
+    /// # Safety
+    /// `ptr` is aligned and readable for `len` elements and nothing writes them while the view is in use. Every index
+    /// later passed to [`get`](Self::get) is below `len`.
+    #[inline(always)]
+    pub unsafe fn new(ptr: *const T, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// Elements in view.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether the view is of no elements.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, i: usize) -> T {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are readable and constant.
+        unsafe { backend::load_global_const(self.ptr.wrapping_add(i)) }
+    }
+
+    /// The `len` elements from `start` on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, start: usize, len: usize) -> Self {
+        backend::check_range(start, len, self.len);
+        Self { ptr: self.ptr.wrapping_add(start), len }
+    }
+}
+
+/// A view of an array in global memory that this launch writes.
+///
+/// On the GPU an access is one `ld.global` or `st.global` instruction without a bounds check; in the emulator it is
+/// checked, and so are races between threads.
+#[derive(Clone, Copy)]
+pub struct GlobalMut<T> {
+    ptr: *mut T,
+    len: usize,
+}
+
+impl<T: Word> GlobalMut<T> {
+    /// The `len` elements at `ptr`.
+    ///
+    /// # Safety
+    /// `ptr` is aligned and writable for `len` elements, and no two threads use one element unordered if one of them
+    /// writes it. Every index later passed to [`get`](Self::get) or [`set`](Self::set) is below `len`.
+    #[inline(always)]
+    pub unsafe fn new(ptr: *mut T, len: usize) -> Self {
+        Self { ptr, len }
+    }
+
+    /// Elements in view.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether the view is of no elements.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, i: usize) -> T {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are readable.
+        unsafe { backend::load_global(self.ptr.wrapping_add(i)) }
+    }
+
+    /// Makes element `i` be `value`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, i: usize, value: T) {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are writable and not used by another thread.
+        unsafe { backend::store_global(self.ptr.wrapping_add(i), value) }
+    }
+
+    /// The `len` elements from `start` on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, start: usize, len: usize) -> Self {
+        backend::check_range(start, len, self.len);
+        Self { ptr: self.ptr.wrapping_add(start), len }
+    }
+}

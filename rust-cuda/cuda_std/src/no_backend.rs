@@ -1,0 +1,64 @@
+//! The host without the emulator: memory works as memory, and there is no thread to be.
+
+use crate::Word;
+
+#[cold]
+fn not_in_a_kernel() -> ! {
+    panic!("this function runs in a GPU kernel, or on the host with cuda_std's feature `emulator`")
+}
+
+macro_rules! missing {
+    ($($name:ident($($arg:ident: $t:ty),*) -> $out:ty;)*) => {$(
+        pub fn $name($($arg: $t),*) -> $out {
+            $(let _ = $arg;)*
+            not_in_a_kernel()
+        }
+    )*};
+}
+missing! {
+    thread_idx_x() -> u32; thread_idx_y() -> u32; thread_idx_z() -> u32;
+    block_idx_x() -> u32; block_idx_y() -> u32; block_idx_z() -> u32;
+    block_dim_x() -> u32; block_dim_y() -> u32; block_dim_z() -> u32;
+    grid_dim_x() -> u32; grid_dim_y() -> u32; grid_dim_z() -> u32;
+    lane_id() -> u32;
+    sync_threads() -> ();
+    sync_warp(mask: u32) -> ();
+    shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32;
+    shuffle_idx(mask: u32, value: u32, src: u32) -> u32;
+    ballot(mask: u32, predicate: bool) -> u32;
+    dynamic_shared_base() -> u32;
+    dynamic_shared_size() -> u32;
+}
+
+pub unsafe fn load_shared<T: Word>(_address: u32) -> T {
+    not_in_a_kernel()
+}
+
+pub unsafe fn store_shared<T: Word>(_address: u32, _value: T) {
+    not_in_a_kernel()
+}
+
+pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.read() }
+}
+
+pub unsafe fn load_global<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.read() }
+}
+
+pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.write(value) }
+}
+
+#[track_caller]
+pub fn check_index(i: usize, len: usize) {
+    assert!(i < len, "index {i} of a view of {len} elements");
+}
+
+#[track_caller]
+pub fn check_range(start: usize, count: usize, len: usize) {
+    assert!(start <= len && count <= len - start, "{count} elements from {start} of a view of {len}");
+}

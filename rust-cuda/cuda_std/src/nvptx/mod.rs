@@ -1,0 +1,187 @@
+//! The GPU: every function here is one instruction, or a register that is read.
+//!
+//! Memory goes through inline assembly because rustc has no pointers into an address space of their own: a shared
+//! address turned into a Rust pointer would be read with the slower generic `ld`.
+
+use crate::Word;
+use core::arch::{asm, global_asm, nvptx};
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // SAFETY: ends the kernel with an error that the host sees.
+    unsafe { nvptx::trap() }
+}
+
+// The launch's dynamic shared memory.
+global_asm!(".extern .shared .align 128 .b8 dyn_smem[];");
+
+macro_rules! special_registers {
+    ($($name:ident = $intrinsic:ident;)*) => {$(
+        #[inline(always)]
+        pub fn $name() -> u32 {
+            // SAFETY: reads a special register.
+            unsafe { nvptx::$intrinsic() as u32 }
+        }
+    )*};
+}
+special_registers! {
+    thread_idx_x = _thread_idx_x; thread_idx_y = _thread_idx_y; thread_idx_z = _thread_idx_z;
+    block_idx_x = _block_idx_x; block_idx_y = _block_idx_y; block_idx_z = _block_idx_z;
+    block_dim_x = _block_dim_x; block_dim_y = _block_dim_y; block_dim_z = _block_dim_z;
+    grid_dim_x = _grid_dim_x; grid_dim_y = _grid_dim_y; grid_dim_z = _grid_dim_z;
+}
+
+#[inline(always)]
+pub fn lane_id() -> u32 {
+    let lane;
+    // SAFETY: reads a special register.
+    unsafe { asm!("mov.u32 {0}, %laneid;", out(reg32) lane, options(pure, nomem, nostack)) }
+    lane
+}
+
+#[inline(always)]
+pub fn sync_threads() {
+    // SAFETY: the kernel's author sees to it that all threads of the block arrive. The intrinsic is `convergent`,
+    // which inline assembly is not, so the compiler neither duplicates nor moves it.
+    unsafe { nvptx::_syncthreads() }
+}
+
+// SAFETY: declarations of LLVM intrinsics with their own signatures; each is `convergent`.
+unsafe extern "C" {
+    #[link_name = "llvm.nvvm.bar.warp.sync"]
+    fn bar_warp_sync(mask: u32);
+    #[link_name = "llvm.nvvm.shfl.sync.bfly.i32"]
+    fn shfl_sync_bfly(mask: u32, value: u32, lane_mask: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
+    fn shfl_sync_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.vote.ballot.sync"]
+    fn vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+}
+
+/// Segments of a shuffle: one, of all 32 lanes.
+const WHOLE_WARP: u32 = 31;
+
+#[inline(always)]
+pub fn sync_warp(mask: u32) {
+    // SAFETY: the caller's promise: all lanes of `mask` make this call.
+    unsafe { bar_warp_sync(mask) }
+}
+
+#[inline(always)]
+pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
+    // SAFETY: as for `sync_warp`.
+    unsafe { shfl_sync_bfly(mask, value, lane_mask, WHOLE_WARP) }
+}
+
+#[inline(always)]
+pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
+    // SAFETY: as for `sync_warp`.
+    unsafe { shfl_sync_idx(mask, value, src, WHOLE_WARP) }
+}
+
+#[inline(always)]
+pub fn ballot(mask: u32, predicate: bool) -> u32 {
+    // SAFETY: as for `sync_warp`.
+    unsafe { vote_ballot_sync(mask, predicate) }
+}
+
+#[inline(always)]
+pub fn dynamic_shared_base() -> u32 {
+    let address;
+    // SAFETY: takes an address.
+    unsafe { asm!("mov.u32 {0}, dyn_smem;", out(reg32) address, options(pure, nomem, nostack)) }
+    address
+}
+
+#[inline(always)]
+pub fn dynamic_shared_size() -> u32 {
+    let bytes;
+    // SAFETY: reads a special register.
+    unsafe { asm!("mov.u32 {0}, %dynamic_smem_size;", out(reg32) bytes, options(pure, nomem, nostack)) }
+    bytes
+}
+
+/// `asm!` of one load, by the size of `T`.
+macro_rules! load {
+    ($T:ty, $space:literal, $address:expr, $class:ident) => {{
+        let address = $address;
+        if size_of::<$T>() == 8 {
+            let bits: u64;
+            asm!(concat!("ld.", $space, ".u64 {0}, [{1}];"), out(reg64) bits, in($class) address,
+                options(pure, readonly, nostack));
+            <$T>::from_register(bits)
+        } else if size_of::<$T>() == 4 {
+            let bits: u32;
+            asm!(concat!("ld.", $space, ".u32 {0}, [{1}];"), out(reg32) bits, in($class) address,
+                options(pure, readonly, nostack));
+            <$T>::from_register(bits as u64)
+        } else if size_of::<$T>() == 2 {
+            let bits: u16;
+            asm!(concat!("ld.", $space, ".u16 {0}, [{1}];"), out(reg16) bits, in($class) address,
+                options(pure, readonly, nostack));
+            <$T>::from_register(bits as u64)
+        } else {
+            let bits: u16;
+            asm!(concat!("ld.", $space, ".u8 {0}, [{1}];"), out(reg16) bits, in($class) address,
+                options(pure, readonly, nostack));
+            <$T>::from_register(bits as u64)
+        }
+    }};
+}
+
+/// `asm!` of one store, by the size of `T`.
+macro_rules! store {
+    ($T:ty, $space:literal, $address:expr, $class:ident, $value:expr) => {{
+        let (address, bits) = ($address, $value.to_register());
+        if size_of::<$T>() == 8 {
+            asm!(concat!("st.", $space, ".u64 [{0}], {1};"), in($class) address, in(reg64) bits, options(nostack));
+        } else if size_of::<$T>() == 4 {
+            asm!(concat!("st.", $space, ".u32 [{0}], {1};"), in($class) address, in(reg32) bits as u32,
+                options(nostack));
+        } else if size_of::<$T>() == 2 {
+            asm!(concat!("st.", $space, ".u16 [{0}], {1};"), in($class) address, in(reg16) bits as u16,
+                options(nostack));
+        } else {
+            asm!(concat!("st.", $space, ".u8 [{0}], {1};"), in($class) address, in(reg16) bits as u16,
+                options(nostack));
+        }
+    }};
+}
+
+#[inline(always)]
+pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise: `p` is readable, and constant for the launch.
+    unsafe { load!(T, "global.nc", p, reg64) }
+}
+
+#[inline(always)]
+pub unsafe fn load_global<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise: `p` is readable.
+    unsafe { load!(T, "global", p, reg64) }
+}
+
+#[inline(always)]
+pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
+    // SAFETY: the caller's promise: `p` is writable.
+    unsafe { store!(T, "global", p, reg64, value) }
+}
+
+#[inline(always)]
+pub unsafe fn load_shared<T: Word>(address: u32) -> T {
+    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    unsafe { load!(T, "shared", address, reg32) }
+}
+
+#[inline(always)]
+pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
+    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    unsafe { store!(T, "shared", address, reg32, value) }
+}
+
+/// Bounds are checked in the emulator only.
+#[inline(always)]
+pub fn check_index(_: usize, _: usize) {}
+
+/// Bounds are checked in the emulator only.
+#[inline(always)]
+pub fn check_range(_: usize, _: usize, _: usize) {}

@@ -1,0 +1,74 @@
+//! The block's shared memory.
+
+use crate::{Word, backend};
+use core::marker::PhantomData;
+
+/// A view of an array in the block's shared memory: 32-bit positions, words of one type.
+///
+/// On the GPU an access is one `ld.shared` or `st.shared` instruction; in the emulator it is checked for bounds,
+/// for reads of memory that no thread wrote, and for races.
+#[derive(Clone, Copy)]
+pub struct Shared<T> {
+    /// Byte address in the shared window.
+    base: u32,
+    len: u32,
+    of: PhantomData<T>,
+}
+
+impl<T: Word> Shared<T> {
+    /// The `len` elements that start `byte_offset` bytes into the dynamic shared memory of the launch.
+    ///
+    /// # Safety
+    /// `byte_offset` is a multiple of the size of `T`, the launch has at least `byte_offset + len * size_of::<T>()`
+    /// bytes of dynamic shared memory, every index later used is below `len`, and threads order their accesses to one
+    /// element with barriers if one of them writes it.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn dynamic(byte_offset: u32, len: u32) -> Self {
+        Self { base: backend::dynamic_shared_base() + byte_offset, len, of: PhantomData }
+    }
+
+    /// Elements in view.
+    #[inline(always)]
+    pub fn len(self) -> u32 {
+        self.len
+    }
+
+    /// Whether the view is of no elements.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, i: u32) -> T {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: `dynamic`'s caller promised that elements below `len` are in the launch's shared memory.
+        unsafe { backend::load_shared(self.base + i * size_of::<T>() as u32) }
+    }
+
+    /// Makes element `i` be `value`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, i: u32, value: T) {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: as for `get`.
+        unsafe { backend::store_shared(self.base + i * size_of::<T>() as u32, value) }
+    }
+
+    /// The `len` elements from `start` on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, start: u32, len: u32) -> Self {
+        backend::check_range(start as usize, len as usize, self.len as usize);
+        Self { base: self.base + start * size_of::<T>() as u32, len, of: PhantomData }
+    }
+}
+
+/// Bytes of dynamic shared memory that the launch gave to each block.
+#[inline(always)]
+pub fn dynamic_shared_size() -> u32 {
+    backend::dynamic_shared_size()
+}

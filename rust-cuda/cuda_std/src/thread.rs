@@ -1,0 +1,45 @@
+//! Who the running thread is, and the barrier of its block.
+
+use crate::backend;
+
+macro_rules! index_functions {
+    ($($name:ident: $what:literal;)*) => {$(
+        #[doc = $what]
+        #[inline(always)]
+        pub fn $name() -> u32 {
+            backend::$name()
+        }
+    )*};
+}
+index_functions! {
+    thread_idx_x: "The thread's index in its block along x, below [`block_dim_x`].";
+    thread_idx_y: "The thread's index in its block along y, below [`block_dim_y`].";
+    thread_idx_z: "The thread's index in its block along z, below [`block_dim_z`].";
+    block_idx_x: "The block's index in the grid along x, below [`grid_dim_x`].";
+    block_idx_y: "The block's index in the grid along y, below [`grid_dim_y`].";
+    block_idx_z: "The block's index in the grid along z, below [`grid_dim_z`].";
+    block_dim_x: "Threads of a block along x.";
+    block_dim_y: "Threads of a block along y.";
+    block_dim_z: "Threads of a block along z.";
+    grid_dim_x: "Blocks of the grid along x.";
+    grid_dim_y: "Blocks of the grid along y.";
+    grid_dim_z: "Blocks of the grid along z.";
+}
+
+/// The thread's index in a one-dimensional grid: `block_idx_x() * block_dim_x() + thread_idx_x()`.
+///
+/// 32 bits, as in Rust-CUDA: a grid of 2^32 threads or more needs the product in 64 bits.
+#[inline(always)]
+pub fn index_1d() -> u32 {
+    block_idx_x() * block_dim_x() + thread_idx_x()
+}
+
+/// Waits until every thread of the block has arrived here (`__syncthreads`). What the threads wrote before the
+/// barrier is seen by all of them after it.
+///
+/// Every thread of the block has to reach the same barrier; the emulator reports one that some never reach.
+#[inline(always)]
+#[track_caller]
+pub fn sync_threads() {
+    backend::sync_threads();
+}

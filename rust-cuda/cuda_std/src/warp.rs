@@ -1,0 +1,55 @@
+//! The 32 lanes of a warp.
+
+use crate::backend;
+
+/// Threads of a warp.
+pub const WARP_SIZE: u32 = 32;
+
+/// A mask that names all lanes of a warp.
+pub const FULL_MASK: u32 = u32::MAX;
+
+/// The thread's index in its warp, below [`WARP_SIZE`].
+#[inline(always)]
+pub fn lane_id() -> u32 {
+    backend::lane_id()
+}
+
+/// Waits until every lane in `mask` has arrived here (`__syncwarp`); orders their memory accesses.
+///
+/// # Safety
+/// The calling lane has to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn sync_warp(mask: u32) {
+    backend::sync_warp(mask);
+}
+
+/// The `value` that lane `lane_id() ^ lane_mask` of the warp passed.
+///
+/// # Safety
+/// The calling lane and its partner have to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
+    backend::shuffle_xor(mask, value, lane_mask)
+}
+
+/// The `value` that lane `src` (below [`WARP_SIZE`]) of the warp passed.
+///
+/// # Safety
+/// The calling lane and lane `src` have to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
+    backend::shuffle_idx(mask, value, src)
+}
+
+/// The lanes of `mask` whose `predicate` is true, as a bit mask.
+///
+/// # Safety
+/// The calling lane has to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
+    backend::ballot(mask, predicate)
+}
