@@ -1,1 +1,49 @@
-//! Under construction.
+//! Merge, batch merge and sort of arrays of numbers, on an NVIDIA GPU or on all CPU cores.
+//!
+//! An [`Engine`] is where the work is done. All of its functions take and give slices in host memory:
+//!
+//! ```
+//! use merge_host::Engine;
+//!
+//! let engine = Engine::auto();
+//! let (a, b) = ([1.5f32, 3.0, 8.0], [-2.0f32, 3.5]);
+//! let mut out = [0.0; 5];
+//! engine.merge(&a, &b, &mut out)?;
+//! assert_eq!(out, [-2.0, 1.5, 3.0, 3.5, 8.0]);
+//!
+//! let mut keys = [5u64, 1, 4, 1];
+//! engine.sort(&mut keys)?;
+//! assert_eq!(keys, [1, 1, 4, 5]);
+//! # Ok::<(), merge_host::Error>(())
+//! ```
+//!
+//! # Order
+//!
+//! Six types are keys: `u32`, `i32`, `f32`, `u64`, `i64` and `f64` (see [`Key`]). Integers are in their usual order and
+//! floats in IEEE 754's total order, the one of [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. Every key comes
+//! out with the very bits it went in with, the payload of a NaN and the sign of a zero included.
+//!
+//! Every merge and every sort is stable: equal keys keep the order A before B, and the input's order within each.
+//!
+//! # Features
+//!
+//! `gpu` (on by default) is the GPU engine. Without it, [`Engine::gpu`] and [`devices`] give
+//! [`Error::NoGpuSupport`] and [`Engine::auto`] is the CPU engine. With it, a program still starts on a machine that
+//! has no NVIDIA driver: the driver is opened at the first call.
+
+mod cpu;
+mod device;
+mod engine;
+mod error;
+#[cfg(feature = "gpu")]
+mod gpu;
+mod key;
+mod merge_kernel;
+mod sorted;
+
+pub use device::{DeviceInfo, devices, driver_version};
+pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH, Timing};
+pub use error::Error;
+pub use key::Key;
+pub use merge_kernel::MergeKernel;
+pub use sorted::first_unsorted;

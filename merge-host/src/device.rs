@@ -1,0 +1,50 @@
+//! Which GPUs there are.
+
+use crate::Error;
+
+/// What there is to know about a GPU before using it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number, for [`Engine::gpu`](crate::Engine::gpu).
+    pub ordinal: usize,
+    /// Its name, such as "NVIDIA H200".
+    pub name: String,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
+    /// How much of it is free now, where that is known.
+    pub free_bytes: Option<u64>,
+    /// Its compute capability, major and minor.
+    pub compute_capability: (u32, u32),
+    /// How many multiprocessors it has.
+    pub multiprocessors: u32,
+}
+
+/// The GPUs of this machine, in the order of their ordinals.
+///
+/// # Errors
+/// [`Error::NoDevice`] where there is no driver or no GPU, [`Error::Device`] where the driver fails, and
+/// [`Error::NoGpuSupport`] in a build without the feature `gpu`.
+///
+/// ```
+/// match merge_host::devices() {
+///     Ok(devices) => devices.iter().for_each(|device| println!("{}: {}", device.ordinal, device.name)),
+///     Err(error) => println!("{error}"),
+/// }
+/// ```
+pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
+    #[cfg(feature = "gpu")]
+    return crate::gpu::devices();
+    #[cfg(not(feature = "gpu"))]
+    Err(Error::NoGpuSupport)
+}
+
+/// The newest CUDA version that the installed driver supports, major and minor.
+///
+/// # Errors
+/// Those of [`devices`].
+pub fn driver_version() -> Result<(u32, u32), Error> {
+    #[cfg(feature = "gpu")]
+    return crate::gpu::driver_version();
+    #[cfg(not(feature = "gpu"))]
+    Err(Error::NoGpuSupport)
+}
