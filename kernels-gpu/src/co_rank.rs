@@ -34,13 +34,15 @@ where
     let mut i_low = k.minus_or_zero(n);
     let mut j_low = k.minus_or_zero(m);
     loop {
-        if i > I::ZERO && j < n && a.at(i - I::ONE) > b.at(j) {
+        // Above its lower bound i is not 0 and j is below n, so these two keys exist; likewise below. The figure tests
+        // against 0 and n, which for ascending inputs is the same; this way the search also ends for any other.
+        if i > i_low && a.at(i - I::ONE) > b.at(j) {
             // Too many of A: go half of the way back to i_low, rounded up.
             let delta = (i - i_low + I::ONE).half();
             j_low = j;
             i = i - delta;
             j = j + delta;
-        } else if j > I::ZERO && i < m && b.at(j - I::ONE) >= a.at(i) {
+        } else if j > j_low && b.at(j - I::ONE) >= a.at(i) {
             // Too many of B.
             let delta = (j - j_low + I::ONE).half();
             i_low = i;
@@ -50,6 +52,16 @@ where
             return i;
         }
     }
+}
+
+/// Keeps the co-rank `i_next`, at the end of a piece of `length` keys that begins at co-rank `i_curr`, in step with it:
+/// the piece takes at least none and at most all of its keys from A.
+///
+/// For ascending inputs that holds anyway. For others this is what keeps a merge inside its arrays: the result is then
+/// in no particular order, but nothing is read or written out of bounds.
+#[inline(always)]
+pub fn in_step<I: Position>(i_curr: I, i_next: I, length: I) -> I {
+    i_next.max(i_curr).min(i_curr + length)
 }
 
 /// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)` and writes it to `splits[t]`.

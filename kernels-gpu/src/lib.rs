@@ -8,10 +8,39 @@
 //! | [`sequence`] | what a merge reads from |
 //! | [`co_rank`] | where the first k keys of a merge come from |
 //! | [`sequential`] | one thread, two cursors |
+//! | [`merge_basic`] | every thread merges its own piece of the output |
+//! | [`block_piece`] | every block finds its own piece |
+//! | [`merge_tiled`] | … and stages it in shared memory, a tile at a time |
+//! | [`merge_circular`] | … through buffers that load each key once |
+//! | [`merge_small`] | one block, one thread a key: the Merge Path search |
+//! | [`merge_batch`] | many small pairs |
+//! | [`diagonal`] | the Merge Path search with one comparison a step |
+//! | [`tile`] | moving and merging the keys of a tile |
+//! | [`merge_path`] | partition, then merge: arrays of any size |
+//! | [`sort`] | sorted tiles, then passes of merges |
+//! | [`tuning`] | the shapes of tiles |
+//! | [`modules`] | which compiled module holds which kernel |
+//!
+//! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
+//! for each key type, named by function and type: `merge_basic_u32`.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+// Loops over register arrays count with an index, as the hardware sees them: strides and places are the point.
+#![allow(clippy::needless_range_loop)]
 
+pub mod block_piece;
 pub mod co_rank;
+pub mod diagonal;
 pub mod key;
+pub mod merge_basic;
+pub mod merge_batch;
+pub mod merge_circular;
+pub mod merge_path;
+pub mod merge_small;
+pub mod merge_tiled;
+pub mod modules;
 pub mod sequence;
 pub mod sequential;
+pub mod sort;
+pub mod tile;
+pub mod tuning;

@@ -144,6 +144,11 @@ fn entry(
     let (callee, entry) = (&function.sig.ident, format_ident!("entry"));
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
     Ok(quote! {
+        // On the host the instance is only named, so that an error in it shows there too.
+        #[cfg(not(target_arch = "nvptx64"))]
+        const _: () = {
+            let _ = #callee #turbofish;
+        };
         #[cfg(target_arch = "nvptx64")]
         const _: () = {
             #[unsafe(export_name = #name)]

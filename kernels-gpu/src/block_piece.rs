@@ -1,0 +1,53 @@
+//! A block's piece of a merge: which part of C it writes, and which parts of A and B that takes (figure 12.11).
+
+use crate::co_rank::{co_rank, in_step};
+use crate::key::Key;
+use cuda_std::prelude::*;
+
+/// Bytes of dynamic shared memory, at its start, that [`block_piece`] uses.
+pub const SPLITS_BYTES: u32 = 2 * size_of::<usize>() as u32;
+
+/// The parts of A, B and C that belong to a block.
+#[derive(Clone, Copy)]
+pub struct Piece<K> {
+    /// The keys of A to merge.
+    pub a: Global<K>,
+    /// The keys of B to merge.
+    pub b: Global<K>,
+    /// Where they go; as long as the two together.
+    pub c: GlobalMut<K>,
+}
+
+/// Divides C evenly over the blocks of the grid and finds this block's piece.
+///
+/// Two threads search, one for each end, and tell the others through shared memory. All threads of the block have to
+/// call this.
+///
+/// # Safety
+/// The launch has at least [`SPLITS_BYTES`] of dynamic shared memory.
+#[inline(always)]
+pub unsafe fn block_piece<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>) -> Piece<K> {
+    let total = a.len() + b.len();
+    let keys_per_block = total.div_ceil(thread::grid_dim_x() as usize);
+    let c_curr = (thread::block_idx_x() as usize * keys_per_block).min(total);
+    let c_next = (c_curr + keys_per_block).min(total);
+
+    // SAFETY: the caller's promise; written before the barrier, read after it.
+    let splits = unsafe { Shared::<usize>::dynamic(0, 2) };
+    if thread::thread_idx_x() == 0 {
+        splits.set(0, co_rank(c_curr, a, b));
+    }
+    // The last thread, which in a block of one thread is the first again.
+    if thread::thread_idx_x() == thread::block_dim_x() - 1 {
+        splits.set(1, co_rank(c_next, a, b));
+    }
+    thread::sync_threads();
+    let a_curr = splits.get(0);
+    let a_next = in_step(a_curr, splits.get(1), c_next - c_curr);
+    let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
+    Piece {
+        a: a.slice(a_curr, a_next - a_curr),
+        b: b.slice(b_curr, b_next - b_curr),
+        c: c.slice(c_curr, c_next - c_curr),
+    }
+}

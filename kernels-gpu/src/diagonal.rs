@@ -1,0 +1,40 @@
+//! The Merge Path search: where a diagonal crosses the path (Green, McColl and Bader, "GPU Merge Path", 2012).
+//!
+//! Draw A downwards and B to the right. The merge is a path from the top left corner to the bottom right: one step down
+//! takes a key of A, one step right takes a key of B. After `k` steps the path is somewhere on diagonal `k`; a binary
+//! search along the diagonal finds where. That place is the co-rank of `k`, found with one comparison a step.
+//!
+//! ```text
+//!            B[0] B[1] B[2]
+//!          ┌────┬────┬────┐
+//!     A[0] │    │   ╱│    │       diagonal 2:  i + j = 2
+//!          ├────┼─╱──┼────┤
+//!     A[1] │   ╱│    │    │       i: keys of A, j: keys of B before the crossing
+//!          ├─╱──┼────┼────┤
+//! ```
+
+use crate::key::Position;
+use crate::sequence::Sequence;
+
+/// How many of the first `k` keys of the merge of `a` and `b` come from `a`; of equal keys, `a`'s go first.
+///
+/// `k` is at most `a.length() + b.length()`. Reads O(log min(k, |a|, |b|)) keys of each.
+#[inline(always)]
+#[track_caller]
+pub fn diagonal_search<I: Position, S, T>(k: I, a: S, b: T) -> I
+where
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
+{
+    let mut low = k.minus_or_zero(b.length());
+    let mut high = k.min(a.length());
+    while low < high {
+        let middle = low + (high - low).half();
+        if a.at(middle) <= b.at(k - I::ONE - middle) {
+            low = middle + I::ONE;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

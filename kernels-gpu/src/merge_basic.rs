@@ -1,0 +1,36 @@
+//! Basic merge: every thread merges its own piece of the output, straight from global memory (figure 12.9).
+//!
+//! ```text
+//!   C  ├────────┼────────┼────────┼─────┤     ceil((m+n) / threads) keys a thread
+//!       thread 0 thread 1 thread 2 …
+//! ```
+//!
+//! Each thread finds by co-rank where its piece of C begins and ends in A and in B, and merges the two sequentially.
+//! Neighbouring threads read and write places far apart, so hardly any access is coalesced.
+
+use crate::co_rank::{co_rank, in_step};
+use crate::key::Key;
+use crate::sequential::merge_sequential;
+use cuda_std::prelude::*;
+
+/// Kernel: merges `a` and `b` into `c`. Any grid and block size will do; no shared memory.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let threads = thread::block_dim_x() as usize * thread::grid_dim_x() as usize;
+    let tid = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    let keys_per_thread = (m + n).div_ceil(threads);
+    // Where threads are many, the last ones have nothing to do: both ends stop at m + n.
+    let k_curr = (tid * keys_per_thread).min(m + n);
+    let k_next = (k_curr + keys_per_thread).min(m + n);
+    let i_curr = co_rank(k_curr, a, b);
+    let i_next = in_step(i_curr, co_rank(k_next, a, b), k_next - k_curr);
+    let (j_curr, j_next) = (k_curr - i_curr, k_next - i_next);
+    merge_sequential(a.slice(i_curr, i_next - i_curr), b.slice(j_curr, j_next - j_curr), |k, key| {
+        c.set(k_curr + k, K::from_ordered(key))
+    });
+}

@@ -1,0 +1,111 @@
+//! Merge Path for arrays of any size, in two phases: `path_big` divides, `merge_big` merges.
+//!
+//! ```text
+//!   C        ├────────┼────────┼────────┼────────┼───┤      tiles of NT * VT keys
+//!            ↓        ↓        ↓        ↓        ↓          path_big: one search a boundary, in global memory
+//!   splits   0        i₁       i₂       i₃       i₄  m      keys of A before each boundary
+//!
+//!   tile     A[i₁..i₂] and B[j₁..j₂]  → shared memory       merge_big: one block a tile
+//!   thread   VT keys from its own diagonal → registers → shared memory → C
+//! ```
+//!
+//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, whatever the data
+//! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
+
+use crate::co_rank::in_step;
+use crate::diagonal::diagonal_search;
+use crate::key::Key;
+use crate::tile::{self, Runs};
+use crate::tuning::{MERGE_4, MERGE_8};
+use cuda_std::prelude::*;
+
+/// Kernel: writes to `splits[t]` how many keys of A the merge takes before tile `t`, for `tiles` tiles of `tile_keys` keys
+/// each. One thread a tile.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has room for `tiles` positions, in global memory;
+/// `tiles` is at most `ceil((m + n) / tile_keys)`.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn path_big<K: Key>(
+    a: *const K,
+    m: usize,
+    b: *const K,
+    n: usize,
+    splits: *mut usize,
+    tiles: usize,
+    tile_keys: usize,
+) {
+    // SAFETY: the caller's promise.
+    let (a, b, splits) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, tiles)) };
+    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    if t < tiles {
+        splits.set(t, diagonal_search(t * tile_keys, a, b));
+    }
+}
+
+/// Kernel: merges `a` and `b` into `c`, one block a tile, at the splits that [`path_big`] found.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`; `splits` are those of `path_big` for
+/// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
+/// dynamic shared memory.
+#[kernel(
+    u32 = <u32, { MERGE_4.threads }, { MERGE_4.values }>,
+    i32 = <i32, { MERGE_4.threads }, { MERGE_4.values }>,
+    f32 = <f32, { MERGE_4.threads }, { MERGE_4.values }>,
+    u64 = <u64, { MERGE_8.threads }, { MERGE_8.values }>,
+    i64 = <i64, { MERGE_8.threads }, { MERGE_8.values }>,
+    f64 = <f64, { MERGE_8.threads }, { MERGE_8.values }>,
+)]
+pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
+    a: *const K,
+    m: usize,
+    b: *const K,
+    n: usize,
+    c: *mut K,
+    splits: *const usize,
+) {
+    let tiles = (m + n).div_ceil(NT * VT);
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, tiles) };
+    let t = thread::block_idx_x() as usize;
+    let a_next = if t + 1 < tiles { splits.get(t + 1) } else { m };
+    // SAFETY: the caller's promise.
+    unsafe { merge_tile::<K, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
+}
+
+/// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, into the same places of `c`.
+/// `a_curr` and `a_next` are the splits at the tile's two ends.
+///
+/// # Safety
+/// The block has `NT` threads, which all call this, and [`tile::shared_bytes`] of dynamic shared memory.
+#[inline(always)]
+pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
+    a: Global<K>,
+    b: Global<K>,
+    c: GlobalMut<K>,
+    k: usize,
+    a_curr: usize,
+    a_next: usize,
+) {
+    let count = (a.len() + b.len() - k).min(NT * VT);
+    let a_count = in_step(a_curr, a_next, count) - a_curr;
+    let a = a.slice(a_curr, a_count);
+    let b = b.slice(k - a_curr, count - a_count);
+    let a_count = a_count as u32;
+    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    let keys = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT + 1) as u32) };
+    tile::global_to_shared::<K::Bits, NT, VT>(count as u32, keys, |i| {
+        let key = if i < a_count { a.get(i as usize) } else { b.get((i - a_count) as usize) };
+        key.to_ordered()
+    });
+    thread::sync_threads();
+    let runs = Runs { a: 0, b: a_count, end: (NT * VT) as u32 };
+    let merged: [K::Bits; VT] = tile::merge_to_registers(keys, runs, thread::thread_idx_x() * VT as u32);
+    thread::sync_threads();
+    tile::registers_to_shared(merged, keys);
+    thread::sync_threads();
+    tile::shared_to_global::<K, NT, VT>(keys, c.slice(k, count));
+}

@@ -1,0 +1,76 @@
+//! Small merge: one block, one thread a key (the course's `mergeSmall_k` and its Algorithm 2).
+//!
+//! Thread `i` owns diagonal `i` of the Merge Path grid. It searches for the point Q where the path crosses it, between
+//! the diagonal's low point K and its high point P, and writes the one key that the path takes there.
+//!
+//! ```text
+//!              x (B) →
+//!        ┌────────────P        K = (0, i), or on A's lower edge
+//!   y    │          ╱          P = (i, 0), or on B's right edge
+//!  (A)   │        Q            Q: above it A[y-1] <= B[x], left of it B[x-1] < A[y]
+//!   ↓    │      ╱
+//!        │    K
+//! ```
+
+use crate::key::Key;
+use crate::sequence::Sequence;
+use cuda_std::prelude::*;
+
+/// The most keys that one block merges.
+pub const MAX_KEYS: usize = 1024;
+
+/// Bytes of dynamic shared memory for `keys` keys.
+pub const fn shared_bytes<K: Key>(keys: u32) -> u32 {
+    keys * size_of::<K>() as u32
+}
+
+/// Kernel: merges `a` and `b` into `c` with one block of at least `m + n` threads.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has room for `m + n`, in
+/// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn merge_small<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    let keys = unsafe { Shared::<K::Bits>::dynamic(0, (m + n) as u32) };
+    let i = thread::thread_idx_x();
+    if (i as usize) < m {
+        keys.set(i, a.get(i as usize).to_ordered());
+    } else if (i as usize) < m + n {
+        keys.set(i, b.get(i as usize - m).to_ordered());
+    }
+    thread::sync_threads();
+    if (i as usize) < m + n {
+        let key = key_on_diagonal(i, keys.slice(0, m as u32), keys.slice(m as u32, n as u32));
+        c.set(i as usize, K::from_ordered(key));
+    }
+}
+
+/// The key that the merge of `a` and `b` has at position `i`, which is below the sum of their lengths (Algorithm 2).
+#[inline(always)]
+#[track_caller]
+pub fn key_on_diagonal<S>(i: u32, a: S, b: S) -> S::Item
+where
+    S: Sequence<Index = u32>,
+{
+    let (m, n) = (a.length(), b.length());
+    // A point is (x, y): x keys of B and y keys of A, with x + y = i, so y tells it. K and P are the ends of the part of
+    // the diagonal that lies inside the grid.
+    let (mut k_y, mut p_y) = (i.min(m), i.saturating_sub(n));
+    loop {
+        let q_y = k_y - (k_y - p_y) / 2;
+        let q_x = i - q_y;
+        if q_y < m && q_x > 0 && a.at(q_y) <= b.at(q_x - 1) {
+            // The key of B left of Q belongs after A[y], or ties with it: Q is too far right.
+            p_y = q_y + 1;
+        } else if q_x < n && q_y > 0 && a.at(q_y - 1) > b.at(q_x) {
+            // The key of A above Q belongs after B[x]: Q is too low.
+            k_y = q_y - 1;
+        } else {
+            // The path passes through Q. It goes on down, by a key of A, or right, by a key of B.
+            return if q_y < m && (q_x == n || a.at(q_y) <= b.at(q_x)) { a.at(q_y) } else { b.at(q_x) };
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tiled merge: a block stages its inputs in shared memory, a tile of each at a time (figures 12.10 to 12.13).
+//!
+//! ```text
+//!   global    A ├───────▒▒▒▒▒▒▒▒────────┤     B ├─────▒▒▒▒▒▒▒▒──────────┤
+//!                       │ up to tile_size             │ up to tile_size
+//!   shared    A_S ├▒▒▒▒▒▒▒▒┤                  B_S ├▒▒▒▒▒▒▒▒┤
+//!                        └────────────┬──────────────┘
+//!   global    C ├──────────────────▒▒▒▒▒▒▒▒───────────┤     tile_size keys a round
+//! ```
+//!
+//! The tile of A and the tile of B together always hold the next `tile_size` keys of C, whichever of the two they come
+//! from. So a round uses half of what it loaded, and the next round loads the other half again: the circular buffer of
+//! `merge_circular` saves that.
+
+use crate::block_piece::{SPLITS_BYTES, block_piece};
+use crate::co_rank::{co_rank, in_step};
+use crate::key::Key;
+use crate::sequential::merge_sequential;
+use cuda_std::prelude::*;
+
+/// Bytes of dynamic shared memory for tiles of `tile_size` keys.
+pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
+    SPLITS_BYTES + 2 * tile_size * size_of::<K>() as u32
+}
+
+/// Kernel: merges `a` and `b` into `c`, in tiles of `tile_size` keys. Any grid and block size will do.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory. `tile_size` is not
+/// 0, and the launch has [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    // SAFETY: the caller's promise.
+    let piece = unsafe { block_piece(a, b, c) };
+    // SAFETY: the caller's promise; barriers divide writing the tiles from reading them.
+    let (a_s, b_s) = unsafe {
+        let tile_bytes = tile_size * size_of::<K>() as u32;
+        (
+            Shared::<K::Bits>::dynamic(SPLITS_BYTES, tile_size),
+            Shared::<K::Bits>::dynamic(SPLITS_BYTES + tile_bytes, tile_size),
+        )
+    };
+    let keys_per_thread = tile_size.div_ceil(thread::block_dim_x());
+
+    let (mut a_consumed, mut c_completed) = (0, 0);
+    while c_completed < piece.c.len() {
+        let b_consumed = c_completed - a_consumed;
+        let a_tile = load_tile(piece.a, a_consumed, a_s);
+        let b_tile = load_tile(piece.b, b_consumed, b_s);
+        thread::sync_threads();
+
+        // This round writes a tile of C, or what is left of it. Where a thread's share begins beyond that, it has none.
+        let c_length = (piece.c.len() - c_completed).min(tile_size as usize) as u32;
+        let c_curr = (thread::thread_idx_x() * keys_per_thread).min(c_length);
+        let c_next = (c_curr + keys_per_thread).min(c_length);
+        let a_curr = co_rank(c_curr, a_tile, b_tile);
+        let a_next = in_step(a_curr, co_rank(c_next, a_tile, b_tile), c_next - c_curr);
+        let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
+        merge_sequential(a_tile.slice(a_curr, a_next - a_curr), b_tile.slice(b_curr, b_next - b_curr), |k, key| {
+            piece.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
+        });
+
+        a_consumed += co_rank(c_length, a_tile, b_tile) as usize;
+        c_completed += c_length as usize;
+        thread::sync_threads();
+    }
+}
+
+/// Global to shared, all threads together: the keys of `from` that follow the first `consumed`, as many as fit.
+#[inline(always)]
+fn load_tile<K: Key>(from: Global<K>, consumed: usize, tile: Shared<K::Bits>) -> Shared<K::Bits> {
+    let length = (from.len() - consumed).min(tile.len() as usize) as u32;
+    let mut i = thread::thread_idx_x();
+    while i < length {
+        tile.set(i, from.get(consumed + i as usize).to_ordered());
+        i += thread::block_dim_x();
+    }
+    tile.slice(0, length)
+}

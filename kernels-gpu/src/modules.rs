@@ -1,0 +1,17 @@
+//! Which compiled module holds which kernel.
+//!
+//! A module is one key type and one family of kernels, so that a program loads, and the driver compiles, only what it
+//! uses.
+
+/// Families of kernels that are used together, and the kernels in each.
+pub const FAMILIES: [(&str, &[&str]); 4] = [
+    ("book", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
+    ("merge", &["merge_small", "path_big", "merge_big"]),
+    ("batch", &["merge_small_batch"]),
+    ("sort", &["block_sort", "path_runs", "merge_runs"]),
+];
+
+/// The family of a kernel, if there is a kernel of that name.
+pub fn family(kernel: &str) -> Option<&'static str> {
+    FAMILIES.iter().find(|(_, kernels)| kernels.contains(&kernel)).map(|(family, _)| *family)
+}

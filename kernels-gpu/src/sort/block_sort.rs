@@ -1,0 +1,59 @@
+//! Block sort: a tile sorted by one block, in registers and then in shared memory.
+//!
+//! ```text
+//!   registers   VT keys a thread, sorted by a network
+//!   shared      runs of VT → 2 VT → 4 VT → … → NT * VT     a round a doubling: 2, 4, 8 … threads merge two runs
+//! ```
+
+use crate::key::Key;
+use crate::sort::network::sort_registers;
+use crate::tile::{self, Runs};
+use crate::tuning::{SORT_4, SORT_8};
+use cuda_std::prelude::*;
+
+/// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
+///
+/// # Safety
+/// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
+/// a power of two, one for each tile, with [`tile::shared_bytes`] of dynamic shared memory.
+#[kernel(
+    u32 = <u32, { SORT_4.threads }, { SORT_4.values }>,
+    i32 = <i32, { SORT_4.threads }, { SORT_4.values }>,
+    f32 = <f32, { SORT_4.threads }, { SORT_4.values }>,
+    u64 = <u64, { SORT_8.threads }, { SORT_8.values }>,
+    i64 = <i64, { SORT_8.threads }, { SORT_8.values }>,
+    f64 = <f64, { SORT_8.threads }, { SORT_8.values }>,
+)]
+pub unsafe fn block_sort<K: Key, const NT: usize, const VT: usize>(from: *mut K, to: *mut K, n: usize) {
+    // SAFETY: the caller's promise. `from` is not a constant view: it may be what this kernel writes.
+    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    let start = thread::block_idx_x() as usize * NT * VT;
+    let count = (n - start).min(NT * VT);
+    let (from, to) = (from.slice(start, count), to.slice(start, count));
+    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    let shared = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT + 1) as u32) };
+    let thread = thread::thread_idx_x();
+
+    tile::global_to_shared::<K::Bits, NT, VT>(count as u32, shared, |i| from.get(i as usize).to_ordered());
+    thread::sync_threads();
+    let mut keys: [K::Bits; VT] = tile::shared_to_registers(shared);
+    sort_registers(&mut keys);
+
+    let mut threads = 1;
+    while threads < NT as u32 {
+        // Two runs of `threads * VT` keys each, merged by twice as many threads.
+        thread::sync_threads();
+        tile::registers_to_shared(keys, shared);
+        thread::sync_threads();
+        let first = thread & !(2 * threads - 1);
+        let runs =
+            Runs { a: first * VT as u32, b: (first + threads) * VT as u32, end: (first + 2 * threads) * VT as u32 };
+        keys = tile::merge_to_registers(shared, runs, (thread - first) * VT as u32);
+        threads *= 2;
+    }
+
+    thread::sync_threads();
+    tile::registers_to_shared(keys, shared);
+    thread::sync_threads();
+    tile::shared_to_global::<K, NT, VT>(shared, to);
+}
