@@ -1,1 +1,37 @@
-fn main() {}
+//! `gmerge` sorts and merges files of binary numbers, on an NVIDIA GPU or on all CPU cores.
+
+mod args;
+mod commands;
+mod engine;
+mod error;
+mod generate;
+mod input;
+mod key_type;
+mod memory;
+mod order;
+mod output;
+mod signals;
+mod stats;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+// Keys are read from files as they lie in memory.
+const _: () = assert!(cfg!(target_endian = "little"), "gmerge reads and writes little-endian keys as they are");
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let result = error::catch_bugs(|| {
+        signals::install().map_err(|e| error::Failure::new(format!("cannot handle signals: {e}")))?;
+        commands::run(&args)
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                error::report(message);
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}

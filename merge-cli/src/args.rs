@@ -1,0 +1,250 @@
+//! The command line: every flag once, with its help.
+
+use crate::key_type::KeyType;
+use clap::builder::RangedU64ValueParser;
+use clap::{Parser, Subcommand, ValueEnum};
+use merge_host::MAX_BATCH_LENGTH;
+use std::path::PathBuf;
+
+/// Sorts and merges files of binary numbers, on an NVIDIA GPU or on all CPU cores
+///
+/// A file is keys one after the other, least significant byte first, with no header. The type of its keys is told by
+/// its extension (`keys.u32`) or by --type. Sorts and merges are stable, and floating point is in IEEE 754's total
+/// order: -NaN, -inf, ..., -0.0, +0.0, ..., +inf, +NaN. Every key comes out with the bits it went in with.
+///
+/// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
+/// interrupted leaves the old file as it was. The target may therefore also be an input.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gmerge",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  gmerge gen -n 100000000 --seed 1 --dist zipf -o keys.u32
+  gmerge sort keys.u32 -o keys.u32 --stats text
+  gmerge merge monday.f64 tuesday.f64 -o week.f64
+  gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
+  gmerge check week.f64 && echo in order
+
+Exit codes: 0 done, 1 `check` found a key out of order, 2 error, 130 interrupted, 143 terminated."
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Sort a file
+    #[command(after_help = "Example: gmerge sort keys.u32 -o sorted.u32")]
+    Sort(SortArgs),
+    /// Merge two sorted files into one
+    ///
+    /// Keys that compare equal come out with those of A before those of B.
+    #[command(after_help = "Example: gmerge merge a.f32 b.f32 -o merged.f32 --kernel tiled")]
+    Merge(MergeArgs),
+    /// Merge many pairs of short sorted runs
+    ///
+    /// A holds N runs of L keys one after the other, B N runs of D - L. Run i of A and run i of B are merged to run i of
+    /// OUT, which holds N runs of D keys.
+    #[command(after_help = "Example: gmerge batch a.u32 b.u32 -o out.u32 -d 256 --a-len 100")]
+    Batch(BatchArgs),
+    /// Tell whether a file is sorted
+    ///
+    /// Says nothing and exits with 0 if it is. If not, names the first key that is less than the one before it, by its
+    /// index from 0, and exits with 1. The file may be larger than memory.
+    #[command(after_help = "Example: gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32")]
+    Check(CheckArgs),
+    /// Generate a file of test keys
+    ///
+    /// The same arguments give the same file on every machine, with any number of threads.
+    #[command(after_help = "Example: gmerge gen -n 1000000 --seed 7 --dist dups -o keys.i64")]
+    Gen(GenArgs),
+    /// Show the GPUs, the driver, the kernels, the CPU threads, and which engine `--engine auto` takes
+    Info,
+}
+
+/// Flags of every command that reads or writes keys.
+#[derive(Debug, clap::Args)]
+pub struct CommonArgs {
+    /// Type of the keys; without it, the files' extensions tell
+    #[arg(long = "type", value_name = "TYPE")]
+    pub key_type: Option<KeyType>,
+    /// Use at most N threads of the CPU, instead of one for each core
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    pub parallel: Option<usize>,
+    /// Print on standard error where the time went
+    ///
+    /// A phase's GB/s are the bytes of keys that it handled by its time, 0 where it took none.
+    #[arg(long, value_name = "FORMAT")]
+    pub stats: Option<StatsFormat>,
+}
+
+/// Flags of every command that runs an engine.
+#[derive(Debug, clap::Args)]
+pub struct EngineArgs {
+    /// Where to compute: `auto` takes the GPU if it works and the CPU otherwise
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineChoice,
+}
+
+/// Where output goes.
+#[derive(Debug, clap::Args)]
+pub struct OutputArgs {
+    /// File to write, which may be an input; `-` is standard output
+    ///
+    /// A file that exists is replaced and keeps its mode. A symbolic link is followed. Devices and pipes are written to
+    /// directly.
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+}
+
+/// `gmerge sort`
+#[derive(Debug, clap::Args)]
+pub struct SortArgs {
+    /// File to sort; `-` is standard input
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Flags of both commands that merge.
+#[derive(Debug, clap::Args)]
+pub struct PairArgs {
+    /// First input; `-` is standard input
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Second input; `-` is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Do not look whether A and B are sorted; if they are not, the order of the output is unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge merge`
+#[derive(Debug, clap::Args)]
+pub struct MergeArgs {
+    #[command(flatten)]
+    pub pair: PairArgs,
+    /// How to merge, on either engine; all give the same file
+    #[arg(long, value_name = "KERNEL", default_value = "auto")]
+    pub kernel: Kernel,
+}
+
+/// `gmerge batch`
+#[derive(Debug, clap::Args)]
+pub struct BatchArgs {
+    #[command(flatten)]
+    pub pair: PairArgs,
+    /// Keys in each run of the output, 1 to 1024
+    #[arg(short, value_name = "D", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH_LENGTH as u64))]
+    pub d: usize,
+    /// Keys in each run of A; without it, half of D, rounded down
+    #[arg(long, value_name = "L")]
+    pub a_len: Option<usize>,
+}
+
+/// `gmerge check`
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// File to check; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge gen`
+#[derive(Debug, clap::Args)]
+pub struct GenArgs {
+    /// Number of keys
+    #[arg(short, long = "count", value_name = "N")]
+    pub n: u64,
+    /// Seed; another seed gives other keys
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+    /// How the keys are distributed
+    #[arg(long, value_name = "DIST", default_value = "uniform")]
+    pub dist: Distribution,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// The GPU if it works, or else the CPU
+    Auto,
+    /// The GPU, or an error
+    Gpu,
+    /// The CPU
+    Cpu,
+}
+
+/// How to merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kernel {
+    /// The fastest one
+    Auto,
+    /// Each thread merges its piece of the output straight from memory
+    Basic,
+    /// Tile by tile through shared memory
+    Tiled,
+    /// Like tiled, with circular buffers, so that no key is loaded twice
+    Circular,
+    /// Two levels of exact splits, the same number of keys for every thread
+    MergePath,
+}
+
+impl From<Kernel> for merge_host::MergeKernel {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Auto => Self::Auto,
+            Kernel::Basic => Self::Basic,
+            Kernel::Tiled => Self::Tiled,
+            Kernel::Circular => Self::Circular,
+            Kernel::MergePath => Self::MergePath,
+        }
+    }
+}
+
+/// How to print statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatsFormat {
+    /// One JSON object on a line
+    Json,
+    /// A table for people
+    Text,
+}
+
+/// How generated keys are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Distribution {
+    /// Evenly over the whole range of an integer type, or over [-1, 1) for floating point
+    Uniform,
+    /// As uniform, ascending
+    Sorted,
+    /// As uniform, descending
+    Reverse,
+    /// 16 distinct values, equally frequent
+    Dups,
+    /// The numbers 1 to 65535, k with a probability proportional to 1/k
+    Zipf,
+}

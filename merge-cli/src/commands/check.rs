@@ -1,0 +1,47 @@
+//! `gmerge check`
+
+use crate::args::CheckArgs;
+use crate::engine::start_threads;
+use crate::error::{Failure, Result};
+use crate::input::Input;
+use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::memory;
+use crate::order::{describe, first_unsorted};
+use crate::stats::{Phase, Stats};
+
+/// Bytes of keys to hold in memory at once, so that a file of any size can be checked.
+const ROOM: u64 = 64 << 20;
+
+pub fn run(args: &CheckArgs) -> Result<()> {
+    with_key_type!(KeyType::of(args.common.key_type, &[&args.input])?, K => check::<K>(args))
+}
+
+fn check<K: FileKey>(args: &CheckArgs) -> Result<()> {
+    let mut stats = Stats::begin::<K>("check");
+    let mut input = Input::open(&args.input)?;
+    let count = input.count::<K>()?;
+    start_threads(args.common.parallel)?;
+
+    let room = (ROOM / K::SIZE as u64).min(count.unwrap_or(u64::MAX));
+    // The first place is for the last key of the part before.
+    let mut keys = memory::zeroed::<K>(room + 1, "a part of the file")?;
+    let mut carried = 0;
+    let disorder = loop {
+        let read = stats.time(Phase::Read, || input.read(&mut keys[1..]))?;
+        let part = &keys[1 - carried..1 + read];
+        let found = stats.time(Phase::Check, || first_unsorted(part));
+        if let Some(i) = found {
+            let index = stats.keys - carried as u64 + i as u64;
+            stats.keys += read as u64;
+            break Some(Failure::disorder(&args.input, format!("disorder at index {index}: {}", describe(part, i))));
+        }
+        stats.keys += read as u64;
+        if (read as u64) < room || read == 0 {
+            break None;
+        }
+        keys[0] = keys[read];
+        carried = 1;
+    };
+    stats.print(args.common.stats);
+    disorder.map_or(Ok(()), Err)
+}

@@ -1,0 +1,40 @@
+//! `gmerge gen`
+
+use crate::args::GenArgs;
+use crate::engine::start_threads;
+use crate::error::Result;
+use crate::generate::Generator;
+use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::memory;
+use crate::output::Output;
+use crate::stats::{Phase, Stats};
+
+/// Bytes of keys to hold in memory at once, so that a file of any size can be made.
+const ROOM: u64 = 32 << 20;
+
+pub fn run(args: &GenArgs) -> Result<()> {
+    with_key_type!(KeyType::of(args.common.key_type, &[&args.output.output])?, K => generate::<K>(args))
+}
+
+fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
+    let mut stats = Stats::begin::<K>("gen");
+    let output = Output::prepare(&args.output.output)?;
+    output.check_space(u128::from(args.n) * K::SIZE as u128)?;
+    start_threads(args.common.parallel)?;
+
+    let generator = Generator::new(args.dist, args.n, args.seed);
+    let room = (ROOM / K::SIZE as u64).min(args.n);
+    let mut keys = memory::zeroed::<K>(room, "a part of the file")?;
+    let mut writer = stats.time(Phase::Write, || output.begin())?;
+    while stats.keys < args.n {
+        let count = room.min(args.n - stats.keys);
+        let part = &mut keys[..count as usize];
+        let begin = stats.keys;
+        stats.time(Phase::Compute, || generator.fill(begin, part));
+        stats.time(Phase::Write, || writer.write(bytemuck::cast_slice(part)))?;
+        stats.keys += count;
+    }
+    stats.time(Phase::Write, || writer.finish())?;
+    stats.print(args.common.stats);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! `gmerge info`
+
+use crate::error::{Failure, Result};
+use merge_host::Engine;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+pub fn run() -> Result<()> {
+    // Nobody minds if the reader has seen enough.
+    match std::io::stdout().write_all(text().as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io(Path::new("standard output"), &error)),
+        _ => Ok(()),
+    }
+}
+
+fn text() -> String {
+    let driver = match merge_host::driver_version() {
+        Ok((major, minor)) => format!("for CUDA up to {major}.{minor}"),
+        Err(error) => format!("none ({error})"),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let auto = Engine::auto();
+    let mut text = String::new();
+    let mut row = |title: &str, lines: Vec<String>| {
+        for (i, line) in lines.into_iter().enumerate() {
+            let title = if i == 0 { title } else { "" };
+            text += &format!("{title:<16}{line}\n");
+        }
+    };
+    row("gmerge", vec![env!("CARGO_PKG_VERSION").to_owned()]);
+    row("devices", devices());
+    row("driver", vec![driver]);
+    row("kernel modules", kernel_modules());
+    row("CPU threads", vec![threads.to_string()]);
+    row("engine auto", vec![format!("{} ({})", auto.kind(), auto.why())]);
+    text
+}
+
+/// A line for each GPU.
+fn devices() -> Vec<String> {
+    let devices = match merge_host::devices() {
+        Ok(devices) if devices.is_empty() => return vec!["none".to_owned()],
+        Ok(devices) => devices,
+        Err(error) => return vec![format!("none ({error})")],
+    };
+    let line = |device: &merge_host::DeviceInfo| {
+        let (major, minor) = device.compute_capability;
+        let free = device.free_bytes.map(|free| format!(", {:.1} free", gibibytes(free))).unwrap_or_default();
+        let (ordinal, name, count) = (device.ordinal, &device.name, device.multiprocessors);
+        let memory = gibibytes(device.memory_bytes);
+        format!("{ordinal}: {name}, {memory:.1} GiB{free}, {count} multiprocessors, compute capability {major}.{minor}")
+    };
+    devices.iter().map(line).collect()
+}
+
+fn gibibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}
+
+/// A line for each module of compiled kernels that this build carries.
+fn kernel_modules() -> Vec<String> {
+    if cfg!(feature = "gpu") {
+        vec!["not listed by this build".to_owned()]
+    } else {
+        vec!["none (this build has no GPU engine)".to_owned()]
+    }
+}

@@ -1,0 +1,38 @@
+//! `gmerge merge`
+
+use super::pair::{self, Pairing};
+use crate::args::MergeArgs;
+use crate::error::Result;
+use crate::key_type::{FileKey, with_key_type};
+use crate::order::first_unsorted;
+use merge_host::{Engine, Error, MergeKernel, Timing};
+
+pub fn run(args: &MergeArgs) -> Result<()> {
+    let whole = Whole { kernel: args.kernel.into() };
+    with_key_type!(pair::key_type(&args.pair)?, K => pair::run::<K, _>(&args.pair, &whole))
+}
+
+/// One run in each file.
+struct Whole {
+    kernel: MergeKernel,
+}
+
+impl<K: FileKey> Pairing<K> for Whole {
+    const OP: &'static str = "merge";
+
+    fn kernel(&self) -> Option<&'static str> {
+        Some(self.kernel.name())
+    }
+
+    fn check_counts(&self, _a: u64, _b: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn first_unsorted(&self, a: &[K], b: &[K]) -> [Option<usize>; 2] {
+        [first_unsorted(a), first_unsorted(b)]
+    }
+
+    fn merge(&self, engine: &Engine, a: &[K], b: &[K], out: &mut [K]) -> std::result::Result<Timing, Error> {
+        engine.merge_with(self.kernel, a, b, out)
+    }
+}

@@ -1,0 +1,108 @@
+//! The engine that a command runs on: started while the input is read, and replaced by the CPU where the GPU fails.
+
+use crate::args::EngineChoice;
+use crate::error::{Failure, Result, report};
+use merge_host::{Engine, EngineKind, Error, Timing};
+use std::thread::{Builder, JoinHandle};
+
+/// Starts the threads that everything but the GPU runs on: `count` of them, or one for each core.
+pub fn start_threads(count: Option<usize>) -> Result<()> {
+    // 0 stands for one for each core.
+    let result = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build_global();
+    result.map_err(|error| match count {
+        Some(count) => Failure::new(format!("--parallel {count}: cannot start that many threads: {error}")),
+        None => Failure::new(format!("cannot start a thread for each core: {error}; fewer may do: --parallel 1")),
+    })
+}
+
+/// An engine, or one that is being started.
+#[derive(Debug)]
+pub struct ChosenEngine {
+    choice: EngineChoice,
+    threads: Option<usize>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first call into a GPU's driver takes about as long as reading a large file, so that both are done at once.
+    Starting(Option<JoinHandle<Result<Engine>>>),
+    Ready(Engine),
+}
+
+impl ChosenEngine {
+    /// Starts the engine of that choice.
+    pub fn start(choice: EngineChoice, threads: Option<usize>) -> Result<Self> {
+        let state = if choice == EngineChoice::Cpu {
+            State::Ready(cpu(threads)?)
+        } else {
+            match Builder::new().name("engine".to_owned()).spawn(move || open(choice, threads)) {
+                Ok(thread) => State::Starting(Some(thread)),
+                Err(_) => State::Ready(open(choice, threads)?),
+            }
+        };
+        Ok(Self { choice, threads, state })
+    }
+
+    /// Runs `work` on `data`. Where the GPU fails and nobody insisted on it, runs it again on the CPU, after `restore`
+    /// has made `data` again what it was.
+    pub fn run<T>(
+        &mut self,
+        data: &mut T,
+        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, Error>,
+        restore: impl FnOnce(&mut T) -> Result<bool>,
+    ) -> Result<Timing> {
+        let error = match work(self.ready()?, data) {
+            Ok(timing) => return Ok(timing),
+            Err(error) => error,
+        };
+        if self.choice != EngineChoice::Auto || self.ready()?.kind() != EngineKind::Gpu || !restore(data)? {
+            return Err(error.into());
+        }
+        report(&format!("warning: {error}; continuing on the CPU"));
+        self.state = State::Ready(cpu(self.threads)?);
+        Ok(work(self.ready()?, data)?)
+    }
+
+    /// "cpu" or "gpu": what the last run was on.
+    pub fn name(&mut self) -> Result<&'static str> {
+        Ok(self.ready()?.kind().name())
+    }
+
+    /// The engine, as soon as it is there.
+    fn ready(&mut self) -> Result<&Engine> {
+        if let State::Starting(thread) = &mut self.state {
+            let thread = thread.take().ok_or_else(|| Failure::new("the engine did not start"))?;
+            let engine = thread.join().map_err(|_| Failure::new("the engine did not start"))??;
+            self.state = State::Ready(engine);
+        }
+        match &self.state {
+            State::Ready(engine) => Ok(engine),
+            State::Starting(_) => Err(Failure::new("the engine did not start")),
+        }
+    }
+}
+
+impl Drop for ChosenEngine {
+    fn drop(&mut self) {
+        // The program must not end in the middle of a call into the driver.
+        if let State::Starting(thread) = &mut self.state {
+            let _ = thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+fn open(choice: EngineChoice, threads: Option<usize>) -> Result<Engine> {
+    match choice {
+        EngineChoice::Cpu => cpu(threads),
+        EngineChoice::Gpu => Engine::gpu(0).map_err(|error| Failure::new(format!("--engine gpu: {error}"))),
+        EngineChoice::Auto => match (Engine::auto(), threads) {
+            (engine, Some(_)) if engine.kind() == EngineKind::Cpu => cpu(threads),
+            (engine, _) => Ok(engine),
+        },
+    }
+}
+
+fn cpu(threads: Option<usize>) -> Result<Engine> {
+    threads.map_or_else(|| Ok(Engine::cpu()), |threads| Ok(Engine::cpu_with_threads(threads)?))
+}

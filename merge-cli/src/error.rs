@@ -1,0 +1,98 @@
+//! What ends a run early: one line for the user and an exit code.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Exit code of `check` on a file that is out of order.
+const DISORDER: u8 = 1;
+/// Exit code of any error, as in sort(1).
+const TROUBLE: u8 = 2;
+/// Exit code where the reader of a pipe went away: what a shell reports for a program that SIGPIPE ended.
+const CLOSED_PIPE: u8 = 128 + 13;
+
+/// The result of everything that can fail for a reason the user should read.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a run stops.
+#[derive(Debug)]
+pub struct Failure {
+    message: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// An error that no single file or argument is to blame for.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), code: TROUBLE }
+    }
+
+    /// An error about the file at `path`.
+    pub fn file(path: &Path, message: impl fmt::Display) -> Self {
+        Self::new(format!("{}: {message}", name(path)))
+    }
+
+    /// What the operating system said about the file at `path`.
+    pub fn io(path: &Path, error: &io::Error) -> Self {
+        Self::file(path, os_message(error))
+    }
+
+    /// `check` found the file at `path` out of order.
+    pub fn disorder(path: &Path, message: impl fmt::Display) -> Self {
+        Self { code: DISORDER, ..Self::file(path, message) }
+    }
+
+    /// Nobody reads the output any more. That is the reader's decision, and no news to anyone.
+    pub fn closed_pipe() -> Self {
+        Self { message: None, code: CLOSED_PIPE }
+    }
+
+    /// The line for standard error, if there is something to say.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl From<merge_host::Error> for Failure {
+    fn from(error: merge_host::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// The path as messages show it: one line, whatever is in it.
+pub fn name(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.is_empty() || text.chars().any(char::is_control) { format!("{text:?}") } else { text }
+}
+
+/// The error in the words of other programs, without the number that Rust appends.
+pub fn os_message(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// Prints `gmerge: message` on standard error. Where that is closed, there is nobody to tell.
+pub fn report(message: &str) {
+    use io::Write;
+    let _ = writeln!(io::stderr(), "gmerge: {message}");
+}
+
+/// Runs `work`, and turns a panic, which would be a mistake in this program, into an error like any other.
+pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
+        let message = info.payload_as_str().unwrap_or("panic");
+        report(&format!("internal error{place}: {message}"));
+    }));
+    // What the work leaves behind half-done is not looked at again.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
+        .unwrap_or(Err(Failure { message: None, code: TROUBLE }))
+}

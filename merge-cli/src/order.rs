@@ -1,0 +1,71 @@
+//! Whether keys are in order, with all threads.
+
+use crate::key_type::FileKey;
+use rayon::prelude::*;
+
+/// Keys that a thread looks at once: few enough for the library to see no use in threads of its own, so that
+/// `--parallel` counts.
+const PIECE: usize = 1 << 18;
+
+/// The index of the first key that is less than the one before it.
+pub fn first_unsorted<K: FileKey>(keys: &[K]) -> Option<usize> {
+    let pieces = (0..keys.len().div_ceil(PIECE)).into_par_iter();
+    let found = pieces.map(|piece| {
+        let begin = piece * PIECE;
+        // One key more, to compare the last of this piece with the first of the next.
+        let end = keys.len().min(begin + PIECE + 1);
+        merge_host::first_unsorted(&keys[begin..end]).map(|i| begin + i)
+    });
+    found.find_first(Option::is_some).flatten()
+}
+
+/// As [`first_unsorted`], for keys that are runs of `length` each, where only the order within a run counts.
+pub fn first_unsorted_in_runs<K: FileKey>(keys: &[K], length: usize) -> Option<usize> {
+    if length == 0 {
+        return None;
+    }
+    let runs_a_piece = PIECE.div_ceil(length);
+    let pieces = keys.par_chunks(runs_a_piece * length).enumerate();
+    let found = pieces.map(|(piece, runs)| {
+        let begin = piece * runs_a_piece * length;
+        let mut runs = runs.chunks(length).enumerate();
+        runs.find_map(|(run, keys)| Some(begin + run * length + merge_host::first_unsorted(keys)?))
+    });
+    found.find_first(Option::is_some).flatten()
+}
+
+/// What to say about the key at `index`, which is less than the one before it.
+pub fn describe<K: FileKey>(keys: &[K], index: usize) -> String {
+    format!("{} after {}", keys[index].show(), keys[index - 1].show())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_place_is_found_wherever_it_is() {
+        let count = 3 * PIECE + 5;
+        let sorted: Vec<u32> = (0..count as u32).collect();
+        assert_eq!(first_unsorted(&sorted), None);
+        for place in [1, 2, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, count - 1] {
+            let mut keys = sorted.clone();
+            keys[place - 1] = u32::MAX;
+            assert_eq!(first_unsorted(&keys), Some(place));
+            keys[count - 1] = 0;
+            assert_eq!(first_unsorted(&keys), Some(place));
+        }
+    }
+
+    #[test]
+    fn runs_count_by_themselves() {
+        let keys = [5u32, 6, 1, 2, 0, 9, 4, 3];
+        assert_eq!(first_unsorted_in_runs(&keys, 2), Some(7));
+        assert_eq!(first_unsorted_in_runs(&keys, 4), Some(2));
+        assert_eq!(first_unsorted_in_runs(&keys, 1), None);
+        assert_eq!(first_unsorted_in_runs::<u32>(&[], 0), None);
+        let mut keys = vec![1f64; 3 * PIECE];
+        keys[2 * PIECE + 2] = -0.0;
+        assert_eq!(first_unsorted_in_runs(&keys, 3), Some(2 * PIECE + 2));
+    }
+}

@@ -1,0 +1,314 @@
+//! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
+
+use crate::error::{Failure, Result, name};
+use crate::signals;
+use rayon::prelude::*;
+use rustix::fs::Access;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Bytes that a thread writes at once.
+const PIECE: usize = 4 << 20;
+/// Symbolic links to follow before taking them for a circle, as the system does.
+const LINKS: usize = 40;
+
+/// Where output will go. Nothing is changed yet.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// Not a regular file, or an open one: its bytes are written as they come, after emptying it if `truncate`.
+    Through { file: File, truncate: bool },
+    /// A regular file, or none yet.
+    Replace {
+        /// The file, with all links followed.
+        file: PathBuf,
+        /// The folder it is in.
+        folder: PathBuf,
+        /// What there is now.
+        old: Option<Old>,
+    },
+}
+
+/// What a new file takes over from the one that it replaces.
+#[derive(Clone, Copy, Debug)]
+struct Old {
+    mode: u32,
+    user: u32,
+    group: u32,
+}
+
+impl From<&Metadata> for Old {
+    fn from(metadata: &Metadata) -> Self {
+        Self { mode: metadata.mode() & 0o7777, user: metadata.uid(), group: metadata.gid() }
+    }
+}
+
+impl Output {
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output.
+    pub fn prepare(path: &Path) -> Result<Self> {
+        let target = Target::find(path)?;
+        Ok(Self { path: path.to_owned(), target })
+    }
+
+    /// An error if `bytes` bytes can certainly not be written.
+    pub fn check_space(&self, bytes: u128) -> Result<()> {
+        if bytes > i64::MAX as u128 {
+            return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
+        }
+        if let Target::Replace { folder, .. } = &self.target
+            && let Ok(system) = rustix::fs::statvfs(folder)
+        {
+            let free = u128::from(system.f_bfree) * u128::from(system.f_frsize);
+            // Some file systems do not know their size, and say 0.
+            if system.f_blocks > 0 && bytes > free {
+                let folder = name(folder);
+                return Err(Failure::file(
+                    &self.path,
+                    format!("no space: {bytes} bytes are needed, {free} are free in folder {folder}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts to write.
+    pub fn begin(self) -> Result<Writer> {
+        let sink = match self.target {
+            Target::Through { file, truncate } => {
+                if truncate {
+                    file.set_len(0).map_err(|error| Failure::io(&self.path, &error))?;
+                }
+                Sink::Through(file)
+            }
+            Target::Replace { file, folder, old } => {
+                let temporary = Temporary::create(&folder, old).map_err(|error| {
+                    let message = format!("cannot create a temporary file in folder {}", name(&folder));
+                    Failure::file(&self.path, format!("{message}: {}", crate::error::os_message(&error)))
+                })?;
+                Sink::Temporary { temporary, file, folder, position: 0 }
+            }
+        };
+        Ok(Writer { path: self.path, sink })
+    }
+
+    /// Writes all of the output.
+    pub fn write(self, bytes: &[u8]) -> Result<()> {
+        let mut writer = self.begin()?;
+        writer.write(bytes)?;
+        writer.finish()
+    }
+}
+
+impl Target {
+    fn find(path: &Path) -> Result<Self> {
+        if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout)) {
+            let stdout = io::stdout().as_fd().try_clone_to_owned();
+            let stdout = stdout.map_err(|e| Failure::io(path, &e))?;
+            // Where it is a file, the shell has emptied it, or has not because it is to be appended to.
+            return Ok(Self::Through { file: stdout.into(), truncate: false });
+        }
+        let failure = |error: &io::Error| Failure::io(path, error);
+        let (file, old) = follow_links(path).map_err(|e| failure(&e))?;
+        let Some(old) = old else {
+            let folder = folder_of(&file);
+            // "new/" and "new/." cannot become files.
+            let folder_name = [&b"/"[..], b"/."].iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
+            if folder_name || file.file_name().is_none() {
+                return Err(failure(&ErrorKind::NotFound.into()));
+            }
+            check_folder(path, &folder)?;
+            return Ok(Self::Replace { file, folder, old: None });
+        };
+        if old.is_dir() {
+            return Err(Failure::file(path, "is a directory, expected a file to write to"));
+        }
+        // Writing to a file that may not be written to is an error even where its folder would let us replace it.
+        let open = File::options().write(true).open(&file).map_err(|e| failure(&e))?;
+        if !old.is_file() || is_open_file(&file) {
+            return Ok(Self::Through { file: open, truncate: old.is_file() });
+        }
+        let folder = folder_of(&file);
+        check_folder(path, &folder)?;
+        Ok(Self::Replace { file, folder, old: Some((&old).into()) })
+    }
+}
+
+/// The file that `path` stands for and what is known of it, if it exists. Its folder need not exist.
+fn follow_links(path: &Path) -> io::Result<(PathBuf, Option<Metadata>)> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let folder = fs::canonicalize(folder_of(&path))?;
+                if is_open_file(&folder.join("0")) {
+                    // The links of /proc/*/fd stand for open files, which may have no name that leads to them.
+                    let metadata = fs::metadata(&path)?;
+                    return Ok((folder.join(path.file_name().unwrap_or_default()), Some(metadata)));
+                }
+                path = folder.join(fs::read_link(&path)?);
+            }
+            Ok(metadata) => return Ok((path, Some(metadata))),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((path, None)),
+            Err(error) => return Err(error),
+        }
+    }
+    // ELOOP, in the system's own words.
+    fs::metadata(&path).and(Err(ErrorKind::InvalidInput.into()))
+}
+
+/// Whether a path without links in its folder is one of a process's open files.
+fn is_open_file(path: &Path) -> bool {
+    let folder = path.parent();
+    folder.is_some_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        Some(_) => PathBuf::from("."),
+        None => PathBuf::from("/"),
+    }
+}
+
+/// An error about `path` if no file can be created in `folder`.
+fn check_folder(path: &Path, folder: &Path) -> Result<()> {
+    let result = fs::metadata(folder).and_then(|metadata| {
+        if !metadata.is_dir() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+    });
+    result.map_err(|error| {
+        let (folder, error) = (name(folder), crate::error::os_message(&error));
+        Failure::file(path, format!("cannot write to folder {folder}: {error}"))
+    })
+}
+
+/// Output on its way.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    sink: Sink,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Through(File),
+    Temporary { temporary: Temporary, file: PathBuf, folder: PathBuf, position: u64 },
+}
+
+impl Writer {
+    /// Writes `bytes` after those written before, with all threads where that is possible.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let result = match &mut self.sink {
+            Sink::Through(file) => file.write_all(bytes),
+            Sink::Temporary { temporary, position, .. } => {
+                let (file, begin) = (temporary.file(), *position);
+                *position += bytes.len() as u64;
+                let pieces = bytes.par_chunks(PIECE).enumerate();
+                pieces.try_for_each(|(i, piece)| file.write_all_at(piece, begin + (i * PIECE) as u64))
+            }
+        };
+        result.map_err(|error| self.failure(&error))
+    }
+
+    /// Makes the output permanent, and the target's.
+    pub fn finish(self) -> Result<()> {
+        let Self { path, sink } = self;
+        let result = match sink {
+            Sink::Through(file) => sync_through(&file),
+            Sink::Temporary { temporary, file, folder, .. } => temporary.replace(&file, &folder),
+        };
+        result.map_err(|error| Failure::io(&path, &error))
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        match (&self.sink, error.kind()) {
+            (Sink::Through(_), ErrorKind::BrokenPipe) => Failure::closed_pipe(),
+            _ => Failure::io(&self.path, error),
+        }
+    }
+}
+
+/// Waits until what was written is on its medium, where there is one.
+fn sync_through(file: &File) -> io::Result<()> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_block_device() { file.sync_all() } else { Ok(()) }
+}
+
+/// A temporary file, removed when dropped and when a signal ends the program.
+#[derive(Debug)]
+struct Temporary(Option<NamedTempFile>);
+
+impl Temporary {
+    fn create(folder: &Path, old: Option<Old>) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".gmerge-").suffix(".tmp");
+        // A new file has the mode that any new file has. One that replaces another must at no time be open to more
+        // people than that one.
+        builder.permissions(Permissions::from_mode(if old.is_some() { 0o600 } else { 0o666 }));
+        let temporary = {
+            let mut registered = signals::temporary();
+            let temporary = builder.tempfile_in(folder)?;
+            *registered = Some(temporary.path().to_owned());
+            Self(Some(temporary))
+        };
+        if let Some(old) = old {
+            let file = temporary.file();
+            let mine = Old::from(&file.metadata()?);
+            let mut mode = old.mode;
+            if (mine.user, mine.group) != (old.user, old.group)
+                && std::os::unix::fs::fchown(file, Some(old.user), Some(old.group)).is_err()
+            {
+                // Only the superuser can give files away. Whoever runs the new file must not become us by that.
+                mode &= 0o1777;
+            }
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok(temporary)
+    }
+
+    fn file(&self) -> &File {
+        self.0.as_ref().expect("only `replace` takes the file").as_file()
+    }
+
+    /// Makes this the file at `target`, which is in `folder`.
+    fn replace(mut self, target: &Path, folder: &Path) -> io::Result<()> {
+        self.file().sync_all()?;
+        {
+            let mut registered = signals::temporary();
+            let temporary = self.0.take().expect("only `replace` takes the file");
+            // The error holds the file, and dropping it removes that.
+            let result = temporary.persist(target).map_err(|error| error.error);
+            *registered = None;
+            result?;
+        }
+        // The new name is permanent when its folder is. A folder that may not be read cannot be synced, and some file
+        // systems do not know how.
+        match File::open(folder).map(|folder| folder.sync_all()) {
+            Ok(Err(error)) if error.kind() != ErrorKind::InvalidInput => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.0.take() {
+            let mut registered = signals::temporary();
+            let _ = temporary.close();
+            *registered = None;
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Where the time of a run went: measuring and printing.
+
+use crate::args::StatsFormat;
+use crate::error::report;
+use merge_host::Timing;
+use serde::{Serialize, Serializer};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Reading the input.
+    Read,
+    /// Looking whether keys are in order.
+    Check,
+    /// Copying keys to the GPU.
+    Upload,
+    /// Sorting, merging or generating.
+    Compute,
+    /// Copying keys from the GPU.
+    Download,
+    /// Writing the output, until it is on its medium.
+    Write,
+}
+
+impl Phase {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Read, "read"),
+        (Self::Check, "check"),
+        (Self::Upload, "upload"),
+        (Self::Compute, "compute"),
+        (Self::Download, "download"),
+        (Self::Write, "write"),
+    ];
+}
+
+/// What a run did and how long its parts took.
+#[derive(Debug)]
+pub struct Stats {
+    op: &'static str,
+    key_type: &'static str,
+    /// Which engine worked, "cpu" or "gpu".
+    pub engine: &'static str,
+    /// Which kernel was asked for, in a merge.
+    pub kernel: Option<&'static str>,
+    /// How many keys were handled.
+    pub keys: u64,
+    key_size: usize,
+    begin: Instant,
+    phases: [Duration; Phase::ALL.len()],
+}
+
+impl Stats {
+    /// Starts the clock.
+    pub fn begin<K: crate::key_type::FileKey>(op: &'static str) -> Self {
+        Self {
+            op,
+            key_type: K::NAME,
+            engine: "cpu",
+            kernel: None,
+            keys: 0,
+            key_size: K::SIZE,
+            begin: Instant::now(),
+            phases: Default::default(),
+        }
+    }
+
+    /// Runs `work` as a part of `phase`.
+    pub fn time<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let result = work();
+        self.phases[phase as usize] += begin.elapsed();
+        result
+    }
+
+    /// Adds what an engine measured.
+    pub fn add(&mut self, timing: Timing) {
+        self.phases[Phase::Upload as usize] += timing.upload;
+        self.phases[Phase::Compute as usize] += timing.compute;
+        self.phases[Phase::Download as usize] += timing.download;
+    }
+
+    /// Stops the clock and prints, if that is wanted.
+    pub fn print(&self, format: Option<StatsFormat>) {
+        let total = self.begin.elapsed();
+        match format {
+            None => {}
+            Some(StatsFormat::Json) => self.print_json(total),
+            Some(StatsFormat::Text) => self.print_text(total),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.keys * self.key_size as u64
+    }
+
+    fn rate(&self, time: Duration) -> f64 {
+        if time.is_zero() { 0.0 } else { self.bytes() as f64 / 1e9 / time.as_secs_f64() }
+    }
+
+    fn print_json(&self, total: Duration) {
+        let figures = |time| Figures { ms: milliseconds(time), gb_per_s: rounded(self.rate(time)) };
+        let object = Object {
+            op: self.op,
+            key_type: self.key_type,
+            keys: self.keys,
+            bytes: self.bytes(),
+            engine: self.engine,
+            kernel: self.kernel,
+            threads: rayon::current_num_threads(),
+            phases: Phases(self.phases.map(figures)),
+            total_ms: milliseconds(total),
+        };
+        match serde_json::to_string(&object) {
+            Ok(line) => {
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
+            Err(error) => report(&format!("cannot print statistics: {error}")),
+        }
+    }
+
+    fn print_text(&self, total: Duration) {
+        let (op, keys, key_type, bytes) = (self.op, self.keys, self.key_type, self.bytes());
+        let (engine, threads) = (self.engine, rayon::current_num_threads());
+        let kernel = self.kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
+        let mut text =
+            format!("{op}: {keys} {key_type} keys, {bytes} bytes, engine {engine}{kernel}, threads {threads}\n");
+        text += &format!("{:<10}{:>12}{:>10}\n", "phase", "ms", "GB/s");
+        let rows = Phase::ALL.iter().map(|&(phase, name)| (name, self.phases[phase as usize]));
+        for (name, time) in rows.chain([("total", total)]) {
+            text += &format!("{name:<10}{:>12.3}{:>10.3}\n", time.as_secs_f64() * 1e3, self.rate(time));
+        }
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// What `--stats json` prints.
+#[derive(Serialize)]
+struct Object {
+    op: &'static str,
+    #[serde(rename = "type")]
+    key_type: &'static str,
+    keys: u64,
+    bytes: u64,
+    engine: &'static str,
+    kernel: Option<&'static str>,
+    threads: usize,
+    phases: Phases,
+    total_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    ms: f64,
+    gb_per_s: f64,
+}
+
+/// An object with the phases' names as its keys.
+struct Phases([Figures; Phase::ALL.len()]);
+
+impl Serialize for Phases {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Phase::ALL.iter().map(|(_, name)| name).zip(&self.0))
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1e3)
+}
+
+/// With three digits after the point; more would be noise.
+fn rounded(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
