@@ -16,7 +16,7 @@
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(asm_experimental_arch, stdarch_nvptx, abi_ptx, link_llvm_intrinsics),
+    feature(asm_experimental_arch, stdarch_nvptx, link_llvm_intrinsics),
     allow(internal_features)
 )]
 

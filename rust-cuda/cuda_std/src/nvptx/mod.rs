@@ -16,19 +16,23 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
 global_asm!(".extern .shared .align 128 .b8 dyn_smem[];");
 
 macro_rules! special_registers {
-    ($($name:ident = $intrinsic:ident;)*) => {$(
+    ($($name:ident = $intrinsic:ident, positive: $positive:literal;)*) => {$(
         #[inline(always)]
         pub fn $name() -> u32 {
-            // SAFETY: reads a special register.
-            unsafe { nvptx::$intrinsic() as u32 }
+            // SAFETY: reads a special register. The dimensions below are never 0; indices carry no promise.
+            unsafe {
+                let value = nvptx::$intrinsic() as u32;
+                core::hint::assert_unchecked(!$positive || value != 0);
+                value
+            }
         }
     )*};
 }
 special_registers! {
-    thread_idx_x = _thread_idx_x; thread_idx_y = _thread_idx_y; thread_idx_z = _thread_idx_z;
-    block_idx_x = _block_idx_x; block_idx_y = _block_idx_y; block_idx_z = _block_idx_z;
-    block_dim_x = _block_dim_x; block_dim_y = _block_dim_y; block_dim_z = _block_dim_z;
-    grid_dim_x = _grid_dim_x; grid_dim_y = _grid_dim_y; grid_dim_z = _grid_dim_z;
+    thread_idx_x = _thread_idx_x, positive: false; thread_idx_y = _thread_idx_y, positive: false; thread_idx_z = _thread_idx_z, positive: false;
+    block_idx_x = _block_idx_x, positive: false; block_idx_y = _block_idx_y, positive: false; block_idx_z = _block_idx_z, positive: false;
+    block_dim_x = _block_dim_x, positive: true; block_dim_y = _block_dim_y, positive: true; block_dim_z = _block_dim_z, positive: true;
+    grid_dim_x = _grid_dim_x, positive: true; grid_dim_y = _grid_dim_y, positive: true; grid_dim_z = _grid_dim_z, positive: true;
 }
 
 #[inline(always)]

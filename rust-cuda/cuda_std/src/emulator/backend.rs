@@ -1,0 +1,191 @@
+//! What the rest of the crate calls in the place of instructions.
+
+use super::{
+    fault::{Access, FaultKind},
+    run::{Run, SHARED_BASE, State, stop, with_run},
+    warp::{Operation, WarpCall},
+};
+use crate::Word;
+use core::panic::Location;
+
+#[cold]
+#[track_caller]
+fn not_in_a_kernel() -> ! {
+    panic!("this function runs in a GPU kernel: call it within `Emulator::launch`")
+}
+
+/// Calls `f` with the launch, of which there has to be one.
+#[track_caller]
+fn in_kernel<R>(f: impl FnOnce(&mut Run) -> R) -> R {
+    match with_run(f) {
+        Some(result) => result,
+        None => not_in_a_kernel(),
+    }
+}
+
+macro_rules! registers {
+    ($($name:ident = |$run:ident| $value:expr;)*) => {$(
+        #[track_caller]
+        pub fn $name() -> u32 {
+            in_kernel(|$run| $value)
+        }
+    )*};
+}
+registers! {
+    thread_idx_x = |run| run.thread_index.0; thread_idx_y = |run| run.thread_index.1;
+    thread_idx_z = |run| run.thread_index.2;
+    block_idx_x = |run| run.block_index.0; block_idx_y = |run| run.block_index.1;
+    block_idx_z = |run| run.block_index.2;
+    block_dim_x = |run| run.block.x; block_dim_y = |run| run.block.y; block_dim_z = |run| run.block.z;
+    grid_dim_x = |run| run.grid.x; grid_dim_y = |run| run.grid.y; grid_dim_z = |run| run.grid.z;
+    lane_id = |run| run.lane();
+    dynamic_shared_size = |run| run.shared_bytes();
+}
+
+#[track_caller]
+pub fn dynamic_shared_base() -> u32 {
+    in_kernel(|_| SHARED_BASE)
+}
+
+/// Gives way until the scheduler has changed the state.
+#[track_caller]
+fn wait(state: State) {
+    let yielder = in_kernel(|run| run.wait(state));
+    // SAFETY: the yielder lives as long as the running thread's coroutine, which is where this is called.
+    unsafe { (*yielder).suspend(()) }
+}
+
+#[track_caller]
+pub fn sync_threads() {
+    wait(State::AtBarrier(Location::caller()));
+}
+
+#[track_caller]
+fn warp_call(mask: u32, operation: Operation) -> u32 {
+    let location = Location::caller();
+    let call = WarpCall { mask, operation };
+    let left_out = in_kernel(|run| {
+        let left_out = call.left_out(run.lane());
+        if let Some(lane) = left_out {
+            run.fail(FaultKind::Mask { mask, lane }, location.into());
+        }
+        left_out
+    });
+    if left_out.is_some() {
+        stop();
+    }
+    wait(State::AtWarpCall(call, location));
+    in_kernel(|run| run.result())
+}
+
+#[track_caller]
+pub fn sync_warp(mask: u32) {
+    warp_call(mask, Operation::Sync);
+}
+
+#[track_caller]
+pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
+    warp_call(mask, Operation::ShuffleXor { value, lane_mask })
+}
+
+#[track_caller]
+pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
+    warp_call(mask, Operation::ShuffleIndex { value, source: src })
+}
+
+#[track_caller]
+pub fn ballot(mask: u32, predicate: bool) -> u32 {
+    warp_call(mask, Operation::Ballot(predicate))
+}
+
+#[track_caller]
+pub unsafe fn load_shared<T: Word>(address: u32) -> T {
+    T::from_register(load_shared_bits(address, size_of::<T>()))
+}
+
+#[track_caller]
+pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
+    store_shared_bits(address, size_of::<T>(), value.to_register());
+}
+
+#[track_caller]
+fn load_shared_bits(address: u32, size: usize) -> u64 {
+    let location = Location::caller();
+    let bits = in_kernel(|run| {
+        run.shared(Access::Read, address, size, location).map(|bytes| {
+            let mut register = [0; 8];
+            register[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(register)
+        })
+    });
+    bits.unwrap_or_else(|()| stop())
+}
+
+#[track_caller]
+fn store_shared_bits(address: u32, size: usize, bits: u64) {
+    let location = Location::caller();
+    let stored = in_kernel(|run| {
+        run.shared(Access::Write, address, size, location).map(|bytes| {
+            let size = bytes.len();
+            bytes.copy_from_slice(&bits.to_le_bytes()[..size]);
+        })
+    });
+    stored.unwrap_or_else(|()| stop());
+}
+
+/// Checks an access to global memory; outside a launch it is the host's own affair.
+#[track_caller]
+fn check_global(access: Access, address: usize, size: usize) {
+    let location = Location::caller();
+    if let Some(Err(())) = with_run(|run| run.check_global(access, address, size, location)) {
+        stop();
+    }
+}
+
+#[track_caller]
+pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
+    check_global(Access::ReadConstant, p.addr(), size_of::<T>());
+    // SAFETY: the caller's promise, in a launch checked just now.
+    unsafe { p.read() }
+}
+
+#[track_caller]
+pub unsafe fn load_global<T: Word>(p: *const T) -> T {
+    check_global(Access::Read, p.addr(), size_of::<T>());
+    // SAFETY: the caller's promise, in a launch checked just now.
+    unsafe { p.read() }
+}
+
+#[track_caller]
+pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
+    check_global(Access::Write, p.addr(), size_of::<T>());
+    // SAFETY: the caller's promise, in a launch checked just now.
+    unsafe { p.write(value) }
+}
+
+#[inline]
+#[track_caller]
+pub fn check_index(i: usize, len: usize) {
+    if i >= len {
+        out_of_view(i, 1, len);
+    }
+}
+
+#[inline]
+#[track_caller]
+pub fn check_range(start: usize, count: usize, len: usize) {
+    if start > len || count > len - start {
+        out_of_view(start, count, len);
+    }
+}
+
+#[cold]
+#[track_caller]
+fn out_of_view(start: usize, count: usize, len: usize) -> ! {
+    let location = Location::caller();
+    let kind = FaultKind::OutOfView { start, count, len };
+    match with_run(|run| run.fail(kind.clone(), location.into())) {
+        Some(()) => stop(),
+        None => panic!("{kind}"),
+    }
+}

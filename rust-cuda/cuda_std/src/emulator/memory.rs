@@ -1,0 +1,248 @@
+//! Global memory: the buffers of an emulated device.
+
+use super::{
+    fault::{Access, FaultKind, Space},
+    shadow::{Era, HOST_PHASE, Now, Past, Shadow, Trouble},
+};
+use crate::Word;
+use core::{
+    fmt::{self, Debug, Formatter},
+    panic::Location,
+    ptr::NonNull,
+};
+use std::{
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    boxed::Box,
+    vec::Vec,
+};
+
+/// An array in the memory of an [`Emulator`](super::Emulator), which owns it: a handle to copy, like the device
+/// pointers that a kernel gets.
+///
+/// The first element is at a multiple of 256 bytes, as `cudaMalloc` has it.
+pub struct Buffer<T> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+impl<T> Buffer<T> {
+    /// The first element, to read from.
+    pub fn as_ptr(self) -> *const T {
+        self.start.as_ptr()
+    }
+
+    /// The first element, to write to.
+    pub fn as_mut_ptr(self) -> *mut T {
+        self.start.as_ptr()
+    }
+
+    /// Elements.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Buffer<T> {}
+
+impl<T> Debug for Buffer<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({:p}, {} elements)", self.start, self.len)
+    }
+}
+
+/// All buffers, by address.
+#[derive(Default)]
+pub(super) struct Memory {
+    allocations: Vec<Allocation>,
+    /// The one used last: most accesses are near the one before.
+    recent: usize,
+}
+
+/// Why an access to global memory is wrong.
+pub(super) enum MemoryTrouble {
+    Race { byte: usize, with: Past },
+    Other(Box<FaultKind>),
+}
+
+impl Memory {
+    /// A buffer with a copy of `values`.
+    pub(super) fn copy<T: Word>(&mut self, values: &[T]) -> Buffer<T> {
+        let buffer: Buffer<T> = self.allocate(values.len(), true);
+        // SAFETY: the buffer is new and has room for the values.
+        unsafe { buffer.start.as_ptr().copy_from_nonoverlapping(values.as_ptr(), values.len()) }
+        buffer
+    }
+
+    /// A buffer in which nothing is written yet.
+    pub(super) fn uninit<T: Word>(&mut self, len: usize) -> Buffer<T> {
+        self.allocate(len, false)
+    }
+
+    fn allocate<T: Word>(&mut self, len: usize, initialised: bool) -> Buffer<T> {
+        let bytes = len.checked_mul(size_of::<T>()).expect("a buffer's bytes are counted in a usize");
+        let allocation = Allocation::new(bytes, initialised);
+        let start = allocation.block.data().cast();
+        let at = self.allocations.partition_point(|other| other.start < allocation.start);
+        self.allocations.insert(at, allocation);
+        Buffer { start, len }
+    }
+
+    /// Checks and records an access of a kernel.
+    pub(super) fn access(
+        &mut self,
+        access: Access,
+        address: usize,
+        size: usize,
+        now: &Now,
+        location: &'static Location<'static>,
+    ) -> Result<(), MemoryTrouble> {
+        let at = self.find(access, address, size).map_err(MemoryTrouble::Other)?;
+        let allocation = &mut self.allocations[at];
+        let (space, byte, len) = (Space::Global, address - allocation.start, allocation.len);
+        if !byte.is_multiple_of(size) {
+            let kind = FaultKind::Misaligned { space, access, byte: byte as i64, size };
+            return Err(MemoryTrouble::Other(Box::new(kind)));
+        }
+        let first_write = if allocation.initialised { 0 } else { HOST_PHASE };
+        let era = Era { start: now.launch_start, first_write };
+        allocation.shadow.access(access, byte, size, era, now, location).map_err(|trouble| match trouble {
+            Trouble::Uninitialised => {
+                MemoryTrouble::Other(Box::new(FaultKind::Uninitialised { space, byte, size, len }))
+            }
+            Trouble::Race { byte, with } => MemoryTrouble::Race { byte, with },
+        })
+    }
+
+    /// The elements of a buffer, for the host.
+    pub(super) fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Box<FaultKind>> {
+        let (address, bytes) = (buffer.start.addr().get(), buffer.len * size_of::<T>());
+        let at = self.find(Access::Read, address, bytes)?;
+        let allocation = &self.allocations[at];
+        if !allocation.initialised
+            && let Some(unwritten) = allocation.shadow.first_unwritten(bytes)
+        {
+            let size = size_of::<T>();
+            let (space, byte) = (Space::Global, unwritten - unwritten % size);
+            return Err(Box::new(FaultKind::Uninitialised { space, byte, size, len: allocation.len }));
+        }
+        let mut values: Vec<T> = Vec::with_capacity(buffer.len);
+        // SAFETY: `find` saw that the allocation has `len` elements here, whose bytes are set since it was made, and
+        // any bytes are a `T`. `values` has room for them.
+        unsafe {
+            values.as_mut_ptr().copy_from_nonoverlapping(buffer.start.as_ptr(), buffer.len);
+            values.set_len(buffer.len);
+        }
+        Ok(values)
+    }
+
+    /// The allocation that holds the `size` bytes at `address`.
+    #[inline]
+    fn find(&mut self, access: Access, address: usize, size: usize) -> Result<usize, Box<FaultKind>> {
+        if let Some(recent) = self.allocations.get(self.recent)
+            && recent.holds(address, size)
+        {
+            return Ok(self.recent);
+        }
+        let after = self.allocations.partition_point(|allocation| allocation.start <= address);
+        match after.checked_sub(1) {
+            Some(at) if self.allocations[at].holds(address, size) => {
+                self.recent = at;
+                Ok(at)
+            }
+            _ => {
+                let (space, (byte, len)) = (Space::Global, self.outside(address, after));
+                Err(Box::new(FaultKind::OutOfBounds { space, access, byte, size, len }))
+            }
+        }
+    }
+
+    /// For an address in no buffer, where it is seen from the nearest one, and that one's length. `after` is the first
+    /// buffer past the address.
+    #[cold]
+    fn outside(&self, address: usize, after: usize) -> (i64, usize) {
+        let neighbours = &self.allocations[after.saturating_sub(1)..self.allocations.len().min(after + 1)];
+        let distance = |a: &&Allocation| {
+            if address < a.start { a.start - address } else { (address - a.start).saturating_sub(a.len) }
+        };
+        match neighbours.iter().min_by_key(distance) {
+            Some(nearest) => (address.wrapping_sub(nearest.start) as i64, nearest.len),
+            None => (address as i64, 0),
+        }
+    }
+
+    pub(super) fn forget_order(&mut self) {
+        for allocation in &mut self.allocations {
+            allocation.shadow.forget_order();
+        }
+    }
+}
+
+struct Allocation {
+    /// Address of the first byte.
+    start: usize,
+    len: usize,
+    /// Whether the host gave all of it a value.
+    initialised: bool,
+    block: Block,
+    shadow: Shadow,
+}
+
+impl Allocation {
+    fn new(len: usize, initialised: bool) -> Self {
+        let block = Block::new(len);
+        Self { start: block.data().addr().get(), len, initialised, block, shadow: Shadow::new(len) }
+    }
+
+    #[inline]
+    fn holds(&self, address: usize, size: usize) -> bool {
+        let byte = address.wrapping_sub(self.start);
+        byte <= self.len && size <= self.len - byte
+    }
+}
+
+/// Memory between two guards, which keep an access that is a little off from landing in another buffer.
+struct Block {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Block {
+    const ALIGN: usize = 256;
+    const GUARD: usize = 16 * Self::ALIGN;
+    /// What memory without a value looks like to a kernel that reads it unchecked.
+    const POISON: u8 = 0xa5;
+
+    fn new(len: usize) -> Self {
+        let layout = len.checked_add(2 * Self::GUARD).and_then(|n| Layout::from_size_align(n, Self::ALIGN).ok());
+        let layout = layout.expect("a buffer's bytes are counted in an isize");
+        // SAFETY: the layout is not of zero size, and what it made room for may be filled.
+        unsafe {
+            let Some(base) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            base.write_bytes(Self::POISON, layout.size());
+            Self { base, layout }
+        }
+    }
+
+    fn data(&self) -> NonNull<u8> {
+        // SAFETY: the guard is the allocation's first part.
+        unsafe { self.base.add(Self::GUARD) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}

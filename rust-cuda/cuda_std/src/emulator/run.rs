@@ -1,0 +1,401 @@
+//! The state of a running launch, which the kernel's calls find through a thread-local variable.
+
+use super::{
+    Dim3,
+    fault::{Access, Barrier, Conflict, Fault, FaultKind, Index3, Location, Missing, Space},
+    memory::{Memory, MemoryTrouble},
+    random::Random,
+    shadow::{Era, Now, Past, Shadow, Trouble, WARP},
+    warp::{Warp, WarpCall},
+};
+use core::{cell::RefCell, panic::Location as Caller};
+use corosensei::Yielder;
+use std::{boxed::Box, panic::resume_unwind, string::ToString, vec, vec::Vec};
+
+std::thread_local! {
+    static RUN: RefCell<Option<Box<Run>>> = const { RefCell::new(None) };
+}
+
+/// Where dynamic shared memory starts. Not at zero, so that an address somewhat below is found out as well; the same
+/// as on a GPU of compute capability 9.0.
+pub(super) const SHARED_BASE: u32 = 1024;
+
+/// Calls `f` with the launch that runs on this thread of the host, if there is one.
+///
+/// `f` neither switches to another emulated thread nor unwinds.
+pub(super) fn with_run<R>(f: impl FnOnce(&mut Run) -> R) -> Option<R> {
+    RUN.with_borrow_mut(|run| run.as_deref_mut().map(f))
+}
+
+/// Like [`with_run`], for the panic hook: the panic may come from anywhere, even from within `with_run`.
+pub(super) fn try_with_run<R>(f: impl FnOnce(&mut Run) -> R) -> Option<R> {
+    RUN.try_with(|run| run.try_borrow_mut().ok()?.as_deref_mut().map(f)).ok()?
+}
+
+/// Like [`with_run`], where the scheduler knows that a launch runs.
+pub(super) fn within<R>(f: impl FnOnce(&mut Run) -> R) -> R {
+    with_run(f).expect("a launch is running")
+}
+
+/// Makes `run` the one that the kernel's calls find; gives it back if another is in its place.
+pub(super) fn enter(run: Box<Run>) -> Result<(), Box<Run>> {
+    RUN.with_borrow_mut(|place| if place.is_some() { Err(run) } else { Ok(*place = Some(run)) })
+}
+
+/// Ends what [`enter`] began.
+pub(super) fn leave() -> Box<Run> {
+    RUN.take().expect("a launch is running")
+}
+
+/// Ends the kernel's thread after [`Run::fail`]. The panic hook is not called.
+#[cold]
+pub(super) fn stop() -> ! {
+    struct Stopped;
+    resume_unwind(Box::new(Stopped))
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy)]
+pub(super) enum State {
+    /// In the kernel, or about to start it.
+    Ready,
+    /// At a barrier of the block.
+    AtBarrier(&'static Caller<'static>),
+    /// At a warp operation.
+    AtWarpCall(WarpCall, &'static Caller<'static>),
+    /// Past the kernel's end.
+    Returned,
+}
+
+struct Thread {
+    state: State,
+    /// How to give way to the scheduler: set when the thread starts.
+    yielder: *const Yielder<(), ()>,
+    /// What its last warp operation gave.
+    result: u32,
+}
+
+impl Thread {
+    const NEW: Self = Self { state: State::Ready, yielder: core::ptr::null(), result: 0 };
+}
+
+struct SharedMemory {
+    bytes: Box<[u8]>,
+    shadow: Shadow,
+}
+
+pub(super) struct Run {
+    kernel: &'static str,
+    pub(super) grid: Dim3,
+    pub(super) block: Dim3,
+    pub(super) block_index: Index3,
+    pub(super) thread_index: Index3,
+    now: Now,
+    /// The blocks so far, each with its first phase.
+    blocks: Vec<(u32, u32)>,
+    threads: Vec<Thread>,
+    warps: Vec<Warp>,
+    /// Threads that the scheduler may resume.
+    ready: Vec<u32>,
+    at_barrier: usize,
+    returned: usize,
+    shared: SharedMemory,
+    memory: Memory,
+    random: Random,
+    /// Whether a kernel's code runs, not the emulator's.
+    pub(super) in_kernel: bool,
+    fault: Option<Fault>,
+    launched_at: &'static Caller<'static>,
+}
+
+impl Run {
+    pub(super) fn new(
+        kernel: &'static str,
+        (grid, block): (Dim3, Dim3),
+        shared_bytes: u32,
+        (memory, phase): (Memory, u32),
+        random: Random,
+        launched_at: &'static Caller<'static>,
+    ) -> Self {
+        let (threads, shared_bytes) = (block.count() as usize, shared_bytes as usize);
+        Self {
+            kernel,
+            grid,
+            block,
+            block_index: (0, 0, 0),
+            thread_index: (0, 0, 0),
+            now: Now { phase, launch_start: phase + 1, ..Now::default() },
+            blocks: Vec::new(),
+            threads: (0..threads).map(|_| Thread::NEW).collect(),
+            warps: (0..threads.div_ceil(WARP)).map(|_| Warp::new()).collect(),
+            ready: Vec::with_capacity(threads),
+            at_barrier: 0,
+            returned: 0,
+            shared: SharedMemory { bytes: vec![0; shared_bytes].into_boxed_slice(), shadow: Shadow::new(shared_bytes) },
+            memory,
+            random,
+            in_kernel: false,
+            fault: None,
+            launched_at,
+        }
+    }
+
+    /// Memory, the last phase, and how the launch ended.
+    pub(super) fn finish(self) -> (Memory, u32, Result<(), Fault>) {
+        (self.memory, self.now.phase, self.fault.map_or(Ok(()), Err))
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// The order in which the grid's blocks run.
+    pub(super) fn block_order(&mut self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.grid.count() as u32).collect();
+        self.random.shuffle(&mut order);
+        order
+    }
+
+    /// Gets all threads of block `block` ready to start.
+    pub(super) fn start_block(&mut self, block: u32) {
+        self.next_phase();
+        self.now.block_start = self.now.phase;
+        self.blocks.push((self.now.phase, block));
+        self.block_index = self.grid.index(block);
+        self.threads.fill_with(|| Thread::NEW);
+        self.warps.iter_mut().for_each(Warp::start);
+        self.ready.clear();
+        self.ready.extend(0..self.threads.len() as u32);
+        (self.at_barrier, self.returned) = (0, 0);
+    }
+
+    fn next_phase(&mut self) {
+        match self.now.phase.checked_add(1) {
+            Some(phase) => self.now.phase = phase,
+            None => self.fail_launch("the launch has too many blocks and barriers to number them in 32 bits"),
+        }
+    }
+
+    /// Picks the thread to resume next; `None` once all have returned or one has failed.
+    pub(super) fn next_thread(&mut self) -> Option<usize> {
+        if self.fault.is_some() {
+            return None;
+        }
+        let Some(thread) = self.random.take(&mut self.ready) else {
+            if self.returned < self.threads.len() {
+                self.fail_stuck();
+            }
+            return None;
+        };
+        let thread = thread as usize;
+        let (warp, lane) = (&self.warps[thread / WARP], thread % WARP);
+        self.thread_index = self.block.index(thread as u32);
+        self.now.thread = thread as u16;
+        self.now.stamp = warp.stamp();
+        self.now.known = *warp.known(lane);
+        self.now.latest = *warp.latest();
+        self.in_kernel = true;
+        Some(thread)
+    }
+
+    /// Takes note of where `thread` has stopped, and lets those go on that it was the last to join.
+    pub(super) fn stopped(&mut self, thread: usize, returned: bool) {
+        self.in_kernel = false;
+        if self.fault.is_some() {
+            return;
+        }
+        if returned {
+            self.threads[thread].state = State::Returned;
+            self.returned += 1;
+            return;
+        }
+        match self.threads[thread].state {
+            State::AtBarrier(_) => {
+                self.at_barrier += 1;
+                if self.at_barrier == self.threads.len() {
+                    self.at_barrier = 0;
+                    self.next_phase();
+                    self.threads.iter_mut().for_each(|thread| thread.state = State::Ready);
+                    self.ready.extend(0..self.threads.len() as u32);
+                }
+            }
+            State::AtWarpCall(call, _) => self.try_warp_call(thread / WARP, call),
+            State::Ready | State::Returned => self.ready.push(thread as u32),
+        }
+    }
+
+    /// Carries out `call` if all lanes that it names, and that exist, have arrived.
+    fn try_warp_call(&mut self, warp: usize, call: WarpCall) {
+        let first = warp * WARP;
+        let present = WARP.min(self.threads.len() - first);
+        let lanes = || (0..present).filter(|lane| call.mask >> lane & 1 == 1);
+        let mut calls = [None; WARP];
+        for lane in lanes() {
+            match self.threads[first + lane].state {
+                State::AtWarpCall(other, _) if other.joins(&call) => calls[lane] = Some(other),
+                _ => return,
+            }
+        }
+        let results = self.warps[warp].carry_out(&calls, &mut self.random);
+        for lane in lanes() {
+            let thread = &mut self.threads[first + lane];
+            thread.state = State::Ready;
+            thread.result = results[lane];
+            self.ready.push((first + lane) as u32);
+        }
+    }
+
+    /// Notes how the running thread gives way.
+    pub(super) fn set_yielder(&mut self, yielder: &Yielder<(), ()>) {
+        self.threads[usize::from(self.now.thread)].yielder = yielder;
+    }
+
+    /// Makes the running thread wait, as soon as it has called the yielder.
+    pub(super) fn wait(&mut self, state: State) -> *const Yielder<(), ()> {
+        let thread = &mut self.threads[usize::from(self.now.thread)];
+        thread.state = state;
+        thread.yielder
+    }
+
+    /// What the running thread's last warp operation gave.
+    pub(super) fn result(&self) -> u32 {
+        self.threads[usize::from(self.now.thread)].result
+    }
+
+    pub(super) fn lane(&self) -> u32 {
+        u32::from(self.now.thread) % WARP as u32
+    }
+
+    pub(super) fn shared_bytes(&self) -> u32 {
+        self.shared.bytes.len() as u32
+    }
+
+    /// Checks and records an access to global memory. Where it is wrong the launch has failed.
+    pub(super) fn check_global(
+        &mut self,
+        access: Access,
+        address: usize,
+        size: usize,
+        location: &'static Caller<'static>,
+    ) -> Result<(), ()> {
+        let Err(trouble) = self.memory.access(access, address, size, &self.now, location) else {
+            return Ok(());
+        };
+        let kind = match trouble {
+            MemoryTrouble::Race { byte, with } => self.race(Space::Global, byte, access, &with),
+            MemoryTrouble::Other(kind) => *kind,
+        };
+        self.fail(kind, location.into());
+        Err(())
+    }
+
+    /// Checks and records an access to shared memory, and gives the place. Where it is wrong the launch has failed.
+    pub(super) fn shared(
+        &mut self,
+        access: Access,
+        address: u32,
+        size: usize,
+        location: &'static Caller<'static>,
+    ) -> Result<&mut [u8], ()> {
+        match self.check_shared(access, address, size, location) {
+            Ok(start) => Ok(&mut self.shared.bytes[start..start + size]),
+            Err(kind) => {
+                self.fail(*kind, location.into());
+                Err(())
+            }
+        }
+    }
+
+    fn check_shared(
+        &mut self,
+        access: Access,
+        address: u32,
+        size: usize,
+        location: &'static Caller<'static>,
+    ) -> Result<usize, Box<FaultKind>> {
+        let (space, len) = (Space::Shared, self.shared.bytes.len());
+        let byte = i64::from(address) - i64::from(SHARED_BASE);
+        let start = match usize::try_from(byte) {
+            Ok(start) if start <= len && size <= len - start => start,
+            _ => return Err(Box::new(FaultKind::OutOfBounds { space, access, byte, size, len })),
+        };
+        if !start.is_multiple_of(size) {
+            return Err(Box::new(FaultKind::Misaligned { space, access, byte, size }));
+        }
+        // Each block finds its shared memory new.
+        let era = Era { start: self.now.block_start, first_write: self.now.block_start };
+        match self.shared.shadow.access(access, start, size, era, &self.now, location) {
+            Ok(()) => Ok(start),
+            Err(Trouble::Uninitialised) => Err(Box::new(FaultKind::Uninitialised { space, byte: start, size, len })),
+            Err(Trouble::Race { byte, with }) => Err(Box::new(self.race(space, byte, access, &with))),
+        }
+    }
+
+    #[cold]
+    fn race(&self, space: Space, byte: usize, access: Access, with: &Past) -> FaultKind {
+        let block = self.blocks.partition_point(|&(start, _)| start <= with.phase).checked_sub(1);
+        let conflict = Conflict {
+            block: block.map_or((0, 0, 0), |at| self.grid.index(self.blocks[at].1)),
+            thread: self.block.index(u32::from(with.thread)),
+            access: with.access,
+            location: with.location.unwrap_or(self.launched_at).into(),
+        };
+        FaultKind::Race { space, byte, access, with: Box::new(conflict) }
+    }
+
+    /// Ends the launch because of the running thread. The first fault counts: unwinding may run into more.
+    #[cold]
+    pub(super) fn fail(&mut self, kind: FaultKind, location: Location) {
+        let (kernel, block, thread) = (self.kernel, self.block_index, self.thread_index);
+        self.fault.get_or_insert(Fault { kernel, kind, block, thread, location });
+    }
+
+    /// Ends the launch because it cannot be carried out.
+    #[cold]
+    pub(super) fn fail_launch(&mut self, reason: &str) {
+        (self.block_index, self.thread_index) = ((0, 0, 0), (0, 0, 0));
+        self.fail(FaultKind::Launch(reason.to_string()), self.launched_at.into());
+    }
+
+    /// Ends the launch because of a panic in the kernel. Where its place is not known, the launch's has to do.
+    #[cold]
+    pub(super) fn fail_panic(&mut self, message: &str, location: Option<&Caller<'_>>) {
+        self.fail(FaultKind::Panic(message.to_string()), location.unwrap_or(self.launched_at).into());
+    }
+
+    /// Ends the launch because nobody can run and somebody waits: the lowest waiting thread is reported.
+    #[cold]
+    fn fail_stuck(&mut self) {
+        for at in 0..self.threads.len() {
+            let (barrier, location) = match self.threads[at].state {
+                State::AtBarrier(location) => (Barrier::Block, location),
+                State::AtWarpCall(call, location) => (Barrier::Warp(call.mask), location),
+                State::Ready | State::Returned => continue,
+            };
+            let missing = (0..self.threads.len()).filter(|&other| !self.is_met(at, other));
+            let missing = missing.map(|other| Missing {
+                thread: self.block.index(other as u32),
+                waits_at: match self.threads[other].state {
+                    State::AtBarrier(location) | State::AtWarpCall(_, location) => Some(location.into()),
+                    State::Ready | State::Returned => None,
+                },
+            });
+            let missing = missing.collect();
+            self.thread_index = self.block.index(at as u32);
+            self.fail(FaultKind::Barrier { barrier, missing }, location.into());
+            return;
+        }
+    }
+
+    /// Whether the waiting thread `at` does not wait for `other`: that one has arrived, or is not concerned.
+    fn is_met(&self, at: usize, other: usize) -> bool {
+        match (self.threads[at].state, self.threads[other].state) {
+            (State::AtBarrier(_), state) => matches!(state, State::AtBarrier(_)),
+            (State::AtWarpCall(call, _), state) => {
+                let concerned = at / WARP == other / WARP && call.mask >> (other % WARP) & 1 == 1;
+                !concerned || matches!(state, State::AtWarpCall(joining, _) if joining.joins(&call))
+            }
+            (State::Ready | State::Returned, _) => true,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Who used a location last: the record from which uninitialised reads and races are found.
+//!
+//! Blocks run one after another, so one number tells when an access happened: the *phase*, which goes up when a launch
+//! or a block starts and when a block passes a barrier. An access is ordered before the running thread's if
+//!
+//! - its phase is over and belongs to this block (a barrier lies between) or to an earlier launch, or
+//! - it is in the current phase and by the same thread, or
+//! - it is in the current phase and by a lane of the same warp, before a `sync_warp` that the running thread knows of.
+//!
+//! For the last one a warp counts its `sync_warp`s. An access keeps the count as its *stamp*, and each lane keeps, for
+//! each lane, the number of the latest `sync_warp` that orders what that lane did before its own doings.
+//!
+//! A location keeps its last write, the lanes of one warp that read it since, and one more reader of another warp or
+//! block. That suffices for a later write that is not ordered after all reads to conflict with a remembered one: a
+//! thread is never ordered after readers of two warps in one phase, nor after a reader in another block. There is one
+//! exception: a read by a lane that has since synchronised with a part of its warp may be forgotten once another lane,
+//! not in that part, reads the location.
+
+use super::fault::Access;
+use core::panic::Location;
+use std::{boxed::Box, vec, vec::Vec};
+
+pub(super) const WARP: usize = crate::warp::WARP_SIZE as usize;
+
+/// The phase of what the host wrote, below every launch's. Zero is before all.
+pub(super) const HOST_PHASE: u32 = 1;
+
+/// The running thread and its moment.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Now {
+    pub phase: u32,
+    /// First phase of the launch.
+    pub launch_start: u32,
+    /// First phase of the block.
+    pub block_start: u32,
+    /// How often the warp has synchronised.
+    pub stamp: u32,
+    /// The thread's linear index in the block.
+    pub thread: u16,
+    /// For each lane the number of the latest `sync_warp` that orders its earlier accesses before the thread's.
+    pub known: [u32; WARP],
+    /// For each lane the number of the latest `sync_warp` that it took part in.
+    pub latest: [u32; WARP],
+}
+
+impl Now {
+    fn warp(&self) -> u8 {
+        (self.thread as usize / WARP) as u8
+    }
+
+    fn lane(&self) -> usize {
+        self.thread as usize % WARP
+    }
+
+    /// Those of `lanes` of the thread's own warp whose accesses at `stamp` are not ordered before the thread's.
+    fn unordered(&self, lanes: u32, stamp: u32) -> u32 {
+        let others = lanes & !(1 << self.lane());
+        if others == 0 {
+            return 0;
+        }
+        others & lanes_up_to(&self.known, stamp)
+    }
+}
+
+/// The lanes with a number of at most `limit`.
+fn lanes_up_to(numbers: &[u32; WARP], limit: u32) -> u32 {
+    numbers.iter().enumerate().fold(0, |lanes, (lane, &number)| lanes | (u32::from(number <= limit) << lane))
+}
+
+/// What holds for all of a memory.
+#[derive(Clone, Copy)]
+pub(super) struct Era {
+    /// Accesses in phases below this one are ordered before everything now.
+    pub start: u32,
+    /// Writes in phases below this one do not count: the location is uninitialised.
+    pub first_write: u32,
+}
+
+type Caller = &'static Location<'static>;
+
+#[derive(Clone, Copy, Default)]
+struct Write {
+    location: Option<Caller>,
+    phase: u32,
+    stamp: u32,
+    thread: u16,
+}
+
+/// Lanes of one warp that read at one stamp.
+#[derive(Clone, Copy, Default)]
+struct Readers {
+    /// Of the last one.
+    location: Option<Caller>,
+    phase: u32,
+    stamp: u32,
+    lanes: u32,
+    warp: u8,
+}
+
+/// A reader that is of another warp or block than the last one, or read the location as constant.
+#[derive(Clone, Copy, Default)]
+struct OtherReader {
+    location: Option<Caller>,
+    phase: u32,
+    thread: u16,
+    constant: bool,
+}
+
+/// The record of one location. All zeros: nothing has happened.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    write: Write,
+    readers: Readers,
+    other: OtherReader,
+}
+
+/// An access of the past that conflicts with the present one.
+pub(super) struct Past {
+    pub phase: u32,
+    pub thread: u16,
+    pub access: Access,
+    pub location: Option<Caller>,
+}
+
+/// Why an access is wrong, and the first byte where it is.
+pub(super) enum Trouble {
+    Uninitialised,
+    Race { byte: usize, with: Past },
+}
+
+/// Why an access to one cell is wrong.
+enum CellTrouble {
+    Uninitialised,
+    Race(Past),
+}
+
+impl Cell {
+    fn access(&mut self, access: Access, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        match access {
+            Access::Read => self.read(era, now, location),
+            Access::ReadConstant => self.read_constant(era, now, location),
+            Access::Write => self.write(era, now, location),
+        }
+    }
+
+    fn read(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(era)?;
+        self.check_write_before(era, now)?;
+        let readers = &mut self.readers;
+        let lane = 1 << now.lane();
+        if readers.phase == now.phase && readers.warp == now.warp() {
+            // The lanes that stay get the new stamp. That is only true to those that have not synchronised since:
+            // their next `sync_warp` has a higher number than both stamps.
+            if readers.stamp != now.stamp {
+                readers.lanes = now.unordered(readers.lanes, readers.stamp);
+                if readers.lanes != 0 {
+                    readers.lanes &= lanes_up_to(&now.latest, readers.stamp);
+                }
+                readers.stamp = now.stamp;
+            }
+            readers.lanes |= lane;
+            readers.location = Some(location);
+            return Ok(());
+        }
+        let last_is_unordered = readers.phase == now.phase || (era.start..now.block_start).contains(&readers.phase);
+        // A constant read and one in another block conflict with any write from now on: they are worth keeping.
+        let other = &self.other;
+        let keep_other = other.phase >= era.start && (other.constant || other.phase < now.block_start);
+        if last_is_unordered && !keep_other {
+            self.other = OtherReader {
+                location: readers.location,
+                phase: readers.phase,
+                thread: readers.one(readers.lanes),
+                constant: false,
+            };
+        }
+        self.readers =
+            Readers { location: Some(location), phase: now.phase, stamp: now.stamp, lanes: lane, warp: now.warp() };
+        Ok(())
+    }
+
+    fn read_constant(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(era)?;
+        if self.write.phase >= era.start {
+            return Err(CellTrouble::Race(self.write.past()));
+        }
+        // One such reader conflicts with every write of the launch, so no other needs to be known.
+        if !(self.other.constant && self.other.phase >= era.start) {
+            self.other = OtherReader { location: Some(location), phase: now.phase, thread: now.thread, constant: true };
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        self.check_write_before(era, now)?;
+        let readers = &self.readers;
+        if readers.phase >= era.start {
+            let unordered = if readers.phase == now.phase && readers.warp == now.warp() {
+                now.unordered(readers.lanes, readers.stamp)
+            } else if readers.phase == now.phase || readers.phase < now.block_start {
+                readers.lanes
+            } else {
+                0
+            };
+            if unordered != 0 {
+                return Err(CellTrouble::Race(Past {
+                    phase: readers.phase,
+                    thread: readers.one(unordered),
+                    access: Access::Read,
+                    location: readers.location,
+                }));
+            }
+        }
+        let other = &self.other;
+        if other.phase >= era.start {
+            // A reader of the own warp in this phase needs no look: then `readers` are of another one.
+            let other_warp = usize::from(other.thread) / WARP != usize::from(now.warp());
+            if other.constant || other.phase < now.block_start || (other.phase == now.phase && other_warp) {
+                return Err(CellTrouble::Race(Past {
+                    phase: other.phase,
+                    thread: other.thread,
+                    access: if other.constant { Access::ReadConstant } else { Access::Read },
+                    location: other.location,
+                }));
+            }
+        }
+        let write = Write { location: Some(location), phase: now.phase, stamp: now.stamp, thread: now.thread };
+        *self = Self { write, ..Self::default() };
+        Ok(())
+    }
+
+    fn check_written(&self, era: Era) -> Result<(), CellTrouble> {
+        if self.write.phase < era.first_write { Err(CellTrouble::Uninitialised) } else { Ok(()) }
+    }
+
+    fn check_write_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
+        let write = &self.write;
+        let ordered = if write.phase == now.phase {
+            let (warp, lane) = (usize::from(write.thread) / WARP, usize::from(write.thread) % WARP);
+            write.thread == now.thread || (warp == usize::from(now.warp()) && now.known[lane] > write.stamp)
+        } else {
+            write.phase < era.start || write.phase >= now.block_start
+        };
+        if ordered { Ok(()) } else { Err(CellTrouble::Race(write.past())) }
+    }
+}
+
+impl Write {
+    fn past(&self) -> Past {
+        Past { phase: self.phase, thread: self.thread, access: Access::Write, location: self.location }
+    }
+}
+
+impl Readers {
+    /// One of `lanes` as a thread of the block: the lowest.
+    fn one(&self, lanes: u32) -> u16 {
+        u16::from(self.warp) * WARP as u16 + lanes.trailing_zeros() as u16
+    }
+}
+
+/// Bytes that one cell stands for, as long as only whole words are used.
+const WORD: usize = 4;
+
+/// The records of a memory: one a word, and one a byte for the words of which single bytes were used last.
+pub(super) struct Shadow {
+    words: Box<[Cell]>,
+    /// The words whose records are in `bytes`; empty as long as there are none.
+    split: Vec<bool>,
+    bytes: Box<[Cell]>,
+}
+
+impl Shadow {
+    /// For a memory of `bytes` bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { words: blank(bytes.div_ceil(WORD)), split: Vec::new(), bytes: Box::default() }
+    }
+
+    /// Checks and records an access to `size` bytes (1, 2, 4 or 8) at `offset`, a multiple of `size`.
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        access: Access,
+        offset: usize,
+        size: usize,
+        era: Era,
+        now: &Now,
+        location: Caller,
+    ) -> Result<(), Trouble> {
+        let word = offset / WORD;
+        if size < WORD {
+            return self.access_bytes(access, offset, size, era, now, location);
+        }
+        for word in word..word + size / WORD {
+            if self.split.is_empty() || !self.split[word] {
+                self.words[word].access(access, era, now, location).map_err(|t| t.at(word * WORD))?;
+            } else {
+                self.access_split(access, word, era, now, location)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Single bytes: the word's record becomes four, one for each byte.
+    #[cold]
+    fn access_bytes(
+        &mut self,
+        access: Access,
+        offset: usize,
+        size: usize,
+        era: Era,
+        now: &Now,
+        location: Caller,
+    ) -> Result<(), Trouble> {
+        if self.split.is_empty() {
+            self.split = vec![false; self.words.len()];
+            self.bytes = blank(self.words.len() * WORD);
+        }
+        let word = offset / WORD;
+        if !self.split[word] {
+            self.bytes[word * WORD..][..WORD].fill(self.words[word]);
+            self.split[word] = true;
+        }
+        for byte in offset..offset + size {
+            self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
+        }
+        Ok(())
+    }
+
+    /// A whole word whose bytes have records of their own. A write makes them one again.
+    #[cold]
+    fn access_split(
+        &mut self,
+        access: Access,
+        word: usize,
+        era: Era,
+        now: &Now,
+        location: Caller,
+    ) -> Result<(), Trouble> {
+        for byte in word * WORD..(word + 1) * WORD {
+            self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
+        }
+        if access == Access::Write {
+            self.words[word] = self.bytes[word * WORD];
+            self.split[word] = false;
+        }
+        Ok(())
+    }
+
+    /// The first of the `bytes` bytes that was never written.
+    pub(super) fn first_unwritten(&self, bytes: usize) -> Option<usize> {
+        let written = |cell: &Cell| cell.write.phase != 0;
+        (0..bytes.div_ceil(WORD)).find_map(|word| {
+            if self.split.is_empty() || !self.split[word] {
+                return (!written(&self.words[word])).then_some(word * WORD);
+            }
+            (word * WORD..((word + 1) * WORD).min(bytes)).find(|&byte| !written(&self.bytes[byte]))
+        })
+    }
+
+    /// Forgets who did what and when, but not what was written, so that phases can be counted from the start again.
+    pub(super) fn forget_order(&mut self) {
+        for cell in self.words.iter_mut().chain(&mut self.bytes) {
+            let phase = cell.write.phase.min(HOST_PHASE);
+            *cell = Cell { write: Write { phase, ..Write::default() }, ..Cell::default() };
+        }
+    }
+}
+
+impl CellTrouble {
+    #[cold]
+    fn at(self, byte: usize) -> Trouble {
+        match self {
+            Self::Uninitialised => Trouble::Uninitialised,
+            Self::Race(with) => Trouble::Race { byte, with },
+        }
+    }
+}
+
+/// Cells with nothing in them. Pages come from the system zeroed, so that what is never used costs nothing.
+fn blank(cells: usize) -> Box<[Cell]> {
+    // SAFETY: all zeros are a `Cell`: `None`s, zeros and `false`.
+    unsafe { Box::<[Cell]>::new_zeroed_slice(cells).assume_init() }
+}

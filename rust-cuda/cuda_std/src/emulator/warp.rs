@@ -1,0 +1,129 @@
+//! Operations that the lanes of a warp carry out together.
+
+use super::{random::Random, shadow::WARP};
+use std::boxed::Box;
+
+/// What a lane calls, and with what.
+#[derive(Clone, Copy)]
+pub(super) struct WarpCall {
+    pub mask: u32,
+    pub operation: Operation,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Operation {
+    Sync,
+    ShuffleXor { value: u32, lane_mask: u32 },
+    ShuffleIndex { value: u32, source: u32 },
+    Ballot(bool),
+}
+
+impl WarpCall {
+    /// Whether the two are lanes' parts of the same operation.
+    pub(super) fn joins(&self, other: &Self) -> bool {
+        self.mask == other.mask && core::mem::discriminant(&self.operation) == core::mem::discriminant(&other.operation)
+    }
+
+    /// The lane of the two that `lane` needs, itself and the one it shuffles from, that does not take part.
+    pub(super) fn left_out(&self, lane: u32) -> Option<u32> {
+        let source = self.operation.source(lane).unwrap_or(lane);
+        [lane, source].into_iter().find(|&lane| lane >= WARP as u32 || self.mask >> lane & 1 == 0)
+    }
+}
+
+impl Operation {
+    /// The lane that `lane` shuffles from.
+    fn source(self, lane: u32) -> Option<u32> {
+        match self {
+            Self::ShuffleXor { lane_mask, .. } => Some(lane ^ lane_mask),
+            Self::ShuffleIndex { source, .. } => Some(source),
+            Self::Sync | Self::Ballot(_) => None,
+        }
+    }
+
+    /// What `lane` passes on to lanes that shuffle from it.
+    fn value(self) -> u32 {
+        match self {
+            Self::ShuffleXor { value, .. } | Self::ShuffleIndex { value, .. } => value,
+            Self::Sync | Self::Ballot(_) => 0,
+        }
+    }
+}
+
+/// Which accesses of its lanes a warp has ordered; `shadow` says how that is used.
+pub(super) struct Warp {
+    syncs: u32,
+    /// For each lane what it knows of each other: the number of the latest `sync_warp` through which it does.
+    known: Box<[[u32; WARP]; WARP]>,
+    /// The number of each lane's own latest `sync_warp`.
+    latest: [u32; WARP],
+}
+
+impl Warp {
+    pub(super) fn new() -> Self {
+        Self { syncs: 0, known: Box::new([[0; WARP]; WARP]), latest: [0; WARP] }
+    }
+
+    /// For a new block.
+    pub(super) fn start(&mut self) {
+        if self.syncs > 0 {
+            self.syncs = 0;
+            *self.known = [[0; WARP]; WARP];
+            self.latest = [0; WARP];
+        }
+    }
+
+    pub(super) fn stamp(&self) -> u32 {
+        self.syncs
+    }
+
+    pub(super) fn known(&self, lane: usize) -> &[u32; WARP] {
+        &self.known[lane]
+    }
+
+    pub(super) fn latest(&self) -> &[u32; WARP] {
+        &self.latest
+    }
+
+    /// Carries out the operation that the lanes with `calls` make together; gives each lane's result.
+    pub(super) fn carry_out(&mut self, calls: &[Option<WarpCall>; WARP], random: &mut Random) -> [u32; WARP] {
+        let mut results = [0; WARP];
+        let mut ballot = 0;
+        for (lane, call) in calls.iter().enumerate() {
+            let Some(call) = call else { continue };
+            match call.operation {
+                Operation::Ballot(predicate) => ballot |= u32::from(predicate) << lane,
+                // Only this one orders memory; shuffles and votes do not, on a GPU either.
+                Operation::Sync => return self.synchronise(calls),
+                operation => {
+                    let source = operation.source(lane as u32).and_then(|source| calls[source as usize]);
+                    // A lane that the warp does not have passes an arbitrary value.
+                    results[lane] = source.map_or_else(|| random.next() as u32, |source| source.operation.value());
+                }
+            }
+        }
+        if let Some(Operation::Ballot(_)) = calls.iter().flatten().next().map(|call| call.operation) {
+            results = [ballot; WARP];
+        }
+        results
+    }
+
+    fn synchronise(&mut self, calls: &[Option<WarpCall>; WARP]) -> [u32; WARP] {
+        self.syncs += 1;
+        let lanes = || calls.iter().enumerate().filter(|(_, call)| call.is_some()).map(|(lane, _)| lane);
+        let mut joined = [0; WARP];
+        for lane in lanes() {
+            for (joined, known) in joined.iter_mut().zip(&self.known[lane]) {
+                *joined = (*joined).max(*known);
+            }
+        }
+        for lane in lanes() {
+            joined[lane] = self.syncs;
+            self.latest[lane] = self.syncs;
+        }
+        for lane in lanes() {
+            self.known[lane] = joined;
+        }
+        [0; WARP]
+    }
+}
