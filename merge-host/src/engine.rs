@@ -2,7 +2,7 @@
 
 use crate::cpu::CpuEngine;
 #[cfg(feature = "gpu")]
-use crate::gpu::GpuEngine;
+use crate::gpu::Gpu;
 use crate::{Error, Key, MergeKernel};
 use std::fmt;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub struct Engine {
 enum Backend {
     Cpu(CpuEngine),
     #[cfg(feature = "gpu")]
-    Gpu(GpuEngine),
+    Gpu(Gpu),
 }
 
 impl Engine {
@@ -86,10 +86,7 @@ impl Engine {
     /// [`Error::Device`] where the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Engine {
-            backend: Backend::Gpu(GpuEngine::new(ordinal)?),
-            why: format!("GPU {ordinal} was asked for"),
-        });
+        return Ok(Engine { backend: Backend::Gpu(Gpu::new(ordinal)?), why: format!("GPU {ordinal} was asked for") });
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
@@ -141,6 +138,15 @@ impl Engine {
         &self.why
     }
 
+    /// The GPU that this engine works on, for data that is in its memory already; none for a CPU engine.
+    #[cfg(feature = "gpu")]
+    pub fn as_gpu(&self) -> Option<&Gpu> {
+        match &self.backend {
+            Backend::Cpu(_) => None,
+            Backend::Gpu(gpu) => Some(gpu),
+        }
+    }
+
     /// Sorts `keys`, ascending in total order. Stable.
     ///
     /// Uses scratch memory for as many keys again.
@@ -160,7 +166,7 @@ impl Engine {
         match &self.backend {
             Backend::Cpu(cpu) => cpu.sort(keys),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.sort(keys),
+            Backend::Gpu(gpu) => gpu.sort_host(keys),
         }
     }
 
@@ -210,7 +216,7 @@ impl Engine {
         match &self.backend {
             Backend::Cpu(cpu) => cpu.merge_with(kernel, a, b, out),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_with(kernel, a, b, out),
+            Backend::Gpu(gpu) => gpu.merge_host(kernel, a, b, out),
         }
     }
 
@@ -244,23 +250,11 @@ impl Engine {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        if d == 0 || d > MAX_BATCH_LENGTH {
-            return Err(Error::BadBatchLength { d });
-        }
-        if a_len > d {
-            return Err(Error::BadSplit { a_len, d });
-        }
-        if !out.len().is_multiple_of(d) {
-            return Err(Error::NotWholeRuns { what: "out", found: out.len(), run: d });
-        }
-        // No product is above out.len().
-        let pairs = out.len() / d;
-        check_length("a", pairs * a_len, a.len(), "|out| / d * a_len")?;
-        check_length("b", pairs * (d - a_len), b.len(), "|out| / d * (d - a_len)")?;
+        check_batch(a.len(), b.len(), out.len(), d, a_len)?;
         match &self.backend {
             Backend::Cpu(cpu) => cpu.merge_batch(a, b, out, d, a_len),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_batch(a, b, out, d, a_len),
+            Backend::Gpu(gpu) => gpu.merge_batch_host(a, b, out, d, a_len),
         }
     }
 }
@@ -271,7 +265,25 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn check_length(what: &'static str, expected: usize, found: usize, rule: &'static str) -> Result<(), Error> {
+/// Checks the lengths of a batch against each other and returns the number of pairs.
+pub(crate) fn check_batch(a: usize, b: usize, out: usize, d: usize, a_len: usize) -> Result<usize, Error> {
+    if d == 0 || d > MAX_BATCH_LENGTH {
+        return Err(Error::BadBatchLength { d });
+    }
+    if a_len > d {
+        return Err(Error::BadSplit { a_len, d });
+    }
+    if !out.is_multiple_of(d) {
+        return Err(Error::NotWholeRuns { what: "out", found: out, run: d });
+    }
+    // No product is above `out`.
+    let pairs = out / d;
+    check_length("a", pairs * a_len, a, "|out| / d * a_len")?;
+    check_length("b", pairs * (d - a_len), b, "|out| / d * (d - a_len)")?;
+    Ok(pairs)
+}
+
+pub(crate) fn check_length(what: &'static str, expected: usize, found: usize, rule: &'static str) -> Result<(), Error> {
     if found == expected { Ok(()) } else { Err(Error::LengthMismatch { what, expected, found, rule }) }
 }
 

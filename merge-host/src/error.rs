@@ -35,6 +35,22 @@ pub enum Error {
         /// Bytes that were asked for.
         needed: u64,
     },
+    /// A device workspace is too small.
+    #[error("workspace has {found} bytes, {needed} are needed")]
+    WorkspaceTooSmall {
+        /// Bytes that the work takes.
+        needed: usize,
+        /// Bytes that there are.
+        found: usize,
+    },
+    /// Device slices that have to be apart are not.
+    #[error("{what} overlaps {other}")]
+    Overlap {
+        /// The argument that is written.
+        what: &'static str,
+        /// The argument that it overlaps.
+        other: &'static str,
+    },
     /// A slice has another length than the others call for.
     #[error("{what} has {found} keys, expected {expected} ({rule})")]
     LengthMismatch {

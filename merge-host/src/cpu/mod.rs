@@ -1,14 +1,28 @@
 //! The CPU engine: a twin of each kernel, under the same name, on a pool of threads.
 
 use crate::{Error, Key, MergeKernel, Timing};
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::OnceLock;
 use std::time::Instant;
 
 mod merge_basic;
+mod merge_batch;
+mod merge_circular;
+mod merge_path;
+mod merge_tiled;
+mod radix;
+mod sort;
+mod split;
 
 /// The most threads an engine may have: far above any machine's cores, and below what systems refuse.
 const MAX_THREADS: usize = 4096;
+
+/// Keys to merge that make a thread worth waking: about 0.1 ms of work.
+const MERGE_KEYS_A_THREAD: usize = 1 << 17;
+
+/// Keys to sort that make a thread worth waking.
+const SORT_KEYS_A_THREAD: usize = 1 << 16;
 
 /// Merges and sorts on its own pool of threads.
 pub(crate) struct CpuEngine {
@@ -37,19 +51,24 @@ impl CpuEngine {
 
     pub(crate) fn sort<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
         let start = Instant::now();
-        keys.sort_unstable_by_key(|key| key.to_ordered());
+        self.run(keys.len() / SORT_KEYS_A_THREAD, |threads| sort::sort(keys, threads))??;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
     pub(crate) fn merge_with<K: Key>(
         &self,
-        _kernel: MergeKernel,
+        kernel: MergeKernel,
         a: &[K],
         b: &[K],
         out: &mut [K],
     ) -> Result<Timing, Error> {
         let start = Instant::now();
-        merge_basic::merge(a, b, out);
+        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| match kernel {
+            MergeKernel::Basic => merge_basic::merge(a, b, out, threads),
+            MergeKernel::Tiled => merge_tiled::merge(a, b, out, threads),
+            MergeKernel::Circular => merge_circular::merge(a, b, out, threads),
+            MergeKernel::Auto | MergeKernel::MergePath => merge_path::merge(a, b, out, threads),
+        })?;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
@@ -62,10 +81,33 @@ impl CpuEngine {
         a_len: usize,
     ) -> Result<Timing, Error> {
         let start = Instant::now();
-        let b_len = d - a_len;
-        for (p, run) in out.chunks_exact_mut(d).enumerate() {
-            merge_basic::merge(&a[p * a_len..][..a_len], &b[p * b_len..][..b_len], run);
-        }
+        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| merge_batch::merge(a, b, out, d, a_len, threads))?;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
+    /// Calls `work` with the number of threads to use: `worth`, or fewer where the engine has fewer. If that is more
+    /// than one, `work` runs in the engine's pool, and what it does in parallel is done there.
+    fn run<R: Send>(&self, worth: usize, work: impl FnOnce(usize) -> R + Send) -> Result<R, Error> {
+        let threads = self.threads.min(worth).max(1);
+        if threads == 1 { Ok(work(1)) } else { Ok(self.pool()?.install(|| work(threads))) }
+    }
+
+    fn pool(&self) -> Result<&ThreadPool, Error> {
+        let start = || {
+            let builder = ThreadPoolBuilder::new().num_threads(self.threads);
+            builder.thread_name(|i| format!("merge-{i}")).build().map_err(|error| error.to_string())
+        };
+        let pool = self.pool.get_or_init(start);
+        pool.as_ref().map_err(|reason| Error::Threads { threads: self.threads, reason: reason.clone() })
+    }
+}
+
+/// Cuts `out` into pieces of `piece` keys (the last may be shorter) and calls `fill` with each and where it begins, on
+/// the pool that this thread belongs to. With one thread it is a plain loop, and there need not be a pool.
+fn for_each_piece<K: Key>(out: &mut [K], piece: usize, threads: usize, fill: impl Fn(usize, &mut [K]) + Sync) {
+    if threads == 1 {
+        out.chunks_mut(piece).enumerate().for_each(|(p, out)| fill(p * piece, out));
+    } else {
+        out.par_chunks_mut(piece).enumerate().for_each(|(p, out)| fill(p * piece, out));
     }
 }

@@ -1,49 +1,51 @@
-//! The GPU engine: not here yet, so that no machine has a usable GPU.
+//! The GPU engine: loads the compiled kernels through `cust` and launches them.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `device` | [`Gpu`]: one GPU, and work on data that is in its memory |
+//! | `host` | the same for slices in host memory: upload, compute, download |
+//! | `kernels` | the compiled modules and their launches |
+//! | `failure` | the driver's errors in this library's words |
 
-use crate::{DeviceInfo, Error, Key, MergeKernel, Timing};
+mod device;
+mod failure;
+mod host;
+mod kernels;
+
+pub use device::Gpu;
+pub use kernels::kernel_modules;
+
+use crate::{DeviceInfo, Error};
+use cust::device::{Device, DeviceAttribute};
+use failure::{OrFailure, initialise};
 use libcuda_lazy as _;
 
-pub(crate) struct GpuEngine {}
-
-fn no_device() -> Error {
-    Error::NoDevice { reason: "the GPU engine is not written yet".to_owned() }
-}
-
-impl GpuEngine {
-    pub(crate) fn new(_ordinal: usize) -> Result<Self, Error> {
-        Err(no_device())
-    }
-
-    pub(crate) fn sort<K: Key>(&self, _keys: &mut [K]) -> Result<Timing, Error> {
-        Err(no_device())
-    }
-
-    pub(crate) fn merge_with<K: Key>(
-        &self,
-        _kernel: MergeKernel,
-        _a: &[K],
-        _b: &[K],
-        _out: &mut [K],
-    ) -> Result<Timing, Error> {
-        Err(no_device())
-    }
-
-    pub(crate) fn merge_batch<K: Key>(
-        &self,
-        _a: &[K],
-        _b: &[K],
-        _out: &mut [K],
-        _d: usize,
-        _a_len: usize,
-    ) -> Result<Timing, Error> {
-        Err(no_device())
-    }
-}
-
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Error> {
-    Err(no_device())
+    initialise()?;
+    let list = Device::devices().or_failure("cuDeviceGetCount")?;
+    list.enumerate()
+        .map(|(ordinal, device)| {
+            let device = device.or_failure("cuDeviceGet")?;
+            let attribute =
+                |which| Ok::<_, Error>(device.get_attribute(which).or_failure("cuDeviceGetAttribute")? as u32);
+            Ok(DeviceInfo {
+                ordinal,
+                name: device.name().or_failure("cuDeviceGetName")?,
+                memory_bytes: device.total_memory().or_failure("cuDeviceTotalMem")? as u64,
+                // Asking would mean to start a context on each device.
+                free_bytes: None,
+                compute_capability: (
+                    attribute(DeviceAttribute::ComputeCapabilityMajor)?,
+                    attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+                ),
+                multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
+            })
+        })
+        .collect()
 }
 
 pub(crate) fn driver_version() -> Result<(u32, u32), Error> {
-    Err(no_device())
+    initialise()?;
+    let version = cust::CudaApiVersion::get().or_failure("cuDriverGetVersion")?;
+    Ok((version.major() as u32, version.minor() as u32))
 }

@@ -1,0 +1,60 @@
+//! The exact split: which keys of A and B a piece of the output is merged from.
+
+use crate::Key;
+use kernels_gpu::co_rank::co_rank;
+
+/// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.
+///
+/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`, even if `a` and `b` are not
+/// ascending, in which case there is nothing else to say about the parts.
+pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) -> (&'a [K], &'a [K]) {
+    let i_from = co_rank(from, a, b);
+    let j_from = from - i_from;
+    // For ascending input the bounds change nothing. For other input a co-rank is still a valid split of its own
+    // output position, but two of them need not be in order. The bounds keep i_from <= i_to and j_from <= j_to.
+    let least = i_from.max(to.saturating_sub(b.len()));
+    let most = a.len().min(i_from + (to - from));
+    let i_to = co_rank(to, a, b).clamp(least, most);
+    (&a[i_from..i_to], &b[j_from..to - i_to])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_hold_together_for_any_input(
+            a in prop::collection::vec(0u32..20, 0..40),
+            b in prop::collection::vec(0u32..20, 0..40),
+            (x, y) in (0usize..100, 0usize..100),
+        ) {
+            let total = a.len() + b.len();
+            let (from, to) = (x.min(y).min(total), x.max(y).min(total));
+            let (a_part, b_part) = parts(&a, &b, from, to);
+            prop_assert_eq!(a_part.len() + b_part.len(), to - from);
+        }
+
+        #[test]
+        fn parts_of_ascending_input_are_what_the_output_is_merged_from(
+            mut a in prop::collection::vec(0u32..20, 0..40),
+            mut b in prop::collection::vec(0u32..20, 0..40),
+            (x, y) in (0usize..100, 0usize..100),
+        ) {
+            a.sort();
+            b.sort();
+            let total = a.len() + b.len();
+            let (from, to) = (x.min(y).min(total), x.max(y).min(total));
+            // Which keys those are follows from a stable sort of (key, where it comes from).
+            let mut merged: Vec<(u32, char)> = a.iter().map(|&k| (k, 'a')).chain(b.iter().map(|&k| (k, 'b'))).collect();
+            merged.sort_by_key(|&(key, _)| key);
+            let taken = |name| {
+                merged[from..to].iter().filter(|&&(_, from)| from == name).map(|&(key, _)| key).collect::<Vec<_>>()
+            };
+            let (a_part, b_part) = parts(&a, &b, from, to);
+            prop_assert_eq!(a_part, taken('a'));
+            prop_assert_eq!(b_part, taken('b'));
+        }
+    }
+}
