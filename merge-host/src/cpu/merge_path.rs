@@ -14,6 +14,8 @@ use kernels_gpu::co_rank::co_rank;
 
 /// Pieces for each thread: more than one, so that a thread that is held up leaves some to the others.
 const PIECES_A_THREAD: usize = 4;
+/// Keys that make it worth finding the middle.
+const LEAST_TO_CUT: usize = 128;
 /// Steps that make the round without bounds worth entering.
 const LEAST_STEPS: usize = 4;
 
@@ -31,6 +33,9 @@ pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
 
 /// Merges `a` and `b` into `out` on one thread.
 pub(super) fn merge_piece<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
+    if out.len() < LEAST_TO_CUT {
+        return BothEnds::new(a, b, out).finish();
+    }
     let middle = out.len() / 2;
     let i = co_rank(middle, a, b);
     let (a_left, a_right) = a.split_at(i);
@@ -94,15 +99,13 @@ impl<'a, K: Key> BothEnds<'a, K> {
         // not before the second. Where they go lies inside `out`, which is as long as A and B together.
         unsafe {
             // Of equal keys, A's first at the front, and B's last at the back.
-            let (x, y) = (*a.get_unchecked(self.a_front), *b.get_unchecked(self.b_front));
-            let from_b = y.to_ordered() < x.to_ordered();
-            *self.out.get_unchecked_mut(self.a_front + self.b_front) = if from_b { y } else { x };
+            let (key, from_b) = lesser(*a.get_unchecked(self.a_front), *b.get_unchecked(self.b_front));
+            *self.out.get_unchecked_mut(self.a_front + self.b_front) = key;
             self.a_front += usize::from(!from_b);
             self.b_front += usize::from(from_b);
 
-            let (x, y) = (*a.get_unchecked(self.a_back - 1), *b.get_unchecked(self.b_back - 1));
-            let from_a = y.to_ordered() < x.to_ordered();
-            *self.out.get_unchecked_mut(self.a_back + self.b_back - 1) = if from_a { x } else { y };
+            let (key, from_a) = greater(*a.get_unchecked(self.a_back - 1), *b.get_unchecked(self.b_back - 1));
+            *self.out.get_unchecked_mut(self.a_back + self.b_back - 1) = key;
             self.a_back -= usize::from(from_a);
             self.b_back -= usize::from(!from_a);
         }
@@ -120,22 +123,34 @@ impl<'a, K: Key> BothEnds<'a, K> {
                 unsafe { self.step() };
             }
         }
-        let (mut a, mut b) = (&self.a[self.a_front..self.a_back], &self.b[self.b_front..self.b_back]);
-        let out = &mut self.out[self.a_front + self.b_front..self.a_back + self.b_back];
-        let mut k = 0;
-        while let ([x, a_rest @ ..], [y, b_rest @ ..]) = (a, b) {
-            if x.to_ordered() <= y.to_ordered() {
-                out[k] = *x;
-                a = a_rest;
-            } else {
-                out[k] = *y;
-                b = b_rest;
-            }
-            k += 1;
+        while self.a_front < self.a_back && self.b_front < self.b_back {
+            let (key, from_b) = lesser(self.a[self.a_front], self.b[self.b_front]);
+            self.out[self.a_front + self.b_front] = key;
+            self.a_front += usize::from(!from_b);
+            self.b_front += usize::from(from_b);
         }
         // One of the two is used up: the rest of the other follows.
-        let (from_a, from_b) = out[k..].split_at_mut(a.len());
+        let (a, b) = (&self.a[self.a_front..self.a_back], &self.b[self.b_front..self.b_back]);
+        let out = &mut self.out[self.a_front + self.b_front..self.a_back + self.b_back];
+        let (from_a, from_b) = out.split_at_mut(a.len());
         from_a.copy_from_slice(a);
         from_b.copy_from_slice(b);
     }
+}
+
+/// The lesser of a key of A and a key of B, A's if they are equal; and whether it is B's.
+///
+/// The choice is one between integers, which processors make without a branch. One between floats may get a branch,
+/// which is mispredicted every second time.
+#[inline(always)]
+fn lesser<K: Key>(x: K, y: K) -> (K, bool) {
+    let (x, y) = (x.to_ordered(), y.to_ordered());
+    (K::from_ordered(if y < x { y } else { x }), y < x)
+}
+
+/// The greater of a key of A and a key of B, B's if they are equal; and whether it is A's.
+#[inline(always)]
+fn greater<K: Key>(x: K, y: K) -> (K, bool) {
+    let (x, y) = (x.to_ordered(), y.to_ordered());
+    (K::from_ordered(if y < x { x } else { y }), y < x)
 }

@@ -12,6 +12,7 @@
 
 use crate::Key;
 use crate::sorted::first_unsorted_in_block;
+use kernels_gpu::key::Bits;
 
 /// How many values a digit has.
 const DIGITS: usize = 256;
@@ -31,8 +32,18 @@ pub(super) fn sort<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool) 
     } else if size_of::<K>() == 4 {
         last_digit_first(keys, scratch, to_scratch);
     } else {
-        first_digit_first(keys, scratch, to_scratch);
+        first_digit_first(keys, scratch, to_scratch, &mut [K::Bits::MIN; LEAF]);
     }
+}
+
+/// Sorts keys by comparisons. `buffer` is room for as many, at least.
+///
+/// The ordered bits are made once, and not again at each comparison.
+pub(super) fn sort_leaf<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
+    let buffer = &mut buffer[..keys.len()];
+    buffer.iter_mut().zip(&*keys).for_each(|(bits, key)| *bits = key.to_ordered());
+    buffer.sort_unstable();
+    keys.iter_mut().zip(&*buffer).for_each(|(key, bits)| *key = K::from_ordered(*bits));
 }
 
 fn last_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool) {
@@ -60,7 +71,7 @@ fn last_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool)
     }
 }
 
-fn first_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool) {
+fn first_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool, buffer: &mut [K::Bits; LEAF]) {
     let differing = match keys {
         [] => 0,
         [first, rest @ ..] => rest.iter().fold(0, |all, key| all | (bits(*key) ^ bits(*first))),
@@ -73,7 +84,7 @@ fn first_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool
             keys
         };
         if differing != 0 {
-            sorted.sort_unstable_by_key(|key| key.to_ordered());
+            sort_leaf(sorted, buffer);
         }
         return;
     }
@@ -89,7 +100,7 @@ fn first_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool
         let (keys_of_digit, scratch_of_digit);
         (keys_of_digit, keys) = keys.split_at_mut(count);
         (scratch_of_digit, scratch) = scratch.split_at_mut(count);
-        first_digit_first(scratch_of_digit, keys_of_digit, !to_scratch);
+        first_digit_first(scratch_of_digit, keys_of_digit, !to_scratch, buffer);
     }
 }
 

@@ -9,6 +9,7 @@
 use super::{merge_path, radix};
 use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Key};
+use kernels_gpu::key::Bits;
 use rayon::prelude::*;
 
 /// Below this, a comparison sort beats counting digits, and needs no scratch memory.
@@ -18,7 +19,7 @@ const SMALL: usize = 1 << 10;
 pub(super) fn sort<K: Key>(keys: &mut [K], threads: usize) -> Result<(), Error> {
     // Equal keys have equal bits, so that nobody can tell a stable sort of keys from another.
     if keys.len() <= SMALL {
-        keys.sort_unstable_by_key(|key| key.to_ordered());
+        radix::sort_leaf(keys, &mut [K::Bits::MIN; SMALL]);
         return Ok(());
     }
     // Ends early unless the keys are sorted, or nearly.

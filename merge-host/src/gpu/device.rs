@@ -9,6 +9,7 @@ use cust::error::CudaError;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
 use kernels_gpu::{merge_batch, merge_circular, merge_small, merge_tiled, tile, tuning};
+use std::ffi::c_void;
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
@@ -220,7 +221,7 @@ impl Gpu {
     /// Loads what a sort or a merge launches, so that it is not compiled when time counts.
     pub(super) fn load<K: Key>(&self, kernels: &[&'static str]) -> Result<(), Error> {
         self.make_current()?;
-        kernels.iter().try_for_each(|kernel| self.kernels.function(kernel, K::NAME).map(drop))
+        kernels.iter().try_for_each(|kernel| self.kernels.load(kernel, K::NAME))
     }
 
     /// [`sort`](Self::sort) of `n` keys at an address.
@@ -241,24 +242,21 @@ impl Gpu {
         let tile_shape =
             Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
         let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-        let block_sort = self.kernels.function("block_sort", K::NAME)?;
-        let path_runs = self.kernels.function("path_runs", K::NAME)?;
-        let merge_runs = self.kernels.function("merge_runs", K::NAME)?;
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+        };
 
         let scratch: Address = workspace;
         let splits: Address = workspace + align(n * size_of::<K>()) as u64;
         // Passes alternate between the two arrays and have to end in `keys`.
         let passes = tiles.max(1).next_power_of_two().trailing_zeros();
         let (mut from, mut to) = if passes.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
-        // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
-        unsafe { block_sort.launch(tile_shape, &arguments![keys, from, n], stream)? };
+        launch("block_sort", tile_shape, &arguments![keys, from, n])?;
         let mut run = tile_keys;
         while run < n {
-            // SAFETY: as above; `run` is a multiple of the tile, and runs of that length have been made.
-            unsafe {
-                path_runs.launch(path_shape, &arguments![from, n, run, splits, tiles, tile_keys], stream)?;
-                merge_runs.launch(tile_shape, &arguments![from, n, run, to, splits], stream)?;
-            }
+            launch("path_runs", path_shape, &arguments![from, n, run, splits, tiles, tile_keys])?;
+            launch("merge_runs", tile_shape, &arguments![from, n, run, to, splits])?;
             std::mem::swap(&mut from, &mut to);
             run *= 2;
         }
@@ -285,14 +283,16 @@ impl Gpu {
         if total == 0 {
             return Ok(());
         }
-        let function = |name| self.kernels.function(name, K::NAME);
-        // SAFETY: here and below, the arguments are those of the kernel; the caller's promise for the arrays.
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+        };
         match kernel {
             MergeKernel::Basic => {
                 // Enough threads to fill the GPU, and then longer pieces.
                 let blocks = total.div_ceil(16 * THREADS as usize).min(32 * self.multiprocessors);
                 let shape = Shape { blocks, threads: THREADS, shared_bytes: 0 };
-                unsafe { function("merge_basic")?.launch(shape, &arguments![a, m, b, n, out], stream) }
+                launch("merge_basic", shape, &arguments![a, m, b, n, out])
             }
             MergeKernel::Tiled | MergeKernel::Circular => {
                 let (name, shared_bytes) = match kernel {
@@ -301,12 +301,13 @@ impl Gpu {
                 };
                 let blocks = total.div_ceil(BOOK_TILE as usize).min(8 * self.multiprocessors);
                 let shape = Shape { blocks, threads: THREADS, shared_bytes };
-                unsafe { function(name)?.launch(shape, &arguments![a, m, b, n, out, BOOK_TILE], stream) }
+                let tile_size = BOOK_TILE;
+                launch(name, shape, &arguments![a, m, b, n, out, tile_size])
             }
             MergeKernel::Auto if total <= merge_small::MAX_KEYS => {
                 let threads = (total as u32).next_multiple_of(32);
                 let shape = Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
-                unsafe { function("merge_small")?.launch(shape, &arguments![a, m, b, n, out], stream) }
+                launch("merge_small", shape, &arguments![a, m, b, n, out])
             }
             MergeKernel::Auto | MergeKernel::MergePath => {
                 let shape = tuning::merge(size_of::<K>());
@@ -317,14 +318,8 @@ impl Gpu {
                     threads: shape.threads as u32,
                     shared_bytes: tile::shared_bytes::<K>(tile_keys),
                 };
-                unsafe {
-                    function("path_big")?.launch(
-                        path_shape,
-                        &arguments![a, m, b, n, splits, tiles, tile_keys],
-                        stream,
-                    )?;
-                    function("merge_big")?.launch(tile_shape, &arguments![a, m, b, n, out, splits], stream)
-                }
+                launch("path_big", path_shape, &arguments![a, m, b, n, splits, tiles, tile_keys])?;
+                launch("merge_big", tile_shape, &arguments![a, m, b, n, out, splits])
             }
         }
     }
@@ -352,9 +347,9 @@ impl Gpu {
         let threads = (THREADS / d).max(1) * d;
         let blocks = pairs.div_ceil((threads / d) as usize);
         let shape = Shape { blocks, threads, shared_bytes: merge_batch::shared_bytes::<K>(threads) };
-        let function = self.kernels.function("merge_small_batch", K::NAME)?;
+        let arguments = arguments![a, b, out, pairs, d, a_len];
         // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
-        unsafe { function.launch(shape, &arguments![a, b, out, pairs, d, a_len], stream) }
+        unsafe { self.kernels.launch("merge_small_batch", K::NAME, shape, &arguments, stream) }
     }
 }
 

@@ -1,1 +1,242 @@
-//! Under construction.
+//! Compiles a kernel crate to PTX, with rustc's own `nvptx64-nvidia-cuda` target and no CUDA toolkit.
+//!
+//! The builder has Rust-CUDA's name and methods where they apply. A build script uses it like this:
+//!
+//! ```no_run
+//! use cuda_builder::{CudaBuilder, NvvmArch};
+//!
+//! let ptx = CudaBuilder::new("../kernels").arch(NvvmArch::Compute90).copy_to("kernels.ptx").build()?;
+//! # Ok::<(), cuda_builder::CudaBuilderError>(())
+//! ```
+//!
+//! What it needs is a rustc whose sysroot has the sources of `core`, because no compiled `core` for the target is
+//! distributed; [`Compiler::find`] says where it looks.
+
+mod compiler;
+mod modules;
+mod sources;
+
+pub use compiler::Compiler;
+pub use modules::{entry_points, split_modules};
+pub use sources::SourceHash;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Why a kernel crate was not compiled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CudaBuilderError {
+    /// No compiler with the sources of `core` was found.
+    #[error(
+        "no rustc with the sources of `core` was found ({looked}); install one with `rustup component add rust-src` or, \
+         on Debian, `apt-get install rustc-web rust-web-src`, or name one in CUDA_BUILDER_RUSTC"
+    )]
+    NoCompiler {
+        /// What was tried and what each lacked.
+        looked: String,
+    },
+    /// The compiler ran and failed.
+    #[error("`{command}` failed ({status}):\n{output}")]
+    BuildFailed {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// What it printed on its standard error.
+        output: String,
+    },
+    /// The compiler succeeded but left no PTX where it was expected.
+    #[error("the build left no PTX at {0}")]
+    NoPtx(PathBuf),
+    /// A file or a program could not be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done, with the path.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The PTX is not of the shape that the compiler writes.
+    #[error("cannot divide the PTX into modules: {0}")]
+    Ptx(String),
+}
+
+impl CudaBuilderError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { what: what.into(), source }
+    }
+}
+
+/// The compute capability that PTX is written for. It runs on GPUs of that capability and newer ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum NvvmArch {
+    /// Ampere: A100.
+    Compute80,
+    /// Ampere: GeForce 30, A10, A40.
+    Compute86,
+    /// Ada Lovelace: GeForce 40, L4, L40.
+    Compute89,
+    /// Hopper: H100, H200.
+    Compute90,
+    /// Blackwell: B100, B200.
+    Compute100,
+    /// Blackwell: GeForce 50.
+    Compute120,
+}
+
+impl NvvmArch {
+    /// The compiler's name of the target processor.
+    pub fn target_cpu(self) -> &'static str {
+        match self {
+            Self::Compute80 => "sm_80",
+            Self::Compute86 => "sm_86",
+            Self::Compute89 => "sm_89",
+            Self::Compute90 => "sm_90",
+            Self::Compute100 => "sm_100",
+            Self::Compute120 => "sm_120",
+        }
+    }
+}
+
+/// Compiles one kernel crate.
+#[derive(Clone, Debug)]
+pub struct CudaBuilder {
+    path_to_crate: PathBuf,
+    release: bool,
+    arch: NvvmArch,
+    generate_line_info: bool,
+    build_args: Vec<String>,
+    copy_to: Option<PathBuf>,
+    target_dir: Option<PathBuf>,
+}
+
+impl CudaBuilder {
+    /// Will compile the crate whose `Cargo.toml` is in `path_to_crate_root`.
+    pub fn new(path_to_crate_root: impl AsRef<Path>) -> Self {
+        Self {
+            path_to_crate: path_to_crate_root.as_ref().to_owned(),
+            release: true,
+            arch: NvvmArch::Compute80,
+            generate_line_info: false,
+            build_args: Vec::new(),
+            copy_to: None,
+            target_dir: None,
+        }
+    }
+
+    /// Optimise (the default), or compile without.
+    pub fn release(mut self, release: bool) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// The oldest GPU that the PTX has to run on. The default is [`NvvmArch::Compute80`].
+    pub fn arch(mut self, arch: NvvmArch) -> Self {
+        self.arch = arch;
+        self
+    }
+
+    /// Whether the PTX says which source line each instruction comes from, for profilers. Off unless asked for.
+    pub fn generate_line_info(mut self, generate_line_info: bool) -> Self {
+        self.generate_line_info = generate_line_info;
+        self
+    }
+
+    /// Arguments for the compiler of the kernel crate, such as `-Cllvm-args=…`.
+    pub fn build_args(mut self, args: &[impl AsRef<str>]) -> Self {
+        self.build_args.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Also copies the PTX to this file.
+    pub fn copy_to(mut self, path: impl AsRef<Path>) -> Self {
+        self.copy_to = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// The folder for intermediate files. The default is `cuda-builder` in `OUT_DIR` where that is set, as in a build
+    /// script, and in the system's temporary folder elsewhere.
+    pub fn target_dir(mut self, path: impl AsRef<Path>) -> Self {
+        self.target_dir = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Compiles the crate and all it depends on, and returns the path of the one PTX file.
+    ///
+    /// # Errors
+    /// Where there is no compiler for it, it fails, or a file cannot be written.
+    pub fn build(self) -> Result<PathBuf, CudaBuilderError> {
+        let compiler = Compiler::find()?;
+        let target_dir = self.target_dir.clone().unwrap_or_else(|| {
+            std::env::var_os("OUT_DIR").map_or_else(std::env::temp_dir, PathBuf::from).join("cuda-builder")
+        });
+        let profile = if self.release { "release" } else { "debug" };
+        let ptx_dir = target_dir.join(TARGET).join(profile).join("deps");
+        // Files of earlier builds would be taken for this one's.
+        for old in ptx_files(&ptx_dir) {
+            std::fs::remove_file(&old).map_err(CudaBuilderError::io(format!("removing {}", old.display())))?;
+        }
+
+        let mut command = self.command(&compiler, &target_dir);
+        let output = command.output().map_err(CudaBuilderError::io(format!("running {command:?}")))?;
+        if !output.status.success() {
+            return Err(CudaBuilderError::BuildFailed {
+                command: format!("{command:?}"),
+                status: output.status,
+                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let Some(ptx) = ptx_files(&ptx_dir).pop() else {
+            return Err(CudaBuilderError::NoPtx(ptx_dir));
+        };
+        if let Some(to) = &self.copy_to {
+            std::fs::copy(&ptx, to).map_err(CudaBuilderError::io(format!("copying the PTX to {}", to.display())))?;
+        }
+        Ok(ptx)
+    }
+
+    fn command(&self, compiler: &Compiler, target_dir: &Path) -> Command {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // What a surrounding cargo has set for its own build is not meant for this one.
+        for inherited in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
+            command.env_remove(inherited);
+        }
+        command
+            .args(["rustc", "--lib", "--crate-type", "cdylib", "-Zbuild-std=core", "--target", TARGET])
+            .arg("--manifest-path")
+            .arg(self.path_to_crate.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(target_dir)
+            .env("RUSTC", compiler.path())
+            // Lets a stable compiler use the target's unstable parts.
+            .env("RUSTC_BOOTSTRAP", "1");
+        if self.release {
+            command.arg("--release");
+            for (setting, value) in [("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("PANIC", "abort"), ("OPT_LEVEL", "3")] {
+                command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+            }
+        }
+        // The assembly of a crate compiled with fat LTO is the whole program, so nothing is left for a linker to do.
+        command
+            .args(["--", "--emit=asm,link", "-Clinker=true"])
+            .arg(format!("-Ctarget-cpu={}", self.arch.target_cpu()));
+        if self.generate_line_info {
+            command.arg("-Cdebuginfo=line-tables-only");
+        }
+        command.args(&self.build_args);
+        command
+    }
+}
+
+/// The compiler's name of the target.
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+fn ptx_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "s"))
+        .collect()
+}

@@ -100,6 +100,8 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
         entries
     };
     Ok(quote! {
+        // Inlined into its entry points: a function called on the GPU keeps its arguments in memory.
+        #[cfg_attr(target_arch = "nvptx64", inline(always))]
         #function
         #(#entries)*
     })

@@ -1,0 +1,118 @@
+//! Dividing one PTX text into modules.
+
+use crate::CudaBuilderError;
+use std::collections::BTreeMap;
+
+/// The names of the entry points in a PTX text, in its order.
+///
+/// ```
+/// let ptx = ".version 7.0\n.visible .entry add_one(\n)\n{\nret;\n}\n";
+/// assert_eq!(cuda_builder::entry_points(ptx), ["add_one"]);
+/// ```
+pub fn entry_points(ptx: &str) -> Vec<&str> {
+    ptx.lines().filter_map(entry_name).collect()
+}
+
+fn entry_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(".visible .entry ")?;
+    Some(rest.split('(').next()?.trim())
+}
+
+/// Divides `ptx` into modules: each entry point goes to the module that `module_of` names, and everything else, the
+/// header and shared declarations, to all of them. Returns module names with their texts.
+///
+/// # Errors
+/// [`CudaBuilderError::Ptx`] where an entry point has no module, or has no end.
+pub fn split_modules(
+    ptx: &str,
+    module_of: impl Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, String>, CudaBuilderError> {
+    let mut common = String::new();
+    let mut modules: BTreeMap<String, String> = BTreeMap::new();
+    let mut lines = ptx.lines();
+    while let Some(line) = lines.next() {
+        let Some(name) = entry_name(line) else {
+            // The compiler announces each entry point in a comment, which would end up in all modules.
+            if !line.trim_start().starts_with("// .globl") {
+                common.push_str(line);
+                common.push('\n');
+            }
+            continue;
+        };
+        let module = module_of(name)
+            .ok_or_else(|| CudaBuilderError::Ptx(format!("entry point `{name}` belongs to no module")))?;
+        let text = modules.entry(module).or_default();
+        text.push_str(line);
+        text.push('\n');
+        // The body ends with a brace in the first column.
+        loop {
+            let line = lines.next().ok_or_else(|| CudaBuilderError::Ptx(format!("`{name}` has no end")))?;
+            text.push_str(line);
+            text.push('\n');
+            if line.starts_with('}') {
+                break;
+            }
+        }
+    }
+    let common = common.split_inclusive('\n').fold(String::new(), |mut text, line| {
+        // Runs of empty lines are left where entry points were.
+        if line != "\n" || !text.ends_with("\n\n") {
+            text.push_str(line);
+        }
+        text
+    });
+    for text in modules.values_mut() {
+        text.insert_str(0, &common);
+    }
+    Ok(modules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = "\
+.version 7.0
+.target sm_80
+.extern .shared .align 128 .b8 dyn_smem[];
+
+\t// .globl\ta_u32
+.visible .entry a_u32(
+\t.param .u64 p
+)
+{
+\tret;
+}
+\t// .globl\tb_u32
+.visible .entry b_u32()
+{
+\t{ // callseq
+\t}
+\tret;
+}
+";
+
+    #[test]
+    fn each_entry_goes_to_its_module_with_the_common_part() {
+        let modules = split_modules(PTX, |name| Some(name.replace("_u32", ""))).unwrap();
+        assert_eq!(modules.keys().collect::<Vec<_>>(), ["a", "b"]);
+        for (module, text) in &modules {
+            assert!(text.starts_with(".version 7.0\n.target sm_80\n.extern .shared"), "{module}: {text}");
+            assert_eq!(entry_points(text), [format!("{module}_u32")]);
+            assert!(text.ends_with("}\n"), "{module}: {text}");
+        }
+        assert!(modules["b"].contains("callseq"));
+    }
+
+    #[test]
+    fn an_entry_without_a_module_is_an_error() {
+        let error = split_modules(PTX, |name| (name == "a_u32").then(|| "a".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("`b_u32`"), "{error}");
+    }
+
+    #[test]
+    fn an_entry_without_an_end_is_an_error() {
+        let error = split_modules(".visible .entry a()\n{\n", |_| Some("a".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("`a` has no end"), "{error}");
+    }
+}

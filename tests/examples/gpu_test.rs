@@ -1,0 +1,309 @@
+//! Compares everything the GPU engine does with the CPU engine, then prints a short timing table.
+//!
+//! ```text
+//! gpu_test [--seed S] [--large] [--no-check] [--no-time]
+//! ```
+//!
+//! `--large` adds a sort and a merge of more than 2^31 keys. Ends with 0 if everything agreed. A machine without a GPU is a
+//! failure: this program tests nothing there.
+
+use merge_host::cust::event::{Event, EventFlags};
+use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
+use merge_host::cust::stream::Stream;
+use merge_host::{Engine, Error, Gpu, Key, MergeKernel, first_unsorted};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let seed = match options.iter().position(|option| option == "--seed") {
+        Some(at) => options[at + 1].parse().expect("--seed takes a number"),
+        None => std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64),
+    };
+    let gpu = match Engine::gpu(0) {
+        Ok(engine) => engine,
+        Err(error) => {
+            eprintln!("gpu_test: nothing was tested: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let device = &merge_host::devices().expect("there is a GPU")[0];
+    let (major, minor) = merge_host::driver_version().expect("there is a driver");
+    println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
+    let mut test = Test { gpu, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
+    if !has("--no-check") {
+        test.check::<u32>();
+        test.check::<i32>();
+        test.check::<f32>();
+        test.check::<u64>();
+        test.check::<i64>();
+        test.check::<f64>();
+        if has("--large") {
+            test.large();
+        }
+        println!("{} checks, {} failed", test.checks, test.failures);
+    }
+    if test.failures == 0 && !has("--no-time") {
+        test.time().expect("the GPU works");
+    }
+    if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+}
+
+fn mix(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Kinds of input; `key` maps a random word to a key's bits.
+const KINDS: [(&str, fn(u64) -> u64); 3] = [
+    // Every bit pattern: for floats that includes NaNs of both signs and many payloads.
+    ("uniform", |word| word),
+    // 16 values, which for floats are zeros, NaNs and infinities of both signs.
+    ("dups16", |word| (word & 3) * 0x7ff0_0000_7f80_0000 ^ (word & 12) << 60 ^ (word >> 2 & 3) << 30),
+    ("equal", |_| 0x8000_0000_8000_0000),
+];
+
+fn key<K: Key>(bits: u64) -> K {
+    *bytemuck::from_bytes(&bits.to_le_bytes()[..size_of::<K>()])
+}
+
+fn bytes<K: Key>(keys: &[K]) -> &[u8] {
+    bytemuck::cast_slice(keys)
+}
+
+struct Test {
+    gpu: Engine,
+    cpu: Engine,
+    random: Random,
+    checks: usize,
+    failures: usize,
+}
+
+impl Test {
+    fn keys<K: Key>(&mut self, n: usize, kind: fn(u64) -> u64) -> Vec<K> {
+        (0..n).map(|_| key(kind(self.random.next()))).collect()
+    }
+
+    fn sorted<K: Key>(&mut self, n: usize, kind: fn(u64) -> u64) -> Vec<K> {
+        let mut keys = self.keys(n, kind);
+        self.cpu.sort(&mut keys).expect("the CPU sorts");
+        keys
+    }
+
+    fn expect<K: Key>(&mut self, what: impl Fn() -> String, found: Result<Vec<K>, Error>, expected: &[K]) {
+        self.checks += 1;
+        let problem = match found {
+            Err(error) => error.to_string(),
+            Ok(found) => match bytes(&found)
+                .chunks(size_of::<K>())
+                .zip(bytes(expected).chunks(size_of::<K>()))
+                .position(|(x, y)| x != y)
+            {
+                None if found.len() == expected.len() => return,
+                at => format!("differs from the CPU's result at key {at:?} of {}", expected.len()),
+            },
+        };
+        self.failures += 1;
+        eprintln!("FAILED {} {}: {problem}", K::NAME, what());
+    }
+
+    fn check<K: Key>(&mut self) {
+        let tile = kernels_gpu::tuning::merge(size_of::<K>()).keys();
+        let block = kernels_gpu::tuning::sort(size_of::<K>()).keys();
+        let sizes =
+            [0, 1, 2, 3, 31, 32, 33, 1000, 1023, 1024, 1025, 2047, 2048, 2049, tile - 1, tile, tile + 1, 2 * tile - 1];
+        let sizes: Vec<usize> = sizes
+            .into_iter()
+            .chain([block - 1, block, block + 1, 2 * block, 3 * block + 17, 4 * block - 1])
+            .chain([100_003, 1 << 20, 3_000_017])
+            .collect();
+        for (name, kind) in KINDS {
+            for &n in &sizes {
+                let keys: Vec<K> = self.keys(n, kind);
+                let mut expected = keys.clone();
+                self.cpu.sort(&mut expected).expect("the CPU sorts");
+                let mut found = keys;
+                let result = self.gpu.sort(&mut found).map(|_| found);
+                self.expect(|| format!("sort of {n} {name}"), result, &expected);
+
+                for m in [0, n.min(1), n / 3, n / 2, n - n / 1000, n] {
+                    let (a, b): (Vec<K>, Vec<K>) = (self.sorted(m, kind), self.sorted(n - m, kind));
+                    self.check_merges(&format!("{name}, {m} + {}", n - m), &a, &b);
+                }
+            }
+        }
+        // All of one side before all of the other.
+        let both: Vec<K> = self.sorted(50_021, |word| word);
+        let (low, high) = both.split_at(20_011);
+        self.check_merges("A before B", low, high);
+        self.check_merges("B before A", high, low);
+
+        // Unsorted input: any order will do, but the call ends and the engine works on.
+        let (a, b): (Vec<K>, Vec<K>) = (self.keys(30_011, |word| word), self.keys(40_009, |word| word));
+        for kernel in MergeKernel::ALL {
+            let mut out = vec![K::zeroed(); 70_020];
+            let result = self.gpu.merge_with(kernel, &a, &b, &mut out).map(|_| Vec::<K>::new());
+            self.expect(|| format!("{kernel} merge of unsorted input"), result, &[]);
+        }
+
+        for d in (1..=40).chain([63, 64, 65, 100, 127, 128, 255, 256, 257, 511, 512, 513, 1000, 1023, 1024]) {
+            for a_len in [0, 1, d / 2, d / 3, d - 1, d] {
+                for pairs in [0, 1, 2, 1000] {
+                    let runs = |test: &mut Self, len: usize| -> Vec<K> {
+                        (0..pairs).flat_map(|_| test.sorted::<K>(len, |word| word)).collect()
+                    };
+                    let (a, b) = (runs(self, a_len), runs(self, d - a_len));
+                    let (mut found, mut expected) = (poison::<K>(pairs * d), vec![K::zeroed(); pairs * d]);
+                    self.cpu.merge_batch(&a, &b, &mut expected, d, a_len).expect("the CPU merges");
+                    let result = self.gpu.merge_batch(&a, &b, &mut found, d, a_len).map(|_| found);
+                    self.expect(|| format!("batch of {pairs} pairs, d {d}, a_len {a_len}"), result, &expected);
+                }
+            }
+        }
+    }
+
+    fn check_merges<K: Key>(&mut self, what: &str, a: &[K], b: &[K]) {
+        let mut expected = vec![K::zeroed(); a.len() + b.len()];
+        self.cpu.merge(a, b, &mut expected).expect("the CPU merges");
+        for kernel in MergeKernel::ALL {
+            let mut found = poison(expected.len());
+            let result = self.gpu.merge_with(kernel, a, b, &mut found).map(|_| found);
+            self.expect(|| format!("{kernel} merge of {what}"), result, &expected);
+        }
+    }
+
+    /// More keys than 32 bits count, or than 31 do.
+    fn large(&mut self) {
+        let n = (1usize << 31) + 12_345;
+        let seed = self.random.next();
+        let sum = |keys: &[u32]| keys.iter().fold(0u64, |sum, &key| sum.wrapping_add(mix(key.into())));
+        let mut keys: Vec<u32> = (0..n as u64).map(|i| mix(seed ^ i) as u32).collect();
+        let before = sum(&keys);
+        let result = self.gpu.sort(&mut keys).map(|_| Vec::<u32>::new());
+        self.expect(|| format!("sort of {n}"), result, &[]);
+        let verdict = if sum(&keys) == before { first_unsorted(&keys) } else { Some(0) };
+        self.expect(|| format!("order after the sort of {n}: {verdict:?}"), Ok(vec![verdict.is_none() as u32]), &[1]);
+
+        let (a, b) = keys.split_at(n / 2 + 99);
+        for kernel in [MergeKernel::Circular, MergeKernel::MergePath] {
+            let mut out = vec![0; n];
+            let result = self.gpu.merge_with(kernel, a, b, &mut out).map(|_| Vec::<u32>::new());
+            self.expect(|| format!("{kernel} merge to {n}"), result, &[]);
+            self.expect(|| format!("keys after the {kernel} merge to {n}"), Ok(vec![(out == keys) as u32]), &[1]);
+        }
+    }
+
+    fn time(&mut self) -> Result<(), Error> {
+        println!("\n{:<28} {:>8} {:>10} {:>9} {:>7}", "work, uniform keys", "keys", "ms", "GB/s", "of copy");
+        for lg in [20, 24, 28] {
+            self.time_type::<u32>(1 << lg)?;
+        }
+        for lg in [24, 28] {
+            self.time_type::<u64>(1 << lg)?;
+            self.time_type::<f32>(1 << lg)?;
+        }
+        Ok(())
+    }
+
+    fn time_type<K: Key + DeviceCopy>(&mut self, n: usize) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let stream = gpu.stream()?;
+        let seed = self.random.next();
+        let keys: Vec<K> =
+            (0..n as u64).map(|i| key(mix(seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))).collect();
+        let unsorted = gpu.upload(&keys)?;
+        let mut out = gpu.buffer::<K>(n)?;
+        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n).max(n))?;
+        let bytes = (2 * n * size_of::<K>()) as f64;
+        let copy_to_out = |out: &mut DeviceBuffer<K>| {
+            // SAFETY: both arrays live until `median_ms` has waited.
+            unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
+            Ok(())
+        };
+        let copy = median_ms(&stream, |step| if step == Step::Launch { copy_to_out(&mut out) } else { Ok(()) })?;
+        let name = format!("{}, 2^{}", K::NAME, n.ilog2());
+        let row = |what: &str, ms: f64| {
+            let (gbs, part) = (bytes / ms / 1e6, copy / ms);
+            println!("{what:<28} {name:>8} {ms:>10.4} {gbs:>9.0} {part:>7.3}");
+        };
+        row("device copy", copy);
+
+        let sort = median_ms(&stream, |step| match step {
+            Step::Prepare => copy_to_out(&mut out),
+            Step::Launch => gpu.sort(&mut out, &mut workspace, &stream),
+        })?;
+        row("sort", sort);
+        println!("{:<28} {:>8} {:>10.2} G keys/s", "", "", n as f64 / sort / 1e6);
+
+        // Two sorted halves.
+        let (low, high) = keys.split_at(n / 2);
+        let (mut a, mut b) = (gpu.upload(low)?, gpu.upload(high)?);
+        gpu.sort(&mut a, &mut workspace, &stream)?;
+        gpu.sort(&mut b, &mut workspace, &stream)?;
+        for kernel in [MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath] {
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => Ok(()),
+                Step::Launch => gpu.merge(kernel, &a, &b, &mut out, &mut workspace, &stream),
+            })?;
+            row(&format!("merge, {kernel}"), ms);
+        }
+        if n == 1 << 28 && K::NAME == "u32" {
+            // Pieces of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
+            for d in [4, 16, 30, 100, 256, 1024] {
+                let pairs = n / d;
+                let (a, b) = (a.index(..pairs * (d / 2)), b.index(..pairs * (d - d / 2)));
+                let mut out = out.index(..pairs * d);
+                let ms = median_ms(&stream, |step| match step {
+                    Step::Prepare => Ok(()),
+                    Step::Launch => gpu.merge_batch(&a, &b, &mut out, d, d / 2, &stream),
+                })?;
+                row(&format!("batch, d {d}"), ms);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys that no result is likely to have.
+fn poison<K: Key>(n: usize) -> Vec<K> {
+    vec![key(0xdead_beef_dead_beef); n]
+}
+
+/// What a timed closure is asked to do.
+#[derive(PartialEq)]
+enum Step {
+    /// Restore what the work changes. Not in the time.
+    Prepare,
+    /// Put the work on the stream.
+    Launch,
+}
+
+/// The median time of a launch, by events, after three that are not counted.
+fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -> Result<f64, Error> {
+    let event = || Event::new(EventFlags::DEFAULT).expect("the device makes events");
+    let mut times = Vec::new();
+    for repeat in 0..12 {
+        let (start, end) = (event(), event());
+        work(Step::Prepare)?;
+        start.record(stream).expect("the device takes events");
+        work(Step::Launch)?;
+        end.record(stream).expect("the device takes events");
+        end.synchronize().expect("the work ends well");
+        if repeat >= 3 {
+            times.push(f64::from(end.elapsed_time_f32(&start).expect("both events have happened")));
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
