@@ -273,7 +273,10 @@ impl Display for FaultKind {
                     Barrier::Block => write!(f, "waits at a barrier of the block")?,
                     Barrier::Warp(mask) => write!(f, "waits at a warp operation with mask {mask:#x}")?,
                 }
-                write!(f, " that {} threads never reach", missing.len())?;
+                match missing.len() {
+                    1 => write!(f, " that 1 thread never reaches")?,
+                    n => write!(f, " that {n} threads never reach")?,
+                }
                 const NAMED: usize = 4;
                 for (i, missing) in missing.iter().take(NAMED).enumerate() {
                     let thread = Short(missing.thread);

@@ -152,12 +152,13 @@ impl Emulator {
     /// emulator's.
     #[track_caller]
     pub fn read<T: Word>(&mut self, buffer: Buffer<T>) -> Result<Vec<T>, Fault> {
+        let location = Caller::caller();
         self.memory.read(buffer).map_err(|kind| Fault {
             kernel: fault::HOST_READ,
             kind: *kind,
             block: (0, 0, 0),
             thread: (0, 0, 0),
-            location: Caller::caller().into(),
+            location: location.into(),
         })
     }
 

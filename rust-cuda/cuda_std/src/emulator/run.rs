@@ -39,7 +39,13 @@ pub(super) fn within<R>(f: impl FnOnce(&mut Run) -> R) -> R {
 
 /// Makes `run` the one that the kernel's calls find; gives it back if another is in its place.
 pub(super) fn enter(run: Box<Run>) -> Result<(), Box<Run>> {
-    RUN.with_borrow_mut(|place| if place.is_some() { Err(run) } else { Ok(*place = Some(run)) })
+    RUN.with_borrow_mut(|place| {
+        if place.is_some() {
+            return Err(run);
+        }
+        *place = Some(run);
+        Ok(())
+    })
 }
 
 /// Ends what [`enter`] began.

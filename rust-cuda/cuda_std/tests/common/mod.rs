@@ -1,0 +1,88 @@
+//! What the tests of the emulator share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use cuda_std::{
+    emulator::{Emulator, Fault, Index3},
+    prelude::*,
+};
+
+/// Enough interleavings that a report which depends on one would be missed now and then.
+pub const SEEDS: std::ops::Range<u64> = 0..40;
+
+/// The thread's index along x.
+pub fn tid() -> u32 {
+    thread::thread_idx_x()
+}
+
+/// The first `len` elements of the launch's shared memory.
+pub fn shared<T: Word>(len: u32) -> Shared<T> {
+    // SAFETY: nothing is relied on: these tests break the promise on purpose, and the emulator checks every access.
+    unsafe { Shared::dynamic(0, len) }
+}
+
+/// A view to read.
+pub fn global<T: Word>(p: *const T, len: usize) -> Global<T> {
+    // SAFETY: as for `shared`.
+    unsafe { Global::new(p, len) }
+}
+
+/// A view to write.
+pub fn global_mut<T: Word>(p: *mut T, len: usize) -> GlobalMut<T> {
+    // SAFETY: as for `shared`.
+    unsafe { GlobalMut::new(p, len) }
+}
+
+// SAFETY of the warp operations: the emulator finds out lanes that do not come.
+
+/// Waits for the lanes in `mask`.
+#[track_caller]
+pub fn sync_warp(mask: u32) {
+    // SAFETY: see above.
+    unsafe { warp::sync_warp(mask) }
+}
+
+/// What lane `lane_id() ^ lane_mask` passed.
+#[track_caller]
+pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::shuffle_xor(mask, value, lane_mask) }
+}
+
+/// What lane `src` passed.
+#[track_caller]
+pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::shuffle_idx(mask, value, src) }
+}
+
+/// The lanes with a true `predicate`.
+#[track_caller]
+pub fn ballot(mask: u32, predicate: bool) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::ballot(mask, predicate) }
+}
+
+/// The fault of one launch with `seed`.
+#[track_caller]
+pub fn fault(seed: u64, launch: impl FnOnce(&mut Emulator) -> Result<(), Fault>) -> Fault {
+    let mut emulator = Emulator::new(seed);
+    launch(&mut emulator).expect_err("the kernel is wrong, and the emulator did not see it")
+}
+
+/// Asserts who is at fault, in this file's line `line`.
+#[track_caller]
+pub fn assert_at(fault: &Fault, kernel: &str, block: Index3, thread: Index3, file: &str, line: u32) {
+    assert_eq!(fault.kernel, kernel, "{fault}");
+    assert_eq!((fault.block, fault.thread), (block, thread), "{fault}");
+    assert_eq!((fault.location.file(), fault.location.line()), (file, line), "{fault}");
+    let prefix = format!("{kernel}: block {}, thread {}, {file}:{line}:", short(block), short(thread));
+    assert!(fault.to_string().starts_with(&prefix), "{fault}");
+}
+
+fn short((x, y, z): Index3) -> String {
+    match (y, z) {
+        (0, 0) => format!("{x}"),
+        (_, 0) => format!("({x}, {y})"),
+        _ => format!("({x}, {y}, {z})"),
+    }
+}

@@ -1,0 +1,483 @@
+//! Accesses that no barrier orders. What is wrong has to be found whatever the interleaving, what is right must pass.
+
+mod common;
+
+use common::{SEEDS, assert_at, global, global_mut, shared, shuffle_xor, sync_warp, tid};
+use cuda_std::{
+    emulator::{Access, Conflict, Emulator, Fault, FaultKind, Space},
+    thread::{self, block_idx_x},
+    warp::FULL_MASK,
+};
+
+/// The parts of a race.
+#[track_caller]
+fn race(fault: &Fault) -> (Space, usize, Access, &Conflict) {
+    match &fault.kind {
+        FaultKind::Race { space, byte, access, with } => (*space, *byte, *access, with),
+        _ => panic!("not a race: {fault}"),
+    }
+}
+
+/// The line of the access `access` and the line of the other one, given each access's own line.
+#[track_caller]
+fn assert_lines(fault: &Fault, read: u32, write: u32) {
+    let (_, _, access, with) = race(fault);
+    let line = |access| if access == Access::Write { write } else { read };
+    assert_eq!((fault.location.file(), with.location.file()), (file!(), file!()));
+    assert_eq!((fault.location.line(), with.location.line()), (line(access), line(with.access)), "{fault}");
+}
+
+#[test]
+fn shared_memory_without_a_barrier() {
+    for seed in SEEDS {
+        let launch = |barrier: bool| {
+            Emulator::new(seed).launch("neighbour", 1, 64, 256, || {
+                let tile = shared::<u32>(64);
+                tile.set(tid(), tid());
+                thread::sync_threads();
+                let next = tile.get((tid() + 1) % 64);
+                if barrier {
+                    thread::sync_threads();
+                }
+                tile.set(tid(), next);
+                thread::sync_threads();
+                assert_eq!(tile.get(tid()), (tid() + 1) % 64);
+            })
+        };
+        launch(true).unwrap();
+        let fault = launch(false).unwrap_err();
+        let line = line!() - 11;
+        assert_lines(&fault, line, line + 4);
+        let (space, byte, access, with) = race(&fault);
+        assert_eq!((space, byte % 4, with.block), (Space::Shared, 0, (0, 0, 0)));
+        let writer_after_reader = byte as u32 / 4 == (with.thread.0 + 1) % 64;
+        match access {
+            Access::Write => assert!(fault.thread.0 == byte as u32 / 4 && writer_after_reader, "{fault}"),
+            _ => assert!(with.thread.0 == byte as u32 / 4, "{fault}"),
+        }
+    }
+}
+
+#[test]
+fn two_writes_of_one_value() {
+    for seed in SEEDS {
+        let line = line!() + 3;
+        let fault = Emulator::new(seed).launch("both", 1, 64, 8, || {
+            if tid() % 40 == 3 {
+                shared::<u64>(1).set(0, 1)
+            }
+        });
+        let fault = fault.unwrap_err();
+        let (first, second) = if fault.thread.0 == 3 { (43, 3) } else { (3, 43) };
+        assert_at(&fault, "both", (0, 0, 0), (second, 0, 0), file!(), line);
+        let (space, byte, access, with) = race(&fault);
+        assert_eq!((space, byte, access), (Space::Shared, 0, Access::Write));
+        assert_eq!((with.block, with.thread, with.access), ((0, 0, 0), (first, 0, 0), Access::Write));
+        let text = fault.to_string();
+        let end = format!(
+            "writes byte 0 of shared memory, which block 0, thread {first} wrote at {}, and no barrier is between: race",
+            with.location
+        );
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+/// What one thread reads and another writes, in every combination of sizes and places, races exactly if they overlap.
+#[test]
+fn overlap_of_accesses_of_different_sizes() {
+    fn touch(size: u32, offset: u32, write: bool) {
+        macro_rules! touch {
+            ($t:ty) => {{
+                let view = shared::<$t>(16 / size);
+                if write { view.set(offset / size, 0) } else { _ = view.get(offset / size) }
+            }};
+        }
+        match size {
+            1 => touch!(u8),
+            2 => touch!(u16),
+            4 => touch!(u32),
+            _ => touch!(u64),
+        }
+    }
+    let accesses = || [1, 2, 4, 8].into_iter().flat_map(|size| (0..16 / size).map(move |i| (size, i * size)));
+    for (size, offset) in accesses() {
+        for (other_size, other_offset) in accesses() {
+            let overlap = offset < other_offset + other_size && other_offset < offset + size;
+            for (write, other_write) in [(true, true), (true, false), (false, true), (false, false)] {
+                for seed in 0..4 {
+                    let ended = Emulator::new(seed).launch("overlap", 1, 64, 16, || {
+                        if tid() < 2 {
+                            shared::<u64>(2).set(tid(), 0);
+                        }
+                        thread::sync_threads();
+                        match tid() {
+                            5 => touch(size, offset, write),
+                            6 => touch(other_size, other_offset, other_write),
+                            _ => {}
+                        }
+                    });
+                    assert_eq!(ended.is_err(), overlap && (write || other_write));
+                    if let Err(fault) = ended {
+                        let byte = race(&fault).1 as u32;
+                        assert!((offset..offset + size).contains(&byte), "{fault}");
+                        assert!((other_offset..other_offset + other_size).contains(&byte), "{fault}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_among_many() {
+    // Whatever others have read before or after, one reader that the writer is not ordered with is enough.
+    for seed in SEEDS {
+        for writer in [0, 17, 31, 32, 95] {
+            let launch = |barrier: bool| {
+                Emulator::new(seed).launch("readers", 1, 96, 4, || {
+                    if tid() == 7 {
+                        shared::<i32>(1).set(0, 5);
+                    }
+                    thread::sync_threads();
+                    assert_eq!(shared::<i32>(1).get(0), 5);
+                    if barrier {
+                        thread::sync_threads();
+                    }
+                    if tid() == writer {
+                        shared::<i32>(1).set(0, 6);
+                    }
+                })
+            };
+            launch(true).unwrap();
+            let fault = launch(false).unwrap_err();
+            let line = line!() - 11;
+            assert_lines(&fault, line, line + 5);
+        }
+    }
+}
+
+#[test]
+fn the_only_other_reader() {
+    for seed in SEEDS {
+        for (reader, writer) in [(0, 1), (1, 0), (3, 40), (40, 3), (31, 32), (63, 62)] {
+            let launch = |readers: &[u32]| {
+                Emulator::new(seed).launch("reader", 1, 64, 4, || {
+                    shared::<u32>(1).set_by(writer);
+                    thread::sync_threads();
+                    if readers.contains(&tid()) {
+                        shared::<u32>(1).get(0);
+                    }
+                    shared::<u32>(1).set_by(writer);
+                })
+            };
+            launch(&[]).unwrap();
+            launch(&[writer]).unwrap();
+            for readers in [&[reader] as &[u32], &[reader, writer]] {
+                let fault = launch(readers).unwrap_err();
+                let thread = if race(&fault).2 == Access::Write { race(&fault).3.thread } else { fault.thread };
+                assert_eq!(thread, (reader, 0, 0), "{fault}");
+            }
+        }
+    }
+}
+
+trait SetBy {
+    fn set_by(self, writer: u32);
+}
+
+impl SetBy for cuda_std::Shared<u32> {
+    /// Thread `writer` writes element 0.
+    fn set_by(self, writer: u32) {
+        if tid() == writer {
+            self.set(0, 1);
+        }
+    }
+}
+
+#[test]
+fn global_memory_in_a_block() {
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let x = emulator.buffer(&[0u32; 64]);
+        let mut launch = |barrier: bool| {
+            emulator.launch("exchange", 1, 64, 0, || {
+                let x = global_mut(x.as_mut_ptr(), 64);
+                x.set(tid() as usize, tid());
+                if barrier {
+                    thread::sync_threads();
+                }
+                assert_eq!(x.get(63 - tid() as usize), 63 - tid());
+            })
+        };
+        launch(true).unwrap();
+        let fault = launch(false).unwrap_err();
+        let line = line!() - 5;
+        assert_lines(&fault, line, line - 4);
+        let (space, _, _, with) = race(&fault);
+        assert_eq!((space, fault.thread.0 + with.thread.0), (Space::Global, 63));
+    }
+}
+
+#[test]
+fn global_memory_across_blocks() {
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let x = emulator.buffer(&[0u32; 8]);
+        // Barriers are of no help: they are a block's own.
+        let mut launch = |shift: usize| {
+            emulator.launch("blocks", 4, 2, 0, || {
+                let x = global_mut(x.as_mut_ptr(), 8);
+                let own = thread::index_1d() as usize;
+                thread::sync_threads();
+                x.set(own, 1);
+                thread::sync_threads();
+                x.get((own + shift) % 8);
+                thread::sync_threads();
+            })
+        };
+        launch(0).unwrap();
+        let fault = launch(2).unwrap_err();
+        let line = line!() - 6;
+        assert_lines(&fault, line, line - 2);
+        let (space, byte, _, with) = race(&fault);
+        assert_eq!((space, byte % 4), (Space::Global, 0));
+        assert_ne!(with.block, fault.block);
+        assert_eq!(with.thread, fault.thread);
+        // The writer's own element.
+        let (writer, thread) =
+            if with.access == Access::Write { (with.block, with.thread) } else { (fault.block, fault.thread) };
+        assert_eq!(byte as u32 / 4, writer.0 * 2 + thread.0);
+    }
+}
+
+#[test]
+fn a_reader_in_a_block_before() {
+    // Block `first` reads, whole blocks of other readers come and go with barriers of their own, and one block writes.
+    for seed in SEEDS {
+        for readers in [1, 3, 6] {
+            let mut emulator = Emulator::new(seed);
+            let x = emulator.buffer(&[0u32; 1]);
+            let fault = emulator.launch("blocks", 7, 64, 0, || {
+                let x = global_mut(x.as_mut_ptr(), 1);
+                if block_idx_x() < readers {
+                    x.get(0);
+                }
+                thread::sync_threads();
+                if block_idx_x() == 6 && tid() == 50 {
+                    x.set(0, 1);
+                }
+            });
+            let fault = fault.unwrap_err();
+            let with = race(&fault).3;
+            assert_ne!(fault.block, with.block, "{fault}");
+            assert!(fault.block == (6, 0, 0) || with.block == (6, 0, 0), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn launches_are_ordered() {
+    let mut emulator = Emulator::new(5);
+    let x = emulator.uninit::<u32>(64);
+    for step in 0..64 {
+        let write = || global_mut(x.as_mut_ptr(), 64).set((thread::index_1d() as usize + step) % 64, step as u32);
+        emulator.launch("write", 4, 16, 0, write).unwrap();
+        let read = || assert_eq!(global(x.as_ptr(), 64).get((thread::index_1d() as usize * 3) % 64), step as u32);
+        emulator.launch("read", 2, 32, 0, read).unwrap();
+    }
+}
+
+#[test]
+fn memory_read_as_constant() {
+    for seed in SEEDS {
+        for barrier in [false, true] {
+            for (reader, writer) in [(3, 3), (3, 4), (60, 1)] {
+                for (reading_block, writing_block) in [(0, 0), (0, 1), (1, 0)] {
+                    let mut emulator = Emulator::new(seed);
+                    let x = emulator.buffer(&[0u32; 2]);
+                    let mut launch = |element: usize| {
+                        emulator.launch("constant", 2, 64, 0, || {
+                            if tid() == reader && block_idx_x() == reading_block {
+                                global(x.as_ptr(), 2).get(0);
+                            }
+                            if barrier {
+                                thread::sync_threads();
+                            }
+                            if tid() == writer && block_idx_x() == writing_block {
+                                global_mut(x.as_mut_ptr(), 2).set(element, 1);
+                            }
+                        })
+                    };
+                    launch(1).unwrap();
+                    let fault = launch(0).unwrap_err();
+                    let line = line!() - 12;
+                    assert_lines(&fault, line, line + 6);
+                    let (space, byte, access, with) = race(&fault);
+                    assert_eq!((space, byte), (Space::Global, 0));
+                    let mut kinds = [access, with.access];
+                    kinds.sort_by_key(|&access| access == Access::Write);
+                    assert_eq!(kinds, [Access::ReadConstant, Access::Write]);
+                    assert!(fault.to_string().ends_with(", in the same launch: race"), "{fault}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_constant_read_is_not_forgotten() {
+    // Reads that are in order with the write come after the constant one, in its block and in another.
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let x = emulator.buffer(&[0u32; 1]);
+        let fault = emulator.launch("constant", 1, 64, 0, || {
+            if tid() == 9 {
+                global(x.as_ptr(), 1).get(0);
+            }
+            thread::sync_threads();
+            global_mut(x.as_mut_ptr(), 1).get(0);
+            thread::sync_threads();
+            if tid() == 9 {
+                global_mut(x.as_mut_ptr(), 1).set(0, 1);
+            }
+        });
+        let fault = fault.unwrap_err();
+        assert_eq!((fault.thread, race(&fault).3.thread), ((9, 0, 0), (9, 0, 0)));
+        assert_eq!(race(&fault).3.access, Access::ReadConstant);
+    }
+}
+
+#[test]
+fn lanes_without_sync_warp() {
+    for seed in SEEDS {
+        let launch = |ordered: bool| {
+            Emulator::new(seed).launch("lanes", 1, 64, 256, || {
+                let tile = shared::<u32>(64);
+                tile.set(tid(), tid());
+                sync_warp(FULL_MASK);
+                let value = tile.get(tid() ^ 1);
+                if ordered {
+                    sync_warp(FULL_MASK);
+                }
+                tile.set(tid(), value);
+                sync_warp(FULL_MASK);
+                assert_eq!(tile.get(tid()), tid() ^ 1);
+            })
+        };
+        launch(true).unwrap();
+        let fault = launch(false).unwrap_err();
+        let line = line!() - 11;
+        assert_lines(&fault, line, line + 4);
+        assert_eq!(race(&fault).3.thread.0, fault.thread.0 ^ 1, "{fault}");
+    }
+}
+
+#[test]
+fn sync_warp_is_of_one_warp() {
+    for seed in SEEDS {
+        let fault = Emulator::new(seed).launch("warps", 1, 64, 256, || {
+            let tile = shared::<u32>(64);
+            tile.set(tid(), tid());
+            sync_warp(FULL_MASK);
+            thread::sync_threads();
+            tile.set(tid() ^ 32, 0);
+            sync_warp(FULL_MASK);
+            tile.get(tid());
+        });
+        let fault = fault.unwrap_err();
+        assert_eq!(race(&fault).3.thread.0 ^ 32, fault.thread.0, "{fault}");
+    }
+}
+
+#[test]
+fn sync_warp_orders_the_lanes_in_its_mask() {
+    // Pairs of lanes wait for each other: then one may use what its partner wrote, but not what lanes beyond wrote.
+    for seed in SEEDS {
+        let launch = |distance: u32| {
+            Emulator::new(seed).launch("pairs", 1, 32, 128, || {
+                let tile = shared::<u32>(32);
+                tile.set(tid(), 1);
+                thread::sync_threads();
+                tile.set(tid(), tid());
+                sync_warp(0b11 << (tid() & !1));
+                let value = tile.get(tid() ^ distance);
+                assert!(distance != 1 || value == tid() ^ 1);
+            })
+        };
+        launch(1).unwrap();
+        let fault = launch(2).unwrap_err();
+        assert_eq!(race(&fault).3.thread.0 ^ 2, fault.thread.0, "{fault}");
+    }
+}
+
+#[test]
+fn order_passes_from_lane_to_lane() {
+    // Lane 0 writes, 0 and 1 meet, then 1 and 2: lane 2 is ordered after the write, lane 3 is not.
+    for seed in SEEDS {
+        let launch = |reader: u32| {
+            Emulator::new(seed).launch("chain", 1, 32, 4, || {
+                shared::<u32>(1).set_by(0);
+                if tid() < 2 {
+                    sync_warp(0b011);
+                }
+                if tid() == 1 || tid() == 2 {
+                    sync_warp(0b110);
+                }
+                thread_reads(reader);
+            })
+        };
+        launch(0).unwrap();
+        launch(1).unwrap();
+        launch(2).unwrap();
+        // Uninitialised, if the reader happens to come first.
+        let fault = launch(3).unwrap_err();
+        let raced = matches!(fault.kind, FaultKind::Race { .. });
+        assert!(raced || matches!(fault.kind, FaultKind::Uninitialised { .. }), "{fault}");
+    }
+}
+
+fn thread_reads(reader: u32) {
+    if tid() == reader {
+        shared::<u32>(1).get(0);
+    }
+}
+
+#[test]
+fn reads_in_several_intervals_of_a_warp() {
+    // Lane 5 reads, lanes 0 to 3 meet (without 5) and read too: lane 0 may not write, though its own group is in order.
+    for seed in SEEDS {
+        let launch = |early: u32| {
+            Emulator::new(seed).launch("intervals", 1, 32, 4, || {
+                shared::<u32>(1).set_by(0);
+                thread::sync_threads();
+                thread_reads(early);
+                if tid() < 4 {
+                    thread_reads(tid());
+                    sync_warp(0b1111);
+                    thread_reads(0);
+                    sync_warp(0b1111);
+                    shared::<u32>(1).set_by(0);
+                }
+            })
+        };
+        launch(2).unwrap();
+        let fault = launch(5).unwrap_err();
+        let (_, _, access, with) = race(&fault);
+        let threads = if access == Access::Write { [fault.thread, with.thread] } else { [with.thread, fault.thread] };
+        assert_eq!(threads, [(0, 0, 0), (5, 0, 0)], "{fault}");
+    }
+}
+
+#[test]
+fn shuffles_order_no_memory() {
+    for seed in SEEDS {
+        let fault = Emulator::new(seed).launch("shuffle", 1, 32, 128, || {
+            let tile = shared::<u32>(32);
+            tile.set(tid(), tid());
+            shuffle_xor(FULL_MASK, 0, 1);
+            tile.get(tid() ^ 1);
+        });
+        let fault = fault.unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}");
+    }
+}
