@@ -245,6 +245,6 @@ pub enum Distribution {
     Reverse,
     /// 16 distinct values, equally frequent
     Dups,
-    /// The numbers 1 to 65535, k with a probability proportional to 1/k
+    /// The numbers 1 to 10000, k with a probability proportional to 1/k
     Zipf,
 }

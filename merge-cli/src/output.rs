@@ -4,6 +4,7 @@ use crate::error::{Failure, Result, name};
 use crate::signals;
 use rayon::prelude::*;
 use rustix::fs::Access;
+use rustix::io::Errno;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -74,7 +75,7 @@ impl Output {
                 let folder = name(folder);
                 return Err(Failure::file(
                     &self.path,
-                    format!("no space: {bytes} bytes are needed, {free} are free in folder {folder}"),
+                    format!("No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}"),
                 ));
             }
         }
@@ -124,7 +125,7 @@ impl Target {
             // "new/" and "new/." cannot become files.
             let folder_name = [&b"/"[..], b"/."].iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
             if folder_name || file.file_name().is_none() {
-                return Err(failure(&ErrorKind::NotFound.into()));
+                return Err(failure(&Errno::NOENT.into()));
             }
             check_folder(path, &folder)?;
             return Ok(Self::Replace { file, folder, old: None });
@@ -162,8 +163,7 @@ fn follow_links(path: &Path) -> io::Result<(PathBuf, Option<Metadata>)> {
             Err(error) => return Err(error),
         }
     }
-    // ELOOP, in the system's own words.
-    fs::metadata(&path).and(Err(ErrorKind::InvalidInput.into()))
+    Err(Errno::LOOP.into())
 }
 
 /// Whether a path without links in its folder is one of a process's open files.
@@ -185,7 +185,7 @@ fn folder_of(file: &Path) -> PathBuf {
 fn check_folder(path: &Path, folder: &Path) -> Result<()> {
     let result = fs::metadata(folder).and_then(|metadata| {
         if !metadata.is_dir() {
-            return Err(ErrorKind::NotADirectory.into());
+            return Err(Errno::NOTDIR.into());
         }
         Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
     });

@@ -129,7 +129,8 @@ impl Stats {
         text += &format!("{:<10}{:>12}{:>10}\n", "phase", "ms", "GB/s");
         let rows = Phase::ALL.iter().map(|&(phase, name)| (name, self.phases[phase as usize]));
         for (name, time) in rows.chain([("total", total)]) {
-            text += &format!("{name:<10}{:>12.3}{:>10.3}\n", time.as_secs_f64() * 1e3, self.rate(time));
+            let rate = if time.is_zero() { "-".to_owned() } else { format!("{:.3}", self.rate(time)) };
+            text += &format!("{name:<10}{:>12.3}{rate:>10}\n", time.as_secs_f64() * 1e3);
         }
         let _ = std::io::stderr().write_all(text.as_bytes());
     }

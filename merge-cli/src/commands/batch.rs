@@ -54,8 +54,8 @@ impl<K: FileKey> Pairing<K> for Runs {
             let [a_name, b_name] = &self.names;
             let [a_len, b_len] = self.lengths;
             return Err(Failure::new(format!(
-                "{a_name} holds {of_a} runs ({a} keys, {a_len} a run) and {b_name} holds {of_b} ({b} keys, {b_len} a run), \
-                 expected the same number"
+                "{a_name}: {a} keys in runs of {a_len} make {of_a}, expected as many runs as in \
+                 {b_name}: {b} keys in runs of {b_len} make {of_b}"
             )));
         }
         Ok(())

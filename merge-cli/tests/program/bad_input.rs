@@ -1,0 +1,166 @@
+//! Input that cannot be used: one line that says why, and nothing written.
+
+use crate::common::{Folder, GMERGE, Run};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// What must not change: an output that exists.
+const OLD: [u32; 2] = [8, 9];
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("good.u32", &[1u32, 2, 3]);
+    folder.write("out.u32", &OLD);
+    folder
+}
+
+#[track_caller]
+fn fails(folder: &Folder, arguments: &str, parts: &[&str]) {
+    let before = folder.files();
+    folder.run(arguments).fails(2, parts);
+    assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (before, OLD.to_vec()), "{arguments}");
+}
+
+#[test]
+fn lengths_that_are_no_multiple_of_the_key_size() {
+    let folder = folder();
+    for (length, key_type, size) in [(1, "u32", 4), (1002, "f32", 4), (4, "u64", 8), (100_003, "f64", 8)] {
+        let name = format!("odd.{key_type}");
+        folder.write(&name, &vec![0u8; length]);
+        let length = format!("{length} bytes");
+        let parts = [&*format!("{name}: "), &*length, &*format!("multiple of {size}"), key_type];
+        fails(&folder, &format!("sort {name} -o out.u32 --type {key_type}"), &parts);
+        fails(&folder, &format!("check {name}"), &parts);
+        fails(&folder, &format!("merge {name} good.u32 -o out.u32 --type {key_type}"), &parts);
+    }
+    folder.write("odd.u32", &[0u8; 6]);
+    fails(&folder, "merge good.u32 odd.u32 -o out.u32", &["odd.u32: ", "6 bytes", "multiple of 4"]);
+    fails(&folder, "batch good.u32 odd.u32 -d 2 -o out.u32", &["odd.u32: ", "6 bytes", "multiple of 4"]);
+    let run = folder.run_with_input("sort - -o out.u32", &[0; 70_001]);
+    run.fails(2, &["-: length is 70001 bytes", "multiple of 4"]);
+    assert_eq!(folder.read::<u32>("out.u32"), OLD);
+}
+
+#[test]
+fn inputs_that_are_no_files() {
+    let folder = folder();
+    fs::create_dir(folder.path("dir.u32")).unwrap();
+    symlink("nothing.u32", folder.path("lost.u32")).unwrap();
+    for command in ["sort", "check", "merge good.u32", "batch -d 2 good.u32"] {
+        let output = if command == "check" { "" } else { "-o out.u32" };
+        fails(&folder, &format!("{command} none.u32 {output}"), &["none.u32: No such file or directory"]);
+        fails(&folder, &format!("{command} lost.u32 {output}"), &["lost.u32: No such file or directory"]);
+        fails(&folder, &format!("{command} good.u32/x.u32 {output}"), &["good.u32/x.u32: Not a directory"]);
+        fails(&folder, &format!("{command} dir.u32 {output}"), &["dir.u32: is a directory"]);
+    }
+    // Nothing is created either.
+    folder.run("sort none.u32 -o new.u32").fails(2, &["none.u32: "]);
+    assert!(!folder.path("new.u32").exists());
+}
+
+#[test]
+fn types_that_nobody_can_tell() {
+    let folder = folder();
+    folder.write("keys.bin", &[1u32]);
+    folder.write("keys", &[1u32]);
+    folder.write("keys.i64", &[1i64]);
+    fails(&folder, "sort keys.bin -o out", &["keys.bin: ", "--type"]);
+    fails(&folder, "check keys", &["keys: ", "--type"]);
+    fails(&folder, "gen -n 5 -o new.bin", &["new.bin: ", "--type"]);
+    let both = ["good.u32 holds u32", "keys.i64 i64", "--type"];
+    fails(&folder, "merge good.u32 keys.i64 -o out.u32", &both);
+    fails(&folder, "batch good.u32 keys.i64 -d 4 -o out.u32", &both);
+    fails(&folder, "sort keys.i64 -o out.u32", &["keys.i64 holds i64", "out.u32 u32", "--type"]);
+}
+
+#[test]
+fn a_sparse_file_larger_than_memory() {
+    let folder = folder();
+    let file = fs::File::create(folder.path("huge.u32")).unwrap();
+    // Where a file system cannot have such a file, there is nothing to test.
+    if file.set_len(1 << 43).is_ok() {
+        folder.run("sort huge.u32 -o /dev/null --engine cpu").fails(2, &["huge.u32", "8796093022208 bytes"]);
+        fails(&folder, "sort huge.u32 -o out.u32", &["8796093022208 bytes"]);
+    }
+}
+
+#[test]
+fn command_lines_that_make_no_sense() {
+    let folder = folder();
+    let before = folder.files();
+    folder.run("").is_misuse(&["Usage: gmerge"]);
+    folder.run("shuffle good.u32").is_misuse(&["shuffle"]);
+    folder.run("sort good.u32").is_misuse(&["--output <OUT>"]);
+    folder.run("sort -o out.u32").is_misuse(&["<IN>"]);
+    folder.run("merge good.u32 -o out.u32").is_misuse(&["<B>"]);
+    folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["good.u32"]);
+    folder.run("sort good.u32 -o out.u32 -o out.u32").is_misuse(&["cannot be used multiple times"]);
+    folder.run("sort good.u32 -o out.u32 --type u16").is_misuse(&["u16", "--type", "u32, i32, f32, u64, i64, f64"]);
+    folder.run("sort good.u32 -o out.u32 --engine tpu").is_misuse(&["tpu", "--engine", "auto, gpu, cpu"]);
+    folder.run("sort good.u32 -o out.u32 --kernel tiled").is_misuse(&["--kernel"]);
+    folder.run("merge good.u32 good.u32 -o out.u32 --kernel fast").is_misuse(&["fast", "merge-path"]);
+    folder.run("sort good.u32 -o out.u32 --parallel 0").is_misuse(&["--parallel", "0 is not in 1..="]);
+    folder.run("sort good.u32 -o out.u32 --stats xml").is_misuse(&["xml", "json, text"]);
+    folder.run("gen -o out.u32").is_misuse(&["--count <N>"]);
+    folder.run("gen -n 5 --dist normal -o out.u32").is_misuse(&["normal", "uniform, sorted, reverse, dups, zipf"]);
+    folder.run("merge - - -o out.u32").fails(2, &["A and B are both -"]);
+    assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (before, OLD.to_vec()));
+}
+
+#[test]
+fn help_is_no_error() {
+    let folder = Folder::new();
+    for command in ["", "sort", "merge", "batch", "check", "gen", "info"] {
+        let run = folder.run(&format!("{command} --help"));
+        run.succeeds();
+        assert!(String::from_utf8_lossy(run.stdout()).contains("Usage: gmerge"));
+    }
+    folder.run("--version").succeeds();
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_never_kills_the_program() {
+    let folder = Folder::new();
+    folder.write("keys.u64", &[0u64; 4 << 20]);
+    let file = fs::File::options().write(true).open(folder.path("keys.u64")).unwrap();
+    let full = (4 << 20) * 8;
+    let mut shrank = 0;
+    for i in 0..40 {
+        let run = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(i));
+                file.set_len(full / 2).unwrap();
+            });
+            folder.run("check keys.u64")
+        });
+        file.set_len(full).unwrap();
+        if run.code() != Some(0) {
+            run.fails(2, &[&format!("keys.u64: shrank while being read: expected {full} bytes, found ")]);
+            shrank += 1;
+        }
+    }
+    // How often depends on the machine; input.rs tests the message with certainty.
+    println!("{shrank} of 40 runs saw the file shrink");
+}
+
+#[test]
+fn no_threads_to_be_had() {
+    // Whether the limit holds depends on who runs this, but the program must come to a proper end.
+    let folder = folder();
+    let run = folder.shell("ulimit -u 1; gmerge sort good.u32 -o out.u32 --parallel 64");
+    assert!([Some(0), Some(2)].contains(&run.code()), "{}", run.stderr());
+    assert!(!run.stderr().contains("panick"), "{}", run.stderr());
+}
+
+#[test]
+fn too_little_memory() {
+    let folder = folder();
+    folder.write("big.u32", &vec![1u32; 50 << 20]);
+    let run = Run::of(
+        folder
+            .command("sh")
+            .args(["-c", &format!("ulimit -v 150000; {GMERGE} sort big.u32 -o out.u32 --engine cpu --parallel 1")]),
+    );
+    run.fails(2, &["big.u32", "209715200 bytes of memory"]);
+    assert_eq!(folder.read::<u32>("out.u32"), OLD);
+}

@@ -1,0 +1,270 @@
+//! A folder to run in, a run and what it left, and keys with the standard library's order as the oracle.
+
+use bytemuck::Pod;
+use std::fmt::Debug;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
+
+/// Sizes around which programs go wrong.
+pub const SIZES: [usize; 4] = [0, 1, 1000, 100_003];
+
+/// The engines of this machine, as values of `--engine`.
+pub fn engines() -> &'static [&'static str] {
+    static ENGINES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    ENGINES.get_or_init(|| {
+        let info = Command::new(GMERGE).arg("info").output().unwrap();
+        let info = String::from_utf8(info.stdout).unwrap();
+        let auto = info.lines().find(|line| line.starts_with("engine auto")).unwrap();
+        if auto.split_whitespace().nth(2) == Some("gpu") { vec!["cpu", "gpu"] } else { vec!["cpu"] }
+    })
+}
+
+/// An empty folder, removed with everything in it in the end.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write<K: Pod>(&self, name: &str, keys: &[K]) {
+        fs::write(self.path(name), bytemuck::cast_slice(keys)).unwrap();
+    }
+
+    pub fn read<K: Pod>(&self, name: &str) -> Vec<K> {
+        bytemuck::pod_collect_to_vec(&fs::read(self.path(name)).unwrap())
+    }
+
+    /// The names of all files, hidden ones too.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A command in this folder, with nothing on standard input.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        // Whoever has it set must not see a backtrace either.
+        command.env("RUST_BACKTRACE", "1");
+        command
+    }
+
+    /// Runs `gmerge` with these arguments, which are separated by spaces.
+    pub fn run(&self, arguments: &str) -> Run {
+        Run::of(self.command(GMERGE).args(arguments.split_whitespace()))
+    }
+
+    /// Runs a shell script, in which `gmerge` is the program under test.
+    pub fn shell(&self, script: &str) -> Run {
+        let script = format!("gmerge() {{ {GMERGE} \"$@\"; }}\n{script}");
+        Run::of(self.command("sh").args(["-c", &script]))
+    }
+
+    /// Runs `gmerge` with these arguments, and `input` on standard input.
+    pub fn run_with_input(&self, arguments: &str, input: &[u8]) -> Run {
+        let mut command = self.command(GMERGE);
+        command.args(arguments.split_whitespace()).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            // A program that has seen enough does not read all of it.
+            scope.spawn(move || pipe.write_all(input));
+            Run { what: arguments.to_owned(), output: child.wait_with_output().unwrap() }
+        })
+    }
+}
+
+/// A run that ended.
+pub struct Run {
+    what: String,
+    output: Output,
+}
+
+impl Run {
+    pub fn of(command: &mut Command) -> Self {
+        let what = format!("{command:?}");
+        Self { what, output: command.output().unwrap() }
+    }
+
+    /// What it wrote to standard output.
+    pub fn stdout(&self) -> &[u8] {
+        &self.output.stdout
+    }
+
+    /// What it said on standard error.
+    pub fn stderr(&self) -> String {
+        String::from_utf8(self.output.stderr.clone()).unwrap()
+    }
+
+    pub fn code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
+    /// It worked and had nothing to say.
+    #[track_caller]
+    pub fn succeeds(&self) {
+        assert_eq!((self.code(), &*self.stderr()), (Some(0), ""), "{}", self.what);
+    }
+
+    /// It ended with this code, and one line for the user that holds all of `parts`.
+    #[track_caller]
+    pub fn fails(&self, code: i32, parts: &[&str]) {
+        let stderr = self.stderr();
+        assert_eq!(self.code(), Some(code), "{}: {stderr}", self.what);
+        assert_eq!(stderr.lines().count(), 1, "{}: {stderr}", self.what);
+        assert!(stderr.starts_with("gmerge: "), "{}: {stderr}", self.what);
+        for part in parts {
+            assert!(stderr.contains(part), "{}: no {part:?} in: {stderr}", self.what);
+        }
+        assert!(!stderr.contains("internal error") && !stderr.contains("os error"), "{}: {stderr}", self.what);
+    }
+
+    /// The command line was not understood: code 2, and a message that holds all of `parts`.
+    #[track_caller]
+    pub fn is_misuse(&self, parts: &[&str]) {
+        let stderr = self.stderr();
+        assert_eq!(self.code(), Some(2), "{}: {stderr}", self.what);
+        for part in parts {
+            assert!(stderr.contains(part), "{}: no {part:?} in: {stderr}", self.what);
+        }
+    }
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited a minute until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A source of random bits, which says where it started.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new() -> Self {
+        static SEED: OnceLock<u64> = OnceLock::new();
+        let seed = *SEED.get_or_init(|| match std::env::var("GMERGE_TEST_SEED") {
+            Ok(seed) => seed.parse().expect("GMERGE_TEST_SEED is a number"),
+            Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000,
+        });
+        println!("GMERGE_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        // A linear congruential generator; its low bits are poor.
+        let mut bits = 0;
+        for _ in 0..2 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            bits = bits << 32 | self.0 >> 32;
+        }
+        bits
+    }
+
+    /// Keys of all bit patterns, NaNs of both signs and infinities included, with many duplicates among them.
+    pub fn keys<K: TestKey>(&mut self, count: usize) -> Vec<K> {
+        let mut keys: Vec<K> = (0..count).map(|_| K::from_bits(self.next())).collect();
+        for i in 0..count {
+            match self.next() % 4 {
+                0 => keys[i] = keys[self.next() as usize % count],
+                1 => keys[i] = K::SPECIAL[self.next() as usize % K::SPECIAL.len()],
+                _ => {}
+            }
+        }
+        keys
+    }
+
+    pub fn sorted<K: TestKey>(&mut self, count: usize) -> Vec<K> {
+        let mut keys = self.keys(count);
+        keys.sort_by(K::order);
+        keys
+    }
+}
+
+/// A type of keys, with the standard library's order.
+pub trait TestKey: Pod + Debug {
+    const NAME: &'static str;
+    const SPECIAL: &'static [Self];
+    fn from_bits(bits: u64) -> Self;
+    fn order(&self, other: &Self) -> std::cmp::Ordering;
+}
+
+macro_rules! integer_test_key {
+    ($($t:ident)*) => {$(
+        impl TestKey for $t {
+            const NAME: &'static str = stringify!($t);
+            const SPECIAL: &'static [Self] = &[0, 1, Self::MIN, Self::MAX];
+            fn from_bits(bits: u64) -> Self {
+                bits as Self
+            }
+            fn order(&self, other: &Self) -> std::cmp::Ordering {
+                self.cmp(other)
+            }
+        }
+    )*};
+}
+integer_test_key!(u32 i32 u64 i64);
+
+macro_rules! float_test_key {
+    ($($t:ident as $bits:ident;)*) => {$(
+        impl TestKey for $t {
+            const NAME: &'static str = stringify!($t);
+            const SPECIAL: &'static [Self] =
+                &[0.0, -0.0, Self::NAN, -Self::NAN, Self::INFINITY, Self::NEG_INFINITY, Self::MIN_POSITIVE, 1.5];
+            fn from_bits(bits: u64) -> Self {
+                Self::from_bits(bits as $bits)
+            }
+            fn order(&self, other: &Self) -> std::cmp::Ordering {
+                self.total_cmp(other)
+            }
+        }
+    )*};
+}
+float_test_key!(f32 as u32; f64 as u64;);
+
+/// Runs `$body` for each of the six types, named `$K`.
+macro_rules! for_each_type {
+    ($K:ident => $body:expr) => {{
+        macro_rules! case {
+            ($t:ty) => {{
+                type $K = $t;
+                $body
+            }};
+        }
+        case!(u32);
+        case!(i32);
+        case!(f32);
+        case!(u64);
+        case!(i64);
+        case!(f64);
+    }};
+}
+pub(crate) use for_each_type;
+
+/// Equal to the last bit, NaNs too.
+#[track_caller]
+pub fn assert_same<K: TestKey>(found: &[K], expected: &[K], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let bytes = |key: &K| bytemuck::bytes_of(key).to_vec();
+    let place = found.iter().zip(expected).position(|(x, y)| bytes(x) != bytes(y));
+    if let Some(i) = place {
+        panic!("{what}: key {i} is {:?}, expected {:?}", found[i], expected[i]);
+    }
+}

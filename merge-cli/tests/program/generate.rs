@@ -1,0 +1,88 @@
+//! `gmerge gen`
+
+use crate::common::{Folder, SIZES, TestKey, for_each_type};
+use std::collections::HashSet;
+
+fn generate<K: TestKey>(folder: &Folder, options: &str) -> Vec<K> {
+    let file = format!("keys.{}", K::NAME);
+    folder.run(&format!("gen {options} -o {file}")).succeeds();
+    folder.read(&file)
+}
+
+fn shapes<K: TestKey>() {
+    let folder = Folder::new();
+    for n in SIZES {
+        let uniform = generate::<K>(&folder, &format!("-n {n} --seed 3"));
+        let sorted = generate::<K>(&folder, &format!("-n {n} --seed 3 --dist sorted"));
+        let reverse = generate::<K>(&folder, &format!("-n {n} --seed 3 --dist reverse"));
+        let dups = generate::<K>(&folder, &format!("-n {n} --seed 3 --dist dups"));
+        let zipf = generate::<K>(&folder, &format!("-n {n} --seed 3 --dist zipf"));
+        for keys in [&uniform, &sorted, &reverse, &dups, &zipf] {
+            assert_eq!(keys.len(), n);
+        }
+        assert!(sorted.is_sorted_by(|x, y| x.order(y).is_le()));
+        assert!(reverse.is_sorted_by(|x, y| x.order(y).is_ge()));
+        if n >= 1000 {
+            assert!(!uniform.is_sorted_by(|x, y| x.order(y).is_le()));
+            assert_eq!(distinct(&dups), 16);
+            // The most frequent number makes a tenth, more or less.
+            let most = zipf.iter().filter(|key| key.order(&zipf_one()).is_eq()).count();
+            assert!((n / 20..n / 5).contains(&most), "{most} of {n}");
+            assert!(distinct(&zipf) > 100);
+        }
+    }
+}
+
+fn zipf_one<K: TestKey>() -> K {
+    // Of the special values, the one that is 1 for an integer; a float's 1.0 comes from its bits.
+    match K::NAME {
+        "f32" => K::from_bits(1f32.to_bits().into()),
+        "f64" => K::from_bits(1f64.to_bits()),
+        _ => K::from_bits(1),
+    }
+}
+
+fn distinct<K: TestKey>(keys: &[K]) -> usize {
+    keys.iter().map(|key| bytemuck::bytes_of(key).to_vec()).collect::<HashSet<_>>().len()
+}
+
+#[test]
+fn all_types_and_distributions() {
+    for_each_type!(K => shapes::<K>());
+}
+
+#[test]
+fn the_same_for_any_number_of_threads_and_another_for_another_seed() {
+    let folder = Folder::new();
+    // More than is held in memory at once.
+    let one = generate::<u64>(&folder, "-n 9000000 --seed 5 --parallel 1");
+    assert!(one == generate::<u64>(&folder, "-n 9000000 --seed 5 --parallel 7"));
+    assert!(one[..1000] == generate::<u64>(&folder, "-n 1000 --seed 5")[..]);
+    assert!(one[..1000] != generate::<u64>(&folder, "-n 1000 --seed 6")[..]);
+    assert!(generate::<u64>(&folder, "-n 9000000 --dist sorted").is_sorted());
+}
+
+#[test]
+fn floats_are_finite_and_fill_their_range() {
+    let folder = Folder::new();
+    let keys = generate::<f32>(&folder, "-n 100003");
+    assert!(keys.iter().all(|key| (-1.0..1.0).contains(key)));
+    let keys = generate::<f64>(&folder, "-n 100003");
+    assert!(keys.iter().all(|key| (-1.0..1.0).contains(key)));
+    assert!(keys.iter().any(|&key| key < -0.99) && keys.iter().any(|&key| key > 0.99));
+    let mean = keys.iter().sum::<f64>() / keys.len() as f64;
+    assert!(mean.abs() < 0.02, "{mean}");
+}
+
+#[test]
+fn more_keys_than_fit_anywhere() {
+    let folder = Folder::new();
+    folder.write("keys.u32", &[7u32]);
+    folder.run("gen -n 18446744073709551615 -o keys.u32").fails(2, &["keys.u32: 73786976294838206460 bytes"]);
+    folder
+        .run("gen -n 1000000000000000000 -o keys.u32")
+        .fails(2, &["keys.u32: No space left", "4000000000000000000 bytes"]);
+    folder.run("gen -n 18446744073709551616 -o keys.u32").is_misuse(&["18446744073709551616", "--count <N>"]);
+    folder.run("gen -n -1 -o keys.u32").is_misuse(&["-1"]);
+    assert_eq!((folder.files(), folder.read::<u32>("keys.u32")), (vec!["keys.u32".to_owned()], vec![7]));
+}

@@ -1,0 +1,17 @@
+//! The program as its users meet it: files in, files out, messages and exit codes.
+//!
+//! Random keys come from a seed that every failing test prints; `GMERGE_TEST_SEED=n` repeats a run.
+
+mod bad_input;
+mod batch;
+mod check;
+mod common;
+mod generate;
+mod info;
+mod merge;
+mod output;
+mod permissions;
+mod signals;
+mod sort;
+mod stats;
+mod streams;

@@ -1,0 +1,78 @@
+//! `gmerge merge`
+
+use crate::common::{Folder, Random, SIZES, TestKey, assert_same, engines, for_each_type};
+
+const KERNELS: [&str; 5] = ["auto", "basic", "tiled", "circular", "merge-path"];
+
+fn merges<K: TestKey>(random: &mut Random, engine: &str) {
+    let folder = Folder::new();
+    let name = K::NAME;
+    for a_size in SIZES {
+        for b_size in [0, 1, 50_021] {
+            let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
+            folder.write(&format!("a.{name}"), &a);
+            folder.write(&format!("b.{name}"), &b);
+            let mut expected = [a, b].concat();
+            expected.sort_by(K::order);
+            // All kernels where a mistake could hide, one of them for the rest.
+            let kernels = if a_size >= 1000 && b_size > 0 { &KERNELS[..] } else { &KERNELS[a_size % 2..][..1] };
+            for kernel in kernels {
+                let run = format!("merge a.{name} b.{name} -o out.{name} --engine {engine} --kernel {kernel}");
+                folder.run(&run).succeeds();
+                assert_same(
+                    &folder.read::<K>(&format!("out.{name}")),
+                    &expected,
+                    &format!("{a_size}, {b_size}: {run}"),
+                );
+            }
+        }
+    }
+    assert_eq!(folder.files(), [format!("a.{name}"), format!("b.{name}"), format!("out.{name}")]);
+}
+
+#[test]
+fn all_types_sizes_and_kernels() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for_each_type!(K => merges::<K>(&mut random, engine));
+    }
+}
+
+#[test]
+fn a_file_with_itself() {
+    let folder = Folder::new();
+    folder.write("a.u32", &[1u32, 5]);
+    folder.run("merge a.u32 a.u32 -o a.u32").succeeds();
+    assert_eq!(folder.read::<u32>("a.u32"), [1, 1, 5, 5]);
+}
+
+#[test]
+fn unsorted_input_is_named_with_the_index() {
+    let folder = Folder::new();
+    folder.write("good.u32", &[1u32, 2, 3]);
+    folder.write("bad.u32", &[1u32, 7, 3, 2]);
+    let before = folder.files();
+    let parts = ["bad.u32: ", "index 2", "3 after 7"];
+    folder.run("merge good.u32 bad.u32 -o out.u32").fails(2, &parts);
+    folder.run("merge bad.u32 good.u32 -o out.u32").fails(2, &parts);
+    assert_eq!(folder.files(), before);
+    // -0.0 is before 0.0.
+    folder.write("zeros.f64", &[0.0f64, -0.0]);
+    folder.run("merge zeros.f64 zeros.f64 -o out.f64").fails(2, &["zeros.f64: ", "index 1", "-0.0 after 0.0"]);
+    // Where nobody looks, the result has some order, and its length.
+    folder.run("merge good.u32 bad.u32 -o out.u32 --assume-sorted").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32").len(), 7);
+}
+
+#[test]
+fn unsorted_input_is_found_at_every_place_of_a_large_file() {
+    let folder = Folder::new();
+    let keys: Vec<u32> = (0..1_000_000).collect();
+    folder.write("good.u32", &keys);
+    for place in [1, 262_143, 262_144, 262_145, 999_999] {
+        let mut bad = keys.clone();
+        bad[place - 1] = u32::MAX;
+        folder.write("bad.u32", &bad);
+        folder.run("merge good.u32 bad.u32 -o out.u32").fails(2, &["bad.u32: ", &format!("index {place}: ")]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Signals: the old file or none, no temporary file, and the code that shells know.
+
+use crate::common::{Folder, GMERGE, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+fn start(folder: &Folder, arguments: &str) -> Child {
+    let mut command = folder.command(GMERGE);
+    command.args(arguments.split_whitespace()).stderr(Stdio::piped()).stdin(Stdio::piped()).spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+const SIGNALS: [(Signal, i32); 3] = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+
+#[test]
+fn while_writing_a_file() {
+    for (signal, code) in SIGNALS {
+        for old in [true, false] {
+            let folder = Folder::new();
+            if old {
+                folder.write("out.u64", &[7u64]);
+            }
+            let before = folder.files();
+            // As much as is written in some seconds, or more.
+            let mut child = start(&folder, "gen -n 1000000000 -o out.u64");
+            wait_until("there is a temporary file", || folder.files().len() > before.len());
+            send(&child, signal);
+            assert_eq!(child.wait().unwrap().code(), Some(code));
+            assert_eq!(folder.files(), before);
+            if old {
+                assert_eq!(folder.read::<u64>("out.u64"), [7]);
+            }
+        }
+    }
+}
+
+#[test]
+fn while_reading_a_pipe_that_never_ends() {
+    for (signal, code) in SIGNALS {
+        let folder = Folder::new();
+        folder.write("out.u64", &[7u64]);
+        let mut child = start(&folder, "sort - -o out.u64");
+        wait_until_it_handles_signals(&child);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!((folder.files(), folder.read::<u64>("out.u64")), (vec!["out.u64".to_owned()], vec![7]));
+    }
+}
+
+#[test]
+fn at_any_moment_of_a_sort() {
+    let folder = Folder::new();
+    folder.run("gen -n 4000000 --seed 1 -o in.u64").succeeds();
+    let keys = folder.read::<u64>("in.u64");
+    let mut sorted = keys.clone();
+    sorted.sort();
+    let mut interrupted = 0;
+    for i in 0..24 {
+        folder.write("in.u64", &keys);
+        let mut child = start(&folder, "sort in.u64 -o in.u64 --engine cpu");
+        wait_until_it_handles_signals(&child);
+        std::thread::sleep(Duration::from_millis(i * i));
+        send(&child, Signal::TERM);
+        let code = child.wait().unwrap().code();
+        assert_eq!(folder.files(), ["in.u64"]);
+        let found = folder.read::<u64>("in.u64");
+        match code {
+            Some(143) => {
+                // The signal may also come after the file is in its place and before the program has ended.
+                assert!(found == keys || found == sorted);
+                interrupted += 1;
+            }
+            Some(0) => assert!(found == sorted),
+            _ => panic!("{code:?}"),
+        }
+    }
+    assert!(interrupted > 0);
+}
+
+#[test]
+fn nohup_is_respected() {
+    let folder = Folder::new();
+    let mut command = folder.command("sh");
+    let script = format!("trap '' HUP; exec {GMERGE} sort - -o out.u32");
+    let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+    wait_until("sh has become gmerge", || {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
+        name.trim() == "gmerge"
+    });
+    wait_until_it_handles_signals(&child);
+    send(&child, Signal::HUP);
+    std::thread::sleep(Duration::from_millis(50));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.files(), ["out.u32"]);
+}
+
+/// Until then, a signal ends any program in the usual way.
+fn wait_until_it_handles_signals(child: &Child) {
+    wait_until("signals are handled", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+        u64::from_str_radix(&caught, 16).unwrap_or(0) >> (Signal::TERM.as_raw() - 1) & 1 == 1
+    });
+}

@@ -1,0 +1,87 @@
+//! `gmerge sort`
+
+use crate::common::{Folder, Random, SIZES, TestKey, assert_same, engines, for_each_type};
+
+fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
+    let folder = Folder::new();
+    let name = K::NAME;
+    for size in SIZES {
+        let keys = random.keys::<K>(size);
+        folder.write(&format!("in.{name}"), &keys);
+        folder.run(&format!("sort in.{name} -o out.{name} --engine {engine}")).succeeds();
+        let mut expected = keys.clone();
+        expected.sort_by(K::order);
+        assert_same(&folder.read::<K>(&format!("out.{name}")), &expected, &format!("{name} {size} {engine}"));
+        // The input is still what it was.
+        assert_same(&folder.read::<K>(&format!("in.{name}")), &keys, "the input");
+    }
+    assert_eq!(folder.files(), [format!("in.{name}"), format!("out.{name}")]);
+}
+
+#[test]
+fn all_types_and_sizes() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for_each_type!(K => sorts::<K>(&mut random, engine));
+    }
+}
+
+#[test]
+fn engine_auto_always_works() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[3u32, 1, 2]);
+    folder.run("sort in.u32 -o out.u32").succeeds();
+    folder.run("sort in.u32 -o auto.u32 --engine auto --parallel 2").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3]);
+    assert_eq!(folder.read::<u32>("auto.u32"), [1, 2, 3]);
+}
+
+#[test]
+fn engine_gpu_without_a_gpu_says_why_there_is_none() {
+    if engines().contains(&"gpu") {
+        // With one, `all_types_and_sizes` uses it.
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("in.u32", &[3u32, 1, 2]);
+    folder.run("sort in.u32 -o out.u32 --engine gpu").fails(2, &["--engine gpu: ", "GPU"]);
+    folder.run("merge out.u32 out.u32 -o out.u32 --engine gpu").fails(2, &["out.u32: No such file or directory"]);
+    assert_eq!(folder.files(), ["in.u32"]);
+}
+
+#[test]
+fn any_number_of_threads() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    let keys = random.keys::<u64>(1_000_003);
+    folder.write("in.u64", &keys);
+    let mut expected = keys;
+    expected.sort();
+    for threads in [1, 2, 3, 64] {
+        folder.run(&format!("sort in.u64 -o out.u64 --engine cpu --parallel {threads}")).succeeds();
+        assert_same(&folder.read::<u64>("out.u64"), &expected, &format!("{threads} threads"));
+    }
+}
+
+#[test]
+fn type_beats_extension() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[-1.5f64, 1.0, -2.0]);
+    folder.run("sort in.u32 -o out.i32 --type f64").succeeds();
+    assert_eq!(folder.read::<f64>("out.i32"), [-2.0, -1.5, 1.0]);
+    // Extensions of either file tell, in any case.
+    folder.write("in", &[2i32, -1]);
+    folder.run("sort in -o out.I32").succeeds();
+    assert_eq!(folder.read::<i32>("out.I32"), [-1, 2]);
+}
+
+#[test]
+fn special_floats_have_their_places() {
+    let folder = Folder::new();
+    let sorted = [-f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN];
+    let mut keys = sorted;
+    keys.reverse();
+    folder.write("in.f32", &keys);
+    folder.run("sort in.f32 -o in.f32").succeeds();
+    assert_same(&folder.read::<f32>("in.f32"), &sorted, "special floats");
+}
