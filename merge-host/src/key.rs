@@ -12,7 +12,10 @@ use std::fmt::{Debug, Display};
 /// }
 /// assert_eq!(name_of(&[1.0f64]), "f64");
 /// ```
-pub trait Key: kernels_gpu::key::Key<Bits: Into<u64>> + bytemuck::Pod + Debug + Display + sealed::Sealed {}
+pub trait Key:
+    kernels_gpu::key::Key<Bits: bytemuck::Pod + Into<u64>> + bytemuck::Pod + Debug + Display + sealed::Sealed
+{
+}
 
 mod sealed {
     pub trait Sealed {}

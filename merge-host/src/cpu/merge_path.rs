@@ -15,7 +15,7 @@ use kernels_gpu::co_rank::co_rank;
 /// Pieces for each thread: more than one, so that a thread that is held up leaves some to the others.
 const PIECES_A_THREAD: usize = 4;
 /// Keys that make it worth finding the middle.
-const LEAST_TO_CUT: usize = 128;
+const LEAST_TO_CUT: usize = 64;
 /// Steps that make the round without bounds worth entering.
 const LEAST_STEPS: usize = 4;
 
@@ -139,18 +139,25 @@ impl<'a, K: Key> BothEnds<'a, K> {
 }
 
 /// The lesser of a key of A and a key of B, A's if they are equal; and whether it is B's.
-///
-/// The choice is one between integers, which processors make without a branch. One between floats may get a branch,
-/// which is mispredicted every second time.
 #[inline(always)]
 fn lesser<K: Key>(x: K, y: K) -> (K, bool) {
-    let (x, y) = (x.to_ordered(), y.to_ordered());
-    (K::from_ordered(if y < x { y } else { x }), y < x)
+    let from_b = y.to_ordered() < x.to_ordered();
+    (choose(from_b, y, x), from_b)
 }
 
 /// The greater of a key of A and a key of B, B's if they are equal; and whether it is A's.
 #[inline(always)]
 fn greater<K: Key>(x: K, y: K) -> (K, bool) {
-    let (x, y) = (x.to_ordered(), y.to_ordered());
-    (K::from_ordered(if y < x { x } else { y }), y < x)
+    let from_a = y.to_ordered() < x.to_ordered();
+    (choose(from_a, x, y), from_a)
+}
+
+/// One key or the other.
+///
+/// As unsigned integers, because a processor chooses between integers without a branch. For floats the compiler makes
+/// a branch, which is mispredicted every second time.
+#[inline(always)]
+fn choose<K: Key>(condition: bool, then: K, otherwise: K) -> K {
+    let (then, otherwise) = (bytemuck::cast::<K, K::Bits>(then), bytemuck::cast::<K, K::Bits>(otherwise));
+    bytemuck::cast(if condition { then } else { otherwise })
 }
