@@ -193,8 +193,8 @@ impl Engine {
     /// is cut into.
     ///
     /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) tells). If they are
-    /// not, the call still ends and touches no other memory, and `out` then holds keys of `a` and `b` in an unspecified
-    /// order.
+    /// not, the call still ends and touches no other memory, but which keys `out` then holds and in which order is
+    /// unspecified.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `out` has another length, [`Error::Threads`] where the system gives no threads,
@@ -224,7 +224,7 @@ impl Engine {
     ///
     /// For N pairs, `a` holds N runs of `a_len` keys one after the other, `b` N runs of `d - a_len`, and `out` N runs of
     /// `d`; `d` is 1 to [`MAX_BATCH_LENGTH`] and `a_len` at most `d`. N comes from `out`. Each run of `a` and `b` is
-    /// ascending; where one is not, only that run of `out` is in an unspecified order. Stable: of equal keys, `a`'s go
+    /// ascending; where one is not, only that run of `out` is unspecified. Stable: of equal keys, `a`'s go
     /// first.
     ///
     /// Work is O(N d) on a CPU.

@@ -1,0 +1,149 @@
+//! Inputs, and the right answers by another way: the standard library's stable sort.
+#![allow(dead_code)] // Each test program uses a part.
+
+use merge_host::{Engine, Key};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A key type with what the tests need to know about it.
+pub trait TestKey: Key {
+    /// The order that the library promises, in the standard library's words.
+    fn order(&self, other: &Self) -> Ordering;
+    /// The key with these bits; the upper ones of 64 for a type of 32.
+    fn from_random(bits: u64) -> Self;
+    /// The key with all bits inverted.
+    fn inverted(self) -> Self;
+    /// The number, as far as the type can hold it.
+    fn number(value: i64) -> Self;
+    /// Ends of the range, and for floats the values that are special.
+    fn special() -> Vec<Self>;
+}
+
+macro_rules! integer {
+    ($($t:ty)*) => {$(
+        impl TestKey for $t {
+            fn order(&self, other: &Self) -> Ordering {
+                self.cmp(other)
+            }
+            fn from_random(bits: u64) -> Self {
+                (bits >> (64 - <$t>::BITS)) as $t
+            }
+            fn inverted(self) -> Self {
+                !self
+            }
+            fn number(value: i64) -> Self {
+                value as $t
+            }
+            fn special() -> Vec<Self> {
+                vec![0, 1, 2, <$t>::MIN, <$t>::MIN + 1, <$t>::MAX, <$t>::MAX - 1, <$t>::MAX / 2, <$t>::MAX / 2 + 1]
+            }
+        }
+    )*};
+}
+integer!(u32 i32 u64 i64);
+
+macro_rules! float {
+    ($($t:ty: $bits:ty;)*) => {$(
+        impl TestKey for $t {
+            fn order(&self, other: &Self) -> Ordering {
+                self.total_cmp(other)
+            }
+            fn from_random(bits: u64) -> Self {
+                <$t>::from_bits((bits >> (64 - <$bits>::BITS)) as $bits)
+            }
+            fn inverted(self) -> Self {
+                <$t>::from_bits(!self.to_bits())
+            }
+            fn number(value: i64) -> Self {
+                value as $t
+            }
+            fn special() -> Vec<Self> {
+                let smallest = <$t>::from_bits(1);
+                let nan_with_payload = <$t>::from_bits(<$t>::INFINITY.to_bits() | 0x1234);
+                let positive = [0.0, smallest, <$t>::MIN_POSITIVE / 2.0, <$t>::MIN_POSITIVE, 1.0, <$t>::MAX];
+                let mut special = positive.to_vec();
+                special.extend([<$t>::INFINITY, <$t>::NAN, nan_with_payload]);
+                special.extend(special.clone().iter().map(|value| -value));
+                special
+            }
+        }
+    )*};
+}
+float!(f32: u32; f64: u64;);
+
+/// Calls a generic test function once for each key type.
+#[macro_export]
+macro_rules! for_all_key_types {
+    ($test:ident($($argument:expr),*)) => {
+        $test::<u32>($($argument),*);
+        $test::<i32>($($argument),*);
+        $test::<f32>($($argument),*);
+        $test::<u64>($($argument),*);
+        $test::<i64>($($argument),*);
+        $test::<f64>($($argument),*);
+    };
+}
+
+/// Another seed each time, or that of the variable `MERGE_TEST_SEED`, to see a failure again.
+pub fn seed() -> u64 {
+    match std::env::var("MERGE_TEST_SEED") {
+        Ok(seed) => seed.parse().expect("MERGE_TEST_SEED is a number"),
+        Err(_) => RandomState::new().build_hasher().finish(),
+    }
+}
+
+pub fn rng(seed: u64) -> StdRng {
+    StdRng::seed_from_u64(seed)
+}
+
+/// Ways to draw keys.
+pub const KINDS: [&str; 6] = ["any bits", "16 values", "all equal", "special", "small numbers", "ascending"];
+
+pub fn keys<K: TestKey>(kind: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
+    let special = K::special();
+    let one_of = |keys: &[K], rng: &mut StdRng| keys[rng.random_range(0..keys.len())];
+    let sixteen: Vec<K> = (0..16).map(|_| K::from_random(rng.random())).collect();
+    (0..length)
+        .map(|i| match kind {
+            "any bits" => K::from_random(rng.random()),
+            "16 values" => one_of(&sixteen, rng),
+            "all equal" => sixteen[0],
+            "special" => one_of(&special, rng),
+            "small numbers" => K::number(rng.random_range(-100..1000)),
+            "ascending" => K::number(i as i64),
+            _ => panic!("no kind of keys is called {kind}"),
+        })
+        .collect()
+}
+
+pub fn sorted<K: TestKey>(mut keys: Vec<K>) -> Vec<K> {
+    keys.sort_by(K::order);
+    keys
+}
+
+pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
+    // Stable, and A's keys stand before B's.
+    sorted([a, b].concat())
+}
+
+/// An output in which every key that is not written is wrong.
+pub fn poisoned<K: TestKey>(want: &[K]) -> Vec<K> {
+    want.iter().map(|key| key.inverted()).collect()
+}
+
+/// Fails unless the two are the same to the last bit. `what` says where the keys came from.
+#[track_caller]
+pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> String) {
+    assert_eq!(found.len(), want.len(), "{}: number of keys", what());
+    let bytes = |key: &K| bytemuck::bytes_of(key).to_vec();
+    if let Some(i) = (0..want.len()).find(|&i| bytes(&found[i]) != bytes(&want[i])) {
+        panic!("{} {}: key {i} of {} is {:?}, expected {:?}", K::NAME, what(), want.len(), found[i], want[i]);
+    }
+}
+
+/// Engines of one, two and three threads.
+pub fn cpu_engines() -> Vec<Engine> {
+    (1..=3).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
+}
