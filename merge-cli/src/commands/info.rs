@@ -57,11 +57,24 @@ fn gibibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }
 
-/// A line for each module of compiled kernels that this build carries.
+/// A line for each family of compiled kernels that this build carries, with the types that it is compiled for.
+#[cfg(feature = "gpu")]
 fn kernel_modules() -> Vec<String> {
-    if cfg!(feature = "gpu") {
-        vec!["not listed by this build".to_owned()]
-    } else {
-        vec!["none (this build has no GPU engine)".to_owned()]
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = "";
+    for module in merge_host::kernel_modules() {
+        // A module is named `family_type`.
+        let (family, key_type) = module.rsplit_once('_').unwrap_or((module, ""));
+        match lines.last_mut() {
+            Some(line) if family == last => *line += &format!(" {key_type}"),
+            _ => lines.push(format!("{family}: {key_type}")),
+        }
+        last = family;
     }
+    if lines.is_empty() { vec!["none (this build found no compiled kernels)".to_owned()] } else { lines }
+}
+
+#[cfg(not(feature = "gpu"))]
+fn kernel_modules() -> Vec<String> {
+    vec!["none (this build has no GPU engine)".to_owned()]
 }

@@ -15,6 +15,11 @@ pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
 /// Sizes around which programs go wrong.
 pub const SIZES: [usize; 4] = [0, 1, 1000, 100_003];
 
+/// The sizes to test an engine with. A program takes a while to get hold of a GPU, so that there are fewer for that.
+pub fn sizes(engine: &str) -> &'static [usize] {
+    if engine == "cpu" { &SIZES } else { &[0, 100_003] }
+}
+
 /// The engines of this machine, as values of `--engine`.
 pub fn engines() -> &'static [&'static str] {
     static ENGINES: OnceLock<Vec<&'static str>> = OnceLock::new();

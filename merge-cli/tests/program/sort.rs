@@ -1,11 +1,11 @@
 //! `gmerge sort`
 
-use crate::common::{Folder, Random, SIZES, TestKey, assert_same, engines, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sizes};
 
 fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
     let folder = Folder::new();
     let name = K::NAME;
-    for size in SIZES {
+    for &size in sizes(engine) {
         let keys = random.keys::<K>(size);
         folder.write(&format!("in.{name}"), &keys);
         folder.run(&format!("sort in.{name} -o out.{name} --engine {engine}")).succeeds();
