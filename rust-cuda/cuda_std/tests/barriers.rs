@@ -97,6 +97,23 @@ fn a_part_of_a_warp_waits_for_the_block() {
 }
 
 #[test]
+fn a_warp_waits_for_lanes_at_the_barrier() {
+    for seed in SEEDS {
+        let fault = Emulator::new(seed).launch("diverged", 1, 64, 0, || {
+            if tid() == 31 {
+                thread::sync_threads();
+            }
+            sync_warp(FULL_MASK);
+            thread::sync_threads();
+        });
+        let fault = fault.unwrap_err();
+        let line = line!() - 6;
+        assert_at(&fault, "diverged", (0, 0, 0), (0, 0, 0), file!(), line + 2);
+        assert_eq!(barrier(&fault), (Barrier::Warp(FULL_MASK), vec![((31, 0, 0), Some(line))]));
+    }
+}
+
+#[test]
 fn a_lane_in_the_mask_returns() {
     for seed in SEEDS {
         let launch = |mask: u32| {

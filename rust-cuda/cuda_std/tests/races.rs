@@ -4,6 +4,7 @@ mod common;
 
 use common::{SEEDS, assert_at, global, global_mut, shared, shuffle_xor, sync_warp, tid};
 use cuda_std::{
+    Word,
     emulator::{Access, Conflict, Emulator, Fault, FaultKind, Space},
     thread::{self, block_idx_x},
     warp::FULL_MASK,
@@ -82,50 +83,85 @@ fn two_writes_of_one_value() {
     }
 }
 
-/// What one thread reads and another writes, in every combination of sizes and places, races exactly if they overlap.
-#[test]
-fn overlap_of_accesses_of_different_sizes() {
-    fn touch(size: u32, offset: u32, write: bool) {
-        macro_rules! touch {
-            ($t:ty) => {{
-                let view = shared::<$t>(16 / size);
-                if write { view.set(offset / size, 0) } else { _ = view.get(offset / size) }
-            }};
+/// An access of `size` bytes at byte `offset`.
+#[derive(Clone, Copy)]
+struct Touch {
+    size: u32,
+    offset: u32,
+    write: bool,
+}
+
+impl Touch {
+    /// All there are in 16 bytes.
+    fn all() -> impl Iterator<Item = Self> {
+        let places = [1, 2, 4, 8].into_iter().flat_map(|size| (0..16 / size).map(move |i| (size, i * size)));
+        places.flat_map(|(size, offset)| [false, true].map(|write| Self { size, offset, write }))
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.offset < other.offset + other.size && other.offset < self.offset + self.size
+    }
+
+    fn has(self, byte: usize) -> bool {
+        (self.offset..self.offset + self.size).contains(&(byte as u32))
+    }
+
+    /// Makes the access in shared memory, or in global memory at `global`.
+    fn make(self, global: Option<*mut u8>) {
+        fn make<T: Word>(touch: Touch, global: Option<*mut u8>) {
+            let i = touch.offset / touch.size;
+            let zero = T::from_register(0);
+            match (global, touch.write) {
+                (None, true) => shared::<T>(16 / touch.size).set(i, zero),
+                (None, false) => _ = shared::<T>(16 / touch.size).get(i),
+                (Some(p), true) => global_mut::<T>(p.cast(), 16).set(i as usize, zero),
+                (Some(p), false) => _ = global_mut::<T>(p.cast(), 16).get(i as usize),
+            }
         }
-        match size {
-            1 => touch!(u8),
-            2 => touch!(u16),
-            4 => touch!(u32),
-            _ => touch!(u64),
+        match self.size {
+            1 => make::<u8>(self, global),
+            2 => make::<u16>(self, global),
+            4 => make::<u32>(self, global),
+            _ => make::<u64>(self, global),
         }
     }
-    let accesses = || [1, 2, 4, 8].into_iter().flat_map(|size| (0..16 / size).map(move |i| (size, i * size)));
-    for (size, offset) in accesses() {
-        for (other_size, other_offset) in accesses() {
-            let overlap = offset < other_offset + other_size && other_offset < offset + size;
-            for (write, other_write) in [(true, true), (true, false), (false, true), (false, false)] {
-                for seed in 0..4 {
-                    let ended = Emulator::new(seed).launch("overlap", 1, 64, 16, || {
-                        if tid() < 2 {
-                            shared::<u64>(2).set(tid(), 0);
-                        }
-                        thread::sync_threads();
-                        match tid() {
-                            5 => touch(size, offset, write),
-                            6 => touch(other_size, other_offset, other_write),
-                            _ => {}
-                        }
-                    });
-                    assert_eq!(ended.is_err(), overlap && (write || other_write));
-                    if let Err(fault) = ended {
-                        let byte = race(&fault).1 as u32;
-                        assert!((offset..offset + size).contains(&byte), "{fault}");
-                        assert!((other_offset..other_offset + other_size).contains(&byte), "{fault}");
+}
+
+/// Two threads race exactly if their accesses overlap and one writes; `memory` makes the memory, if it is global.
+fn overlap(memory: impl Fn(&mut Emulator) -> Option<*mut u8>) {
+    for one in Touch::all() {
+        for other in Touch::all() {
+            for seed in 0..4 {
+                let mut emulator = Emulator::new(seed);
+                let global = memory(&mut emulator);
+                let ended = emulator.launch("overlap", 1, 64, 16, || {
+                    if tid() < 2 {
+                        shared::<u64>(2).set(tid(), 0);
                     }
+                    thread::sync_threads();
+                    match tid() {
+                        5 => one.make(global),
+                        6 => other.make(global),
+                        _ => {}
+                    }
+                });
+                assert_eq!(ended.is_err(), one.overlaps(other) && (one.write || other.write));
+                if let Err(fault) = ended {
+                    let byte = race(&fault).1;
+                    assert!(one.has(byte) && other.has(byte), "{fault}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn overlap_of_accesses_of_different_sizes() {
+    overlap(|_| None);
+    overlap(|emulator| Some(emulator.buffer(&[0u8; 16]).as_mut_ptr()));
+    overlap(|emulator| Some(emulator.buffer(&[0u16; 8]).as_mut_ptr().cast()));
+    overlap(|emulator| Some(emulator.buffer(&[0u32; 4]).as_mut_ptr().cast()));
+    overlap(|emulator| Some(emulator.buffer(&[0u64; 2]).as_mut_ptr().cast()));
 }
 
 #[test]
@@ -252,18 +288,18 @@ fn global_memory_across_blocks() {
 
 #[test]
 fn a_reader_in_a_block_before() {
-    // Block `first` reads, whole blocks of other readers come and go with barriers of their own, and one block writes.
+    // Blocks read, with barriers of their own, and one block writes: alone, after a read of its own, or in between.
     for seed in SEEDS {
-        for readers in [1, 3, 6] {
+        for (readers, threads) in [(1, 1), (1, 32), (1, 64), (3, 64), (6, 64), (7, 64)] {
             let mut emulator = Emulator::new(seed);
             let x = emulator.buffer(&[0u32; 1]);
-            let fault = emulator.launch("blocks", 7, 64, 0, || {
+            let fault = emulator.launch("blocks", 7, threads, 0, || {
                 let x = global_mut(x.as_mut_ptr(), 1);
                 if block_idx_x() < readers {
                     x.get(0);
                 }
                 thread::sync_threads();
-                if block_idx_x() == 6 && tid() == 50 {
+                if block_idx_x() == 6 && tid() == threads / 2 {
                     x.set(0, 1);
                 }
             });
@@ -465,6 +501,49 @@ fn reads_in_several_intervals_of_a_warp() {
         let (_, _, access, with) = race(&fault);
         let threads = if access == Access::Write { [fault.thread, with.thread] } else { [with.thread, fault.thread] };
         assert_eq!(threads, [(0, 0, 0), (5, 0, 0)], "{fault}");
+    }
+}
+
+#[test]
+fn a_read_after_another_interval_of_the_warp() {
+    // Lane 1 reads before the lanes meet, lane 2 after: lane 0 is ordered with the first alone.
+    for seed in SEEDS {
+        let launch = |late: u32| {
+            Emulator::new(seed).launch("late", 1, 32, 4, || {
+                shared::<u32>(1).set_by(0);
+                thread::sync_threads();
+                thread_reads(1);
+                sync_warp(FULL_MASK);
+                thread_reads(late);
+                shared::<u32>(1).set_by(0);
+            })
+        };
+        launch(0).unwrap();
+        let fault = launch(2).unwrap_err();
+        let (_, _, access, with) = race(&fault);
+        let threads = if access == Access::Write { [fault.thread, with.thread] } else { [with.thread, fault.thread] };
+        assert_eq!(threads, [(0, 0, 0), (2, 0, 0)], "{fault}");
+    }
+}
+
+#[test]
+fn readers_that_meet_the_writer_one_by_one() {
+    // Lanes 0 and 1 read, and each of them meets lane 2, which then writes: all is in order.
+    for seed in SEEDS {
+        let ended = Emulator::new(seed).launch("one_by_one", 1, 32, 4, || {
+            shared::<u32>(1).set_by(2);
+            thread::sync_threads();
+            thread_reads(0);
+            if tid() == 0 || tid() == 2 {
+                sync_warp(0b101);
+            }
+            thread_reads(1);
+            if tid() == 1 || tid() == 2 {
+                sync_warp(0b110);
+            }
+            shared::<u32>(1).set_by(2);
+        });
+        ended.unwrap();
     }
 }
 

@@ -91,7 +91,7 @@ impl Memory {
 
     fn allocate<T: Word>(&mut self, len: usize, initialised: bool) -> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("a buffer's bytes are counted in a usize");
-        let allocation = Allocation::new(bytes, initialised);
+        let allocation = Allocation::new(bytes, size_of::<T>(), initialised);
         let start = allocation.block.data().cast();
         let at = self.allocations.partition_point(|other| other.start < allocation.start);
         self.allocations.insert(at, allocation);
@@ -116,7 +116,7 @@ impl Memory {
         }
         let first_write = if allocation.initialised { 0 } else { HOST_PHASE };
         let era = Era { start: now.launch_start, first_write };
-        allocation.shadow.access(access, byte, size, era, now, location).map_err(|trouble| match trouble {
+        allocation.shadow.access(access, (byte, size), era, now, location).map_err(|trouble| match trouble {
             Trouble::Uninitialised => {
                 MemoryTrouble::Other(Box::new(FaultKind::Uninitialised { space, byte, size, len }))
             }
@@ -199,9 +199,9 @@ struct Allocation {
 }
 
 impl Allocation {
-    fn new(len: usize, initialised: bool) -> Self {
+    fn new(len: usize, element: usize, initialised: bool) -> Self {
         let block = Block::new(len);
-        Self { start: block.data().addr().get(), len, initialised, block, shadow: Shadow::new(len) }
+        Self { start: block.data().addr().get(), len, initialised, block, shadow: Shadow::new(len, element) }
     }
 
     #[inline]

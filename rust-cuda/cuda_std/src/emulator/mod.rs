@@ -232,3 +232,47 @@ fn check_launch(grid: Dim3, block: Dim3, shared_bytes: u32) -> Result<(), String
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GlobalMut;
+    use std::vec;
+
+    /// Phases are numbered in 32 bits: an emulator that has used half of them starts again.
+    #[test]
+    fn phases_start_again() {
+        let mut emulator = Emulator::new(1);
+        let x = emulator.uninit::<u64>(2);
+        // SAFETY: element 0 is of the buffer.
+        let element = || unsafe { GlobalMut::<u64>::new(x.as_mut_ptr(), 2) };
+        emulator.phase = u32::MAX / 2;
+        emulator.launch("write", 1, 1, 0, || element().set(0, 9)).unwrap();
+        assert!(emulator.phase > u32::MAX / 2);
+        emulator.launch("read", 2, 1, 0, || assert_eq!(element().get(0), 9)).unwrap();
+        assert!(emulator.phase < 10);
+        let fault = emulator.launch("race", 2, 1, 0, || element().set(0, 1)).unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}");
+        let fault = emulator.launch("unwritten", 1, 1, 0, || _ = element().get(1)).unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 8, .. }), "{fault}");
+        emulator.launch("write", 1, 1, 0, || element().set(1, 8)).unwrap();
+        assert_eq!(emulator.read(x).unwrap(), vec![1, 8]);
+    }
+
+    #[test]
+    fn more_phases_than_there_are() {
+        let run = |phase| {
+            // Started by hand, as no launch begins this late.
+            let run =
+                Run::new("long", (3.into(), 1.into()), 0, (Memory::default(), phase), Random::new(1), Caller::caller());
+            assert!(run::enter(Box::new(run)).is_ok());
+            let mut threads = Threads::new(&|| (), 1);
+            let ended = (0..3).all(|block| threads.run_block(block));
+            drop(threads);
+            assert_eq!(ended, run::leave().finish().2.is_ok());
+            ended
+        };
+        assert!(run(u32::MAX - 3));
+        assert!(!run(u32::MAX - 2));
+    }
+}

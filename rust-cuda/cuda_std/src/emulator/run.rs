@@ -20,6 +20,9 @@ std::thread_local! {
 /// as on a GPU of compute capability 9.0.
 pub(super) const SHARED_BASE: u32 = 1024;
 
+/// Bytes of shared memory that have one record: those of most keys.
+const SHARED_WORD: usize = 4;
+
 /// Calls `f` with the launch that runs on this thread of the host, if there is one.
 ///
 /// `f` neither switches to another emulated thread nor unwinds.
@@ -137,7 +140,10 @@ impl Run {
             ready: Vec::with_capacity(threads),
             at_barrier: 0,
             returned: 0,
-            shared: SharedMemory { bytes: vec![0; shared_bytes].into_boxed_slice(), shadow: Shadow::new(shared_bytes) },
+            shared: SharedMemory {
+                bytes: vec![0; shared_bytes].into_boxed_slice(),
+                shadow: Shadow::new(shared_bytes, SHARED_WORD),
+            },
             memory,
             random,
             in_kernel: false,
@@ -198,8 +204,10 @@ impl Run {
         self.thread_index = self.block.index(thread as u32);
         self.now.thread = thread as u16;
         self.now.stamp = warp.stamp();
-        self.now.known = *warp.known(lane);
-        self.now.latest = *warp.latest();
+        if warp.stamp() > 0 {
+            self.now.known = *warp.known(lane);
+            self.now.latest = *warp.latest();
+        }
         self.in_kernel = true;
         Some(thread)
     }
@@ -235,13 +243,15 @@ impl Run {
         let first = warp * WARP;
         let present = WARP.min(self.threads.len() - first);
         let lanes = || (0..present).filter(|lane| call.mask >> lane & 1 == 1);
-        let mut calls = [None; WARP];
-        for lane in lanes() {
-            match self.threads[first + lane].state {
-                State::AtWarpCall(other, _) if other.joins(&call) => calls[lane] = Some(other),
-                _ => return,
-            }
+        let call_of = |threads: &[Thread], lane: usize| match threads[first + lane].state {
+            State::AtWarpCall(other, _) if other.joins(&call) => Some(other),
+            _ => None,
+        };
+        if lanes().any(|lane| call_of(&self.threads, lane).is_none()) {
+            return;
         }
+        let mut calls = [None; WARP];
+        lanes().for_each(|lane| calls[lane] = call_of(&self.threads, lane));
         let results = self.warps[warp].carry_out(&calls, &mut self.random);
         for lane in lanes() {
             let thread = &mut self.threads[first + lane];
@@ -330,7 +340,7 @@ impl Run {
         }
         // Each block finds its shared memory new.
         let era = Era { start: self.now.block_start, first_write: self.now.block_start };
-        match self.shared.shadow.access(access, start, size, era, &self.now, location) {
+        match self.shared.shadow.access(access, (start, size), era, &self.now, location) {
             Ok(()) => Ok(start),
             Err(Trouble::Uninitialised) => Err(Box::new(FaultKind::Uninitialised { space, byte: start, size, len })),
             Err(Trouble::Race { byte, with }) => Err(Box::new(self.race(space, byte, access, &with))),

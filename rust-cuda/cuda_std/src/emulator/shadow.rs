@@ -37,7 +37,8 @@ pub(super) struct Now {
     pub stamp: u32,
     /// The thread's linear index in the block.
     pub thread: u16,
-    /// For each lane the number of the latest `sync_warp` that orders its earlier accesses before the thread's.
+    /// For each lane the number of the latest `sync_warp` that orders its earlier accesses before the thread's. Like
+    /// `latest` of no meaning while `stamp` is 0.
     pub known: [u32; WARP],
     /// For each lane the number of the latest `sync_warp` that it took part in.
     pub latest: [u32; WARP],
@@ -55,10 +56,13 @@ impl Now {
     /// Those of `lanes` of the thread's own warp whose accesses at `stamp` are not ordered before the thread's.
     fn unordered(&self, lanes: u32, stamp: u32) -> u32 {
         let others = lanes & !(1 << self.lane());
-        if others == 0 {
-            return 0;
-        }
-        others & lanes_up_to(&self.known, stamp)
+        // As long as the warp has not synchronised, none are.
+        if others == 0 || self.stamp == 0 { others } else { others & lanes_up_to(&self.known, stamp) }
+    }
+
+    /// Whether `lane` of the thread's own warp did what it did at `stamp` before.
+    fn comes_after(&self, lane: usize, stamp: u32) -> bool {
+        self.stamp > 0 && self.known[lane] > stamp
     }
 }
 
@@ -213,9 +217,8 @@ impl Cell {
         }
         let other = &self.other;
         if other.phase >= era.start {
-            // A reader of the own warp in this phase needs no look: then `readers` are of another one.
-            let other_warp = usize::from(other.thread) / WARP != usize::from(now.warp());
-            if other.constant || other.phase < now.block_start || (other.phase == now.phase && other_warp) {
+            // In this phase it is of another warp than the writer: else `readers`, of yet another, would have conflicted.
+            if other.constant || other.phase < now.block_start || other.phase == now.phase {
                 return Err(CellTrouble::Race(Past {
                     phase: other.phase,
                     thread: other.thread,
@@ -237,7 +240,7 @@ impl Cell {
         let write = &self.write;
         let ordered = if write.phase == now.phase {
             let (warp, lane) = (usize::from(write.thread) / WARP, usize::from(write.thread) % WARP);
-            write.thread == now.thread || (warp == usize::from(now.warp()) && now.known[lane] > write.stamp)
+            write.thread == now.thread || (warp == usize::from(now.warp()) && now.comes_after(lane, write.stamp))
         } else {
             write.phase < era.start || write.phase >= now.block_start
         };
@@ -258,11 +261,10 @@ impl Readers {
     }
 }
 
-/// Bytes that one cell stands for, as long as only whole words are used.
-const WORD: usize = 4;
-
 /// The records of a memory: one a word, and one a byte for the words of which single bytes were used last.
 pub(super) struct Shadow {
+    /// Bytes of a word.
+    word: usize,
     words: Box<[Cell]>,
     /// The words whose records are in `bytes`; empty as long as there are none.
     split: Vec<bool>,
@@ -270,55 +272,53 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    /// For a memory of `bytes` bytes.
-    pub(super) fn new(bytes: usize) -> Self {
-        Self { words: blank(bytes.div_ceil(WORD)), split: Vec::new(), bytes: Box::default() }
+    /// For a memory of `bytes` bytes that is mostly used `word` bytes (1, 2, 4 or 8) at a time.
+    pub(super) fn new(bytes: usize, word: usize) -> Self {
+        Self { word, words: blank(bytes.div_ceil(word)), split: Vec::new(), bytes: Box::default() }
     }
 
     /// Checks and records an access to `size` bytes (1, 2, 4 or 8) at `offset`, a multiple of `size`.
-    #[inline]
     pub(super) fn access(
         &mut self,
         access: Access,
-        offset: usize,
-        size: usize,
+        (offset, size): (usize, usize),
         era: Era,
         now: &Now,
         location: Caller,
     ) -> Result<(), Trouble> {
-        let word = offset / WORD;
-        if size < WORD {
-            return self.access_bytes(access, offset, size, era, now, location);
+        if size < self.word {
+            return self.access_bytes(access, (offset, size), era, now, location);
         }
-        for word in word..word + size / WORD {
-            if self.split.is_empty() || !self.split[word] {
-                self.words[word].access(access, era, now, location).map_err(|t| t.at(word * WORD))?;
+        // A word is a power of two.
+        let shift = self.word.trailing_zeros();
+        for at in offset >> shift..(offset + size) >> shift {
+            if self.split.is_empty() || !self.split[at] {
+                self.words[at].access(access, era, now, location).map_err(|t| t.at(at * self.word))?;
             } else {
-                self.access_split(access, word, era, now, location)?;
+                self.access_split(access, at, era, now, location)?;
             }
         }
         Ok(())
     }
 
-    /// Single bytes: the word's record becomes four, one for each byte.
+    /// A part of a word: the word's record becomes one for each byte.
     #[cold]
     fn access_bytes(
         &mut self,
         access: Access,
-        offset: usize,
-        size: usize,
+        (offset, size): (usize, usize),
         era: Era,
         now: &Now,
         location: Caller,
     ) -> Result<(), Trouble> {
         if self.split.is_empty() {
             self.split = vec![false; self.words.len()];
-            self.bytes = blank(self.words.len() * WORD);
+            self.bytes = blank(self.words.len() * self.word);
         }
-        let word = offset / WORD;
-        if !self.split[word] {
-            self.bytes[word * WORD..][..WORD].fill(self.words[word]);
-            self.split[word] = true;
+        let at = offset / self.word;
+        if !self.split[at] {
+            self.bytes[at * self.word..][..self.word].fill(self.words[at]);
+            self.split[at] = true;
         }
         for byte in offset..offset + size {
             self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
@@ -331,29 +331,30 @@ impl Shadow {
     fn access_split(
         &mut self,
         access: Access,
-        word: usize,
+        at: usize,
         era: Era,
         now: &Now,
         location: Caller,
     ) -> Result<(), Trouble> {
-        for byte in word * WORD..(word + 1) * WORD {
+        for byte in at * self.word..(at + 1) * self.word {
             self.bytes[byte].access(access, era, now, location).map_err(|t| t.at(byte))?;
         }
         if access == Access::Write {
-            self.words[word] = self.bytes[word * WORD];
-            self.split[word] = false;
+            self.words[at] = self.bytes[at * self.word];
+            self.split[at] = false;
         }
         Ok(())
     }
 
     /// The first of the `bytes` bytes that was never written.
     pub(super) fn first_unwritten(&self, bytes: usize) -> Option<usize> {
-        let written = |cell: &Cell| cell.write.phase != 0;
-        (0..bytes.div_ceil(WORD)).find_map(|word| {
-            if self.split.is_empty() || !self.split[word] {
-                return (!written(&self.words[word])).then_some(word * WORD);
+        let unwritten = |cell: &Cell| cell.write.phase == 0;
+        (0..bytes.div_ceil(self.word)).find_map(|at| {
+            let first = at * self.word;
+            if self.split.is_empty() || !self.split[at] {
+                return unwritten(&self.words[at]).then_some(first);
             }
-            (word * WORD..((word + 1) * WORD).min(bytes)).find(|&byte| !written(&self.bytes[byte]))
+            (first..bytes.min(first + self.word)).find(|&byte| unwritten(&self.bytes[byte]))
         })
     }
 
