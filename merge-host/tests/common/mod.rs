@@ -137,8 +137,10 @@ pub fn poisoned<K: TestKey>(want: &[K]) -> Vec<K> {
 #[track_caller]
 pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> String) {
     assert_eq!(found.len(), want.len(), "{}: number of keys", what());
-    let bytes = |key: &K| bytemuck::bytes_of(key).to_vec();
-    if let Some(i) = (0..want.len()).find(|&i| bytes(&found[i]) != bytes(&want[i])) {
+    let bytes = |keys| bytemuck::cast_slice::<K, u8>(keys);
+    if bytes(found) != bytes(want) {
+        let differs = |&i: &usize| bytes(&found[i..=i]) != bytes(&want[i..=i]);
+        let i = (0..want.len()).find(differs).expect("the bytes differ somewhere");
         panic!("{} {}: key {i} of {} is {:?}, expected {:?}", K::NAME, what(), want.len(), found[i], want[i]);
     }
 }

@@ -37,6 +37,13 @@ const LIBRARY: &str = "libcuda.dylib";
 ///
 /// # Errors
 /// Says why it cannot be opened, in the words of the system's loader. The answer stays the same while the program runs.
+///
+/// ```
+/// match libcuda_lazy::open() {
+///     Ok(()) => println!("there is a driver"),
+///     Err(reason) => println!("there is none: {reason}"),
+/// }
+/// ```
 pub fn open() -> Result<(), &'static str> {
     library().map(|_| ())
 }
