@@ -15,6 +15,7 @@
 
 use crate::key::Position;
 use crate::sequence::Sequence;
+use core::hint::select_unpredictable;
 
 /// How many of the first `k` keys of the merge of `a` and `b` come from `a`; of equal keys, `a`'s go first.
 ///
@@ -27,14 +28,14 @@ where
     T: Sequence<Index = I, Item = S::Item>,
 {
     let mut low = k.minus_or_zero(b.length());
-    let mut high = k.min(a.length());
-    while low < high {
-        let middle = low + (high - low).half();
-        if a.at(middle) <= b.at(k - I::ONE - middle) {
-            low = middle + I::ONE;
-        } else {
-            high = middle;
-        }
+    let mut range = k.min(a.length()) - low;
+    while range > I::ZERO {
+        // The answer is one of `range + 1` places from `low` on. The key in the middle decides for a half.
+        let half = range.half();
+        let middle = low + half;
+        let above = a.at(middle) <= b.at(k - I::ONE - middle);
+        low = select_unpredictable(above, middle + I::ONE, low);
+        range = select_unpredictable(above, range - half - I::ONE, half);
     }
     low
 }

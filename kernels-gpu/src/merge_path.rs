@@ -15,7 +15,7 @@
 use crate::co_rank::in_step;
 use crate::diagonal::diagonal_search;
 use crate::key::Key;
-use crate::tile::{self, Runs};
+use crate::tile;
 use crate::tuning::{MERGE_4, MERGE_8};
 use cuda_std::prelude::*;
 
@@ -94,18 +94,14 @@ pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
     let a_count = in_step(a_curr, a_next, count) - a_curr;
     let a = a.slice(a_curr, a_count);
     let b = b.slice(k - a_curr, count - a_count);
-    let a_count = a_count as u32;
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
-    let keys = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT + 1) as u32) };
-    tile::global_to_shared::<K::Bits, NT, VT>(count as u32, keys, |i| {
-        let key = if i < a_count { a.get(i as usize) } else { b.get((i - a_count) as usize) };
-        key.to_ordered()
-    });
+    let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
+    tile::global_to_shared::<K, NT, VT>(a, b, tile);
     thread::sync_threads();
-    let runs = Runs { a: 0, b: a_count, end: (NT * VT) as u32 };
-    let merged: [K::Bits; VT] = tile::merge_to_registers(keys, runs, thread::thread_idx_x() * VT as u32);
+    let place = thread::thread_idx_x() * VT as u32;
+    let merged: [K::Bits; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, place);
     thread::sync_threads();
-    tile::registers_to_shared(merged, keys);
+    tile::registers_upwards(merged, place, tile);
     thread::sync_threads();
-    tile::shared_to_global::<K, NT, VT>(keys, c.slice(k, count));
+    tile::shared_to_global::<K, NT, VT>(tile, c.slice(k, count));
 }

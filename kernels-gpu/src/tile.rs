@@ -4,50 +4,96 @@
 //! `t, t + NT, t + 2 NT, …`, so that neighbouring threads touch neighbouring addresses. A merge leaves them in *thread
 //! order*, thread `t` holding keys `t * VT` to `t * VT + VT - 1`; shared memory turns the one into the other.
 //!
+//! Two runs that are to be merged lie in shared memory with their ends together, A upwards and B downwards:
+//!
+//! ```text
+//!   │ a0 a1 a2 a3 … │ … b3 b2 b1 b0 │
+//!     a →                       ← b
+//! ```
+//!
+//! A merge takes the lesser of the two outer keys, again and again. What is left is always one stretch between two
+//! cursors, and its least key is at one of its ends even when one run is used up: so there are no bounds to check.
+//!
 //! Loops over registers count to `VT` with a constant step and are unrolled: an array that is indexed by constants only
 //! stays in registers.
 
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Key};
+use crate::sequence::Sequence;
+use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
-/// Bytes of shared memory for a tile of `keys` keys: one slot more than the tile, because the serial merge reads one key
-/// past the end of B.
+/// Bytes of shared memory for a tile of `keys` keys.
 pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
-    ((keys + 1) * size_of::<K>()) as u32
+    (keys * size_of::<K>()) as u32
 }
 
-/// Global to shared, strided: keys `0 .. count` of a tile from `key`, and the greatest key from there to the end of the
-/// shared memory, slot past the end included.
+/// Global to registers, strided: keys `0 .. from.len()` of a tile, and the greatest key beyond.
 ///
 /// The padding makes every tile a full one: it sorts to the end, where it is not stored.
 #[inline(always)]
 #[track_caller]
-pub fn global_to_shared<B: Bits, const NT: usize, const VT: usize>(
-    count: u32,
-    shared: Shared<B>,
-    key: impl Fn(u32) -> B,
-) {
-    let thread = thread::thread_idx_x();
+pub fn global_to_registers<K: Key, const NT: usize, const VT: usize>(from: GlobalMut<K>) -> [K::Bits; VT] {
+    let (thread, count) = (thread::thread_idx_x() as usize, from.len());
+    let mut keys = [K::Bits::MAX; VT];
+    for i in 0..VT {
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            keys[i] = from.get(at).to_ordered();
+        }
+    }
+    keys
+}
+
+/// Global to shared, strided: A upwards from the first place, B downwards from the last, and the greatest key between
+/// them where they do not fill the tile.
+#[inline(always)]
+#[track_caller]
+pub fn global_to_shared<K: Key, const NT: usize, const VT: usize>(a: Global<K>, b: Global<K>, shared: Shared<K::Bits>) {
+    let thread = thread::thread_idx_x() as usize;
+    let (upwards, downwards) = (a.place(thread), b.place(NT * VT - 1 - thread));
+    // Relative to the thread, so that the places of its keys compare as constants.
+    let a_end = a.len() as i32 - thread as i32;
+    let b_start = (NT * VT - b.len()) as i32 - thread as i32;
     // All loads first, so that they are in flight together.
-    let mut keys = [B::MAX; VT];
-    if count == (NT * VT) as u32 {
+    let mut keys = [K::Bits::MAX; VT];
+    if a_end == b_start {
         for i in 0..VT {
-            keys[i] = key((i * NT) as u32 + thread);
+            let step = i * NT;
+            let from_a = (step as i32) < a_end;
+            let key = if from_a { upwards.get(step as isize) } else { downwards.get(-(step as isize)) };
+            keys[i] = key.to_ordered();
         }
     } else {
         for i in 0..VT {
-            let at = (i * NT) as u32 + thread;
-            if at < count {
-                keys[i] = key(at);
+            let step = i * NT;
+            if (step as i32) < a_end {
+                keys[i] = upwards.get(step as isize).to_ordered();
+            } else if step as i32 >= b_start {
+                keys[i] = downwards.get(-(step as isize)).to_ordered();
             }
         }
     }
     for i in 0..VT {
-        shared.set((i * NT) as u32 + thread, keys[i]);
+        shared.set((thread + i * NT) as u32, keys[i]);
     }
-    if thread == 0 {
-        shared.set((NT * VT) as u32, B::MAX);
+}
+
+/// Registers to shared: a thread's keys upwards from place `first`.
+#[inline(always)]
+#[track_caller]
+pub fn registers_upwards<B: Bits, const VT: usize>(keys: [B; VT], first: u32, shared: Shared<B>) {
+    for i in 0..VT {
+        shared.set(first + i as u32, keys[i]);
+    }
+}
+
+/// Registers to shared: a thread's keys downwards from place `first`.
+#[inline(always)]
+#[track_caller]
+pub fn registers_downwards<B: Bits, const VT: usize>(keys: [B; VT], first: u32, shared: Shared<B>) {
+    for i in 0..VT {
+        shared.set(first - i as u32, keys[i]);
     }
 }
 
@@ -55,78 +101,65 @@ pub fn global_to_shared<B: Bits, const NT: usize, const VT: usize>(
 #[inline(always)]
 #[track_caller]
 pub fn shared_to_global<K: Key, const NT: usize, const VT: usize>(shared: Shared<K::Bits>, to: GlobalMut<K>) {
-    let (thread, count) = (thread::thread_idx_x(), to.len() as u32);
-    let put = |at: u32| to.set(at as usize, K::from_ordered(shared.get(at)));
-    if count == (NT * VT) as u32 {
-        for i in 0..VT {
-            put((i * NT) as u32 + thread);
-        }
-    } else {
-        for i in 0..VT {
-            let at = (i * NT) as u32 + thread;
-            if at < count {
-                put(at);
-            }
+    let (thread, count) = (thread::thread_idx_x() as usize, to.len());
+    for i in 0..VT {
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            to.set(at, K::from_ordered(shared.get(at as u32)));
         }
     }
 }
 
-/// Registers to shared, in thread order.
-#[inline(always)]
-#[track_caller]
-pub fn registers_to_shared<B: Bits, const VT: usize>(keys: [B; VT], shared: Shared<B>) {
-    let first = thread::thread_idx_x() * VT as u32;
-    for i in 0..VT {
-        shared.set(first + i as u32, keys[i]);
-    }
-}
-
-/// Shared to registers, in thread order.
-#[inline(always)]
-#[track_caller]
-pub fn shared_to_registers<B: Bits, const VT: usize>(shared: Shared<B>) -> [B; VT] {
-    let first = thread::thread_idx_x() * VT as u32;
-    let mut keys = [B::MAX; VT];
-    for i in 0..VT {
-        keys[i] = shared.get(first + i as u32);
-    }
-    keys
-}
-
-/// Two neighbouring runs in shared memory: A, and B right behind it.
+/// A run that lies downwards in shared memory: key `j` is the last but `j`.
 #[derive(Clone, Copy)]
-pub struct Runs {
-    /// Where A begins.
-    pub a: u32,
-    /// Where A ends and B begins.
-    pub b: u32,
-    /// Where B ends.
-    pub end: u32,
+struct Downwards<B>(Shared<B>);
+
+impl<B: Bits> Sequence for Downwards<B> {
+    type Index = u32;
+    type Item = B;
+    #[inline(always)]
+    fn length(self) -> u32 {
+        self.0.len()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, j: u32) -> B {
+        self.0.get(self.0.len() - 1 - j)
+    }
 }
 
-/// Shared to registers: keys `diagonal .. diagonal + VT` of the merge of two runs, of which there are as many.
+/// Shared to registers: keys `diagonal .. diagonal + VT` of the merge of the two runs in `runs`, of which there are as
+/// many. A is the first `a_count` keys, upwards; B the others, downwards.
 ///
 /// Finds by the diagonal where the thread's share begins and merges serially from there, reading one key a step: the
-/// one that follows the key just taken.
+/// one that follows the key just taken, on the same side.
+///
+/// ```text
+///   │ a0 a1 a2 a3 a4 … b4 b3 b2 b1 b0 │
+///           a →   reach   ← b                b = a + reach; a step moves one of them, so reach is 1 less after each
+/// ```
 #[inline(always)]
 #[track_caller]
-pub fn merge_to_registers<B: Bits, const VT: usize>(shared: Shared<B>, runs: Runs, diagonal: u32) -> [B; VT] {
-    let a_taken =
-        diagonal_search(diagonal, shared.slice(runs.a, runs.b - runs.a), shared.slice(runs.b, runs.end - runs.b));
-    let (mut a, mut b) = (runs.a + a_taken, runs.b + (diagonal - a_taken));
-    let (mut a_key, mut b_key) = (shared.get(a), shared.get(b));
+pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u32, diagonal: u32) -> [B; VT] {
+    let end = runs.len();
+    let a_taken = diagonal_search(diagonal, runs.slice(0, a_count), Downwards(runs.slice(a_count, end - a_count)));
+    // In bytes, as the addresses are.
+    let size = size_of::<B>() as u32;
+    let mut a = runs.address(a_taken);
+    let reach = (end - 1 - diagonal) * size;
+    // The key just read, which side it is from, and the one that the other side offers.
+    let (mut key, mut of_a, mut other) = (runs.get_at(a), true, runs.get_at(a + reach));
     let mut keys = [B::MAX; VT];
     for i in 0..VT {
-        let take_a = b >= runs.end || (a < runs.b && a_key <= b_key);
-        keys[i] = if take_a { a_key } else { b_key };
+        keys[i] = key.min(other);
         if i + 1 < VT {
-            let next = if take_a { a + 1 } else { b + 1 };
-            let next_key = shared.get(next);
-            if take_a {
-                (a, a_key) = (next, next_key);
-            } else {
-                (b, b_key) = (next, next_key);
-            }
+            // Of equal keys either will do: they are the same bits.
+            let take_a = (key <= other) == of_a;
+            other = key.max(other);
+            a = select_unpredictable(take_a, a + size, a);
+            let moved = (i as u32 + 1) * size;
+            key = runs.get_at(select_unpredictable(take_a, a, a + reach - moved));
+            of_a = take_a;
         }
     }
     keys

@@ -17,13 +17,13 @@ impl Tile {
 }
 
 /// The merge of 4-byte keys.
-pub const MERGE_4: Tile = Tile { threads: 512, values: 15 };
+pub const MERGE_4: Tile = Tile { threads: 512, values: 23 };
 /// The merge of 8-byte keys.
-pub const MERGE_8: Tile = Tile { threads: 256, values: 15 };
+pub const MERGE_8: Tile = Tile { threads: 256, values: 19 };
 /// The sort of 4-byte keys.
-pub const SORT_4: Tile = Tile { threads: 512, values: 15 };
+pub const SORT_4: Tile = Tile { threads: 512, values: 23 };
 /// The sort of 8-byte keys.
-pub const SORT_8: Tile = Tile { threads: 256, values: 15 };
+pub const SORT_8: Tile = Tile { threads: 256, values: 19 };
 
 /// The shape for the merge of keys of `bytes` bytes, 4 or 8.
 pub const fn merge(bytes: usize) -> Tile {

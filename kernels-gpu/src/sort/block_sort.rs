@@ -7,7 +7,7 @@
 
 use crate::key::Key;
 use crate::sort::network::sort_registers;
-use crate::tile::{self, Runs};
+use crate::tile;
 use crate::tuning::{SORT_4, SORT_8};
 use cuda_std::prelude::*;
 
@@ -31,29 +31,31 @@ pub unsafe fn block_sort<K: Key, const NT: usize, const VT: usize>(from: *mut K,
     let count = (n - start).min(NT * VT);
     let (from, to) = (from.slice(start, count), to.slice(start, count));
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
-    let shared = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT + 1) as u32) };
+    let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
     let thread = thread::thread_idx_x();
 
-    tile::global_to_shared::<K::Bits, NT, VT>(count as u32, shared, |i| from.get(i as usize).to_ordered());
-    thread::sync_threads();
-    let mut keys: [K::Bits; VT] = tile::shared_to_registers(shared);
+    // Any VT keys will do for a thread to begin with, so those that it loads.
+    let mut keys: [K::Bits; VT] = tile::global_to_registers::<K, NT, VT>(from);
     sort_registers(&mut keys);
 
     let mut threads = 1;
     while threads < NT as u32 {
         // Two runs of `threads * VT` keys each, merged by twice as many threads.
-        thread::sync_threads();
-        tile::registers_to_shared(keys, shared);
-        thread::sync_threads();
         let first = thread & !(2 * threads - 1);
-        let runs =
-            Runs { a: first * VT as u32, b: (first + threads) * VT as u32, end: (first + 2 * threads) * VT as u32 };
-        keys = tile::merge_to_registers(shared, runs, (thread - first) * VT as u32);
+        let (run, pair) = (threads * VT as u32, tile.slice(first * VT as u32, 2 * threads * VT as u32));
+        let place = (thread - first) * VT as u32;
+        if place < run {
+            tile::registers_upwards(keys, place, pair);
+        } else {
+            tile::registers_downwards(keys, pair.len() - 1 - (place - run), pair);
+        }
+        thread::sync_threads();
+        keys = tile::merge_to_registers(pair, run, place);
+        thread::sync_threads();
         threads *= 2;
     }
 
+    tile::registers_upwards(keys, thread * VT as u32, tile);
     thread::sync_threads();
-    tile::registers_to_shared(keys, shared);
-    thread::sync_threads();
-    tile::shared_to_global::<K, NT, VT>(shared, to);
+    tile::shared_to_global::<K, NT, VT>(tile, to);
 }

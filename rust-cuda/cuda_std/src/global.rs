@@ -43,12 +43,40 @@ impl<T: Word> Global<T> {
         unsafe { backend::load_global_const(self.ptr.wrapping_add(i)) }
     }
 
+    /// The place of element `i`, which may be outside of the view, before its start too (as a wrapped index).
+    #[inline(always)]
+    pub fn place(self, i: usize) -> Place<T> {
+        Place { view: self, index: i, ptr: self.ptr.wrapping_add(i) }
+    }
+
     /// The `len` elements from `start` on.
     #[inline(always)]
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
         backend::check_range(start, len, self.len);
         Self { ptr: self.ptr.wrapping_add(start), len }
+    }
+}
+
+/// A place in a [`Global`] view, to read at constant distances from.
+///
+/// On the GPU the place is an address in a register and the distance is part of the instruction.
+#[derive(Clone, Copy)]
+pub struct Place<T> {
+    view: Global<T>,
+    index: usize,
+    ptr: *const T,
+}
+
+impl<T: Word> Place<T> {
+    /// The element `distance` after the place, or before it where that is negative. The place itself may lie outside of
+    /// the view; the element may not.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, distance: isize) -> T {
+        backend::check_index(self.index.wrapping_add_signed(distance), self.view.len);
+        // SAFETY: `Global::new`'s caller promised that the elements of the view are readable and constant.
+        unsafe { backend::load_global_const(self.ptr.wrapping_offset(distance)) }
     }
 }
 

@@ -24,7 +24,7 @@
 extern crate std;
 
 pub use cuda_std_macros::kernel;
-pub use global::{Global, GlobalMut};
+pub use global::{Global, GlobalMut, Place};
 pub use shared::Shared;
 pub use word::Word;
 

@@ -58,6 +58,23 @@ impl<T: Word> Shared<T> {
         unsafe { backend::store_shared(self.base + i * size_of::<T>() as u32, value) }
     }
 
+    /// The address of element `i` in the window of shared memory, for arithmetic in bytes. `i` need not be below the
+    /// length.
+    #[inline(always)]
+    pub fn address(self, i: u32) -> u32 {
+        self.base.wrapping_add(i.wrapping_mul(size_of::<T>() as u32))
+    }
+
+    /// The element at an address that is that of an element of this view: what [`get`](Self::get) reads, where the
+    /// arithmetic has been done on addresses.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get_at(self, address: u32) -> T {
+        backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize, self.len as usize);
+        // SAFETY: `dynamic`'s caller promised that elements below `len` are in the launch's shared memory.
+        unsafe { backend::load_shared(address) }
+    }
+
     /// The `len` elements from `start` on.
     #[inline(always)]
     #[track_caller]

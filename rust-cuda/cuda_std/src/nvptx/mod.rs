@@ -15,32 +15,47 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
 // The launch's dynamic shared memory.
 global_asm!(".extern .shared .align 128 .b8 dyn_smem[];");
 
-macro_rules! special_registers {
-    ($($name:ident = $intrinsic:ident, positive: $positive:literal;)*) => {$(
+/// Reads a special register.
+///
+/// Not through the compiler's intrinsics: those tell it how many bits an index has, and it then rewrites the arithmetic
+/// on it with bitwise operations, behind which the hardware's `register + constant` addresses are not found any more.
+macro_rules! special_register {
+    ($register:literal) => {{
+        let value: u32;
+        // SAFETY: reads a register that is constant for the thread.
+        unsafe { asm!(concat!("mov.u32 {0}, %", $register, ";"), out(reg32) value, options(pure, nomem, nostack)) };
+        value
+    }};
+}
+
+macro_rules! indices {
+    ($($name:ident = $register:literal;)*) => {$(
         #[inline(always)]
         pub fn $name() -> u32 {
-            // SAFETY: reads a special register. The dimensions below are never 0; indices carry no promise.
-            unsafe {
-                let value = nvptx::$intrinsic() as u32;
-                core::hint::assert_unchecked(!$positive || value != 0);
-                value
-            }
+            special_register!($register)
         }
     )*};
 }
-special_registers! {
-    thread_idx_x = _thread_idx_x, positive: false; thread_idx_y = _thread_idx_y, positive: false; thread_idx_z = _thread_idx_z, positive: false;
-    block_idx_x = _block_idx_x, positive: false; block_idx_y = _block_idx_y, positive: false; block_idx_z = _block_idx_z, positive: false;
-    block_dim_x = _block_dim_x, positive: true; block_dim_y = _block_dim_y, positive: true; block_dim_z = _block_dim_z, positive: true;
-    grid_dim_x = _grid_dim_x, positive: true; grid_dim_y = _grid_dim_y, positive: true; grid_dim_z = _grid_dim_z, positive: true;
+indices! {
+    thread_idx_x = "tid.x"; thread_idx_y = "tid.y"; thread_idx_z = "tid.z";
+    block_idx_x = "ctaid.x"; block_idx_y = "ctaid.y"; block_idx_z = "ctaid.z";
+    lane_id = "laneid"; dynamic_shared_size = "dynamic_smem_size";
 }
 
-#[inline(always)]
-pub fn lane_id() -> u32 {
-    let lane;
-    // SAFETY: reads a special register.
-    unsafe { asm!("mov.u32 {0}, %laneid;", out(reg32) lane, options(pure, nomem, nostack)) }
-    lane
+macro_rules! dimensions {
+    ($($name:ident = $register:literal;)*) => {$(
+        #[inline(always)]
+        pub fn $name() -> u32 {
+            let value = special_register!($register);
+            // SAFETY: no dimension of a launch is 0. Without this a division would bring in the code of a panic.
+            unsafe { core::hint::assert_unchecked(value != 0) };
+            value
+        }
+    )*};
+}
+dimensions! {
+    block_dim_x = "ntid.x"; block_dim_y = "ntid.y"; block_dim_z = "ntid.z";
+    grid_dim_x = "nctaid.x"; grid_dim_y = "nctaid.y"; grid_dim_z = "nctaid.z";
 }
 
 #[inline(always)]
@@ -95,14 +110,6 @@ pub fn dynamic_shared_base() -> u32 {
     // SAFETY: takes an address.
     unsafe { asm!("mov.u32 {0}, dyn_smem;", out(reg32) address, options(pure, nomem, nostack)) }
     address
-}
-
-#[inline(always)]
-pub fn dynamic_shared_size() -> u32 {
-    let bytes;
-    // SAFETY: reads a special register.
-    unsafe { asm!("mov.u32 {0}, %dynamic_smem_size;", out(reg32) bytes, options(pure, nomem, nostack)) }
-    bytes
 }
 
 /// `asm!` of one load, by the size of `T`.
