@@ -2,6 +2,10 @@
 
 use crate::error::{Failure, Result};
 use crate::key_type::FileKey;
+use rayon::prelude::*;
+
+/// Keys that a thread touches at once.
+const PIECE: usize = 1 << 18;
 
 /// `count` keys, all zero. `what` is what they are for, in a message.
 ///
@@ -17,6 +21,12 @@ pub fn zeroed<K: FileKey>(count: u64, what: &str) -> Result<Vec<K>> {
     }
     let count = usize::try_from(count).map_err(|_| too_much("which is too much".to_owned()))?;
     bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much("and the system gives none".to_owned()))
+}
+
+/// Has the system give the pages of `keys` now, by all threads at once. A GPU's driver would do so page by page on one
+/// thread while it copies, at a tenth of the speed.
+pub fn touch<K: FileKey>(keys: &mut [K]) {
+    keys.par_chunks_mut(PIECE).for_each(|piece| piece.fill(K::zeroed()));
 }
 
 /// Bytes that a program can get without anything else having to go, as far as the system tells.

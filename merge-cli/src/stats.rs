@@ -126,11 +126,11 @@ impl Stats {
         let kernel = self.kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
         let mut text =
             format!("{op}: {keys} {key_type} keys, {bytes} bytes, engine {engine}{kernel}, threads {threads}\n");
-        text += &format!("{:<10}{:>12}{:>10}\n", "phase", "ms", "GB/s");
+        text += &format!("{:<10}{:>12}{:>14}\n", "phase", "ms", "GB/s");
         let rows = Phase::ALL.iter().map(|&(phase, name)| (name, self.phases[phase as usize]));
         for (name, time) in rows.chain([("total", total)]) {
             let rate = if time.is_zero() { "-".to_owned() } else { format!("{:.3}", self.rate(time)) };
-            text += &format!("{name:<10}{:>12.3}{rate:>10}\n", time.as_secs_f64() * 1e3);
+            text += &format!("{name:<10}{:>12.3}{rate:>14}\n", time.as_secs_f64() * 1e3);
         }
         let _ = std::io::stderr().write_all(text.as_bytes());
     }

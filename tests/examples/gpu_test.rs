@@ -65,17 +65,20 @@ fn mix(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Kinds of input; `key` maps a random word to a key's bits.
-const KINDS: [(&str, fn(u64) -> u64); 3] = [
+/// A kind of input: its name, and how a random word becomes a key's bits.
+type Kind = (&'static str, fn(u64) -> u64);
+
+/// Kinds of input; `key` maps the bits to a key.
+const KINDS: [Kind; 3] = [
     // Every bit pattern: for floats that includes NaNs of both signs and many payloads.
     ("uniform", |word| word),
     // 16 values, which for floats are zeros, NaNs and infinities of both signs.
-    ("dups16", |word| (word & 3) * 0x7ff0_0000_7f80_0000 ^ (word & 12) << 60 ^ (word >> 2 & 3) << 30),
+    ("dups16", |word| ((word & 3) * 0x7ff0_0000_7f80_0000) ^ ((word & 12) << 60) ^ ((word >> 2 & 3) << 30)),
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
 fn key<K: Key>(bits: u64) -> K {
-    *bytemuck::from_bytes(&bits.to_le_bytes()[..size_of::<K>()])
+    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
 }
 
 fn bytes<K: Key>(keys: &[K]) -> &[u8] {
