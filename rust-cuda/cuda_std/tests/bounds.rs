@@ -99,26 +99,26 @@ fn part_beyond_the_view() {
 fn global_beyond_the_buffer() {
     for seed in common::SEEDS {
         let mut emulator = Emulator::new(seed);
-        let x = emulator.buffer(&[1u16; 100]);
-        // Buffers on both sides, which an access just outside must not be taken for.
-        let [before, after] = [(); 2].map(|()| emulator.buffer(&[0u16; 100]));
-        for (offset, access) in [(100, Access::Read), (100, Access::Write), (-1, Access::Read), (-1, Access::Write)] {
+        // Buffers side by side, of which an access just outside one must not be taken for one in another.
+        let buffers = [(); 3].map(|()| emulator.buffer(&[1u16; 100]));
+        let outside = [(100, Access::Read), (105, Access::Write), (-1, Access::Read), (-5, Access::Write)];
+        for (x, (offset, access)) in buffers.iter().flat_map(|x| outside.map(|outside| (x, outside))) {
             // The view lies: it has as many elements as the kernel likes.
             let view = global_mut(x.as_mut_ptr().wrapping_offset(offset), 1000);
             let lines = [line!() + 3, line!() + 4];
             let ended = emulator.launch("lying", 2, 1, 0, || match access {
                 _ if cuda_std::thread::block_idx_x() == 0 => {}
                 Access::Read => assert_eq!(view.get(0), 1),
-                _ => view.set(0, 1),
+                _ => view.set(0, 2),
             });
             let fault = ended.unwrap_err();
             assert_at(&fault, "lying", (1, 0, 0), (0, 0, 0), file!(), lines[usize::from(access != Access::Read)]);
             let (space, byte) = (Space::Global, offset as i64 * 2);
             assert_eq!(fault.kind, FaultKind::OutOfBounds { space, access, byte, size: 2, len: 200 });
         }
-        assert_eq!(emulator.read(before).unwrap(), [0; 100]);
-        assert_eq!(emulator.read(after).unwrap(), [0; 100]);
-        assert_eq!(emulator.read(x).unwrap(), [1; 100]);
+        for buffer in buffers {
+            assert_eq!(emulator.read(buffer).unwrap(), [1; 100]);
+        }
     }
 }
 

@@ -80,6 +80,9 @@ fn half_of_an_element() {
     emulator.launch("half", 1, 1, 0, || half(2)).unwrap();
     let fault = emulator.launch("whole", 1, 1, 0, || assert_ne!(whole(), 0)).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 8, size: 8, .. }), "{fault}");
+    emulator.launch("first", 1, 1, 0, || global_mut(x.as_mut_ptr(), 4).set(0, 1)).unwrap();
+    let fault = emulator.read(x).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 8, size: 8, .. }), "{fault}");
     emulator.launch("other_half", 1, 1, 0, || half(3)).unwrap();
     emulator.launch("whole", 1, 1, 0, || assert_eq!(whole(), 1 << 32 | 1)).unwrap();
 }

@@ -236,7 +236,7 @@ fn check_launch(grid: Dim3, block: Dim3, shared_bytes: u32) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GlobalMut;
+    use crate::{Global, GlobalMut};
     use std::vec;
 
     /// Phases are numbered in 32 bits: an emulator that has used half of them starts again.
@@ -249,7 +249,9 @@ mod tests {
         emulator.phase = u32::MAX / 2;
         emulator.launch("write", 1, 1, 0, || element().set(0, 9)).unwrap();
         assert!(emulator.phase > u32::MAX / 2);
-        emulator.launch("read", 2, 1, 0, || assert_eq!(element().get(0), 9)).unwrap();
+        // SAFETY: as above.
+        let constant = || unsafe { Global::<u64>::new(x.as_ptr(), 2) };
+        emulator.launch("read", 2, 1, 0, || assert_eq!(constant().get(0), 9)).unwrap();
         assert!(emulator.phase < 10);
         let fault = emulator.launch("race", 2, 1, 0, || element().set(0, 1)).unwrap_err();
         assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}");

@@ -175,10 +175,9 @@ impl Run {
         self.blocks.push((self.now.phase, block));
         self.block_index = self.grid.index(block);
         self.threads.fill_with(|| Thread::NEW);
-        self.warps.iter_mut().for_each(Warp::start);
         self.ready.clear();
         self.ready.extend(0..self.threads.len() as u32);
-        (self.at_barrier, self.returned) = (0, 0);
+        self.returned = 0;
     }
 
     fn next_phase(&mut self) {

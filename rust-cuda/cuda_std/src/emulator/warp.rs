@@ -64,15 +64,6 @@ impl Warp {
         Self { syncs: 0, known: Box::new([[0; WARP]; WARP]), latest: [0; WARP] }
     }
 
-    /// For a new block.
-    pub(super) fn start(&mut self) {
-        if self.syncs > 0 {
-            self.syncs = 0;
-            *self.known = [[0; WARP]; WARP];
-            self.latest = [0; WARP];
-        }
-    }
-
     pub(super) fn stamp(&self) -> u32 {
         self.syncs
     }
