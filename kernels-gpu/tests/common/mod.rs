@@ -1,0 +1,204 @@
+//! Inputs, the oracle, and each kernel run in the emulator.
+#![allow(dead_code)]
+
+use cuda_std::emulator::{Emulator, Fault};
+use kernels_gpu::key::Key;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::fmt::Debug;
+
+/// The six key types, with what the tests need of them.
+pub trait TestKey: Key + Debug + PartialEq {
+    /// Any bit pattern: for floats that includes NaNs of both signs.
+    fn any(random: &mut StdRng) -> Self;
+    /// One of a few values, among them the type's special ones.
+    fn few(random: &mut StdRng) -> Self;
+    /// The standard library's total order.
+    fn compare(&self, other: &Self) -> std::cmp::Ordering;
+}
+
+macro_rules! integer_keys {
+    ($($t:ty)*) => {$(
+        impl TestKey for $t {
+            fn any(random: &mut StdRng) -> Self {
+                random.random()
+            }
+            fn few(random: &mut StdRng) -> Self {
+                [<$t>::MIN, <$t>::MIN + 1, 0, 1, 2, <$t>::MAX - 1, <$t>::MAX][random.random_range(0..7)]
+            }
+            fn compare(&self, other: &Self) -> std::cmp::Ordering {
+                self.cmp(other)
+            }
+        }
+    )*};
+}
+integer_keys!(u32 i32 u64 i64);
+
+macro_rules! float_keys {
+    ($($t:ident)*) => {$(
+        impl TestKey for $t {
+            fn any(random: &mut StdRng) -> Self {
+                $t::from_bits(random.random())
+            }
+            fn few(random: &mut StdRng) -> Self {
+                let values = [-$t::NAN, -$t::INFINITY, -1.0, -0.0, 0.0, $t::MIN_POSITIVE / 2.0, $t::INFINITY, $t::NAN];
+                values[random.random_range(0..8)]
+            }
+            fn compare(&self, other: &Self) -> std::cmp::Ordering {
+                self.total_cmp(other)
+            }
+        }
+    )*};
+}
+float_keys!(f32 f64);
+
+/// Calls a generic test for each key type.
+#[macro_export]
+macro_rules! for_all_types {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        $function::<u32>($($argument),*);
+        $function::<i32>($($argument),*);
+        $function::<f32>($($argument),*);
+        $function::<u64>($($argument),*);
+        $function::<i64>($($argument),*);
+        $function::<f64>($($argument),*);
+    }};
+}
+
+/// A seed that is new in each run. Tests name it when they fail.
+pub fn fresh_seed() -> u64 {
+    rand::random()
+}
+
+/// Distributions of a test's keys.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys {
+    Any,
+    Few,
+    Equal,
+}
+
+impl Keys {
+    pub const ALL: [Self; 3] = [Self::Any, Self::Few, Self::Equal];
+
+    pub fn random<K: TestKey>(self, n: usize, seed: u64) -> Vec<K> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let equal = K::few(&mut random);
+        (0..n)
+            .map(|_| match self {
+                Self::Any => K::any(&mut random),
+                Self::Few => K::few(&mut random),
+                Self::Equal => equal,
+            })
+            .collect()
+    }
+
+    pub fn ascending<K: TestKey>(self, n: usize, seed: u64) -> Vec<K> {
+        sorted(self.random(n, seed))
+    }
+}
+
+/// The standard library's stable sort.
+pub fn sorted<K: TestKey>(mut keys: Vec<K>) -> Vec<K> {
+    keys.sort_by(K::compare);
+    keys
+}
+
+/// The oracle of every merge: the standard library's stable sort of A followed by B.
+pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
+    sorted([a, b].concat())
+}
+
+/// Bits, because a NaN is not equal to itself and -0.0 is equal to 0.0.
+pub fn bits<K: Key>(keys: &[K]) -> Vec<u64> {
+    keys.iter().map(|key| key.to_register()).collect()
+}
+
+/// Runs `work` on a fresh emulator; a fault fails the test with its own words.
+pub fn emulated<T>(seed: u64, work: impl FnOnce(&mut Emulator) -> Result<T, Fault>) -> T {
+    work(&mut Emulator::new(seed)).unwrap_or_else(|fault| panic!("{fault} (emulator seed {seed})"))
+}
+
+pub mod run {
+    //! Each merge as the host launches it, for any grid.
+    use super::*;
+    use kernels_gpu::merge_basic::merge_basic;
+    use kernels_gpu::merge_circular::{self, merge_circular};
+    use kernels_gpu::merge_path::{merge_big, path_big};
+    use kernels_gpu::merge_small::{self, merge_small};
+    use kernels_gpu::merge_tiled::{self, merge_tiled};
+    use kernels_gpu::sequential::merge_one_thread;
+    use kernels_gpu::tile;
+
+    pub fn one_thread<K: Key>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+        emulator.launch("merge_one_thread", 1, 1, 0, || unsafe {
+            merge_one_thread::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+        })?;
+        emulator.read(c)
+    }
+
+    pub fn basic<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        // SAFETY: as above.
+        emulator.launch("merge_basic", grid, block, 0, || unsafe {
+            merge_basic::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+        })?;
+        emulator.read(c)
+    }
+
+    pub fn tiled<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        // SAFETY: as above.
+        emulator.launch("merge_tiled", grid, block, merge_tiled::shared_bytes::<K>(tile), || unsafe {
+            merge_tiled::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile)
+        })?;
+        emulator.read(c)
+    }
+
+    pub fn circular<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        // SAFETY: as above.
+        emulator.launch("merge_circular", grid, block, merge_circular::shared_bytes::<K>(tile), || unsafe {
+            merge_circular::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile)
+        })?;
+        emulator.read(c)
+    }
+
+    pub fn small<K: Key>(seed: u64, a: &[K], b: &[K], block: u32) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let bytes = merge_small::shared_bytes::<K>((a.len() + b.len()) as u32);
+        // SAFETY: as above.
+        emulator.launch("merge_small", 1, block, bytes, || unsafe {
+            merge_small::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+        })?;
+        emulator.read(c)
+    }
+
+    /// `path_big`, then `merge_big` with tiles of `NT * VT`.
+    pub fn big<K: Key, const NT: usize, const VT: usize>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
+        let total = a.len() + b.len();
+        let tiles = total.div_ceil(NT * VT);
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(total));
+        let splits = emulator.uninit::<usize>(tiles);
+        if tiles > 0 {
+            let (a_at, b_at, m, n) = (a.as_ptr(), b.as_ptr(), a.len(), b.len());
+            // SAFETY: as above.
+            emulator.launch("path_big", tiles.div_ceil(64) as u32, 64, 0, || unsafe {
+                path_big::<K>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT)
+            })?;
+            // SAFETY: as above.
+            emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K>(NT * VT), || unsafe {
+                merge_big::<K, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr())
+            })?;
+        }
+        emulator.read(c)
+    }
+}
