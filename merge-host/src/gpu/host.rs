@@ -6,6 +6,7 @@ use crate::{Error, Key, MergeKernel, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
 use std::time::{Duration, Instant};
 
+#[allow(dead_code)]
 impl Gpu {
     pub(crate) fn sort_host<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
         if keys.len() < 2 {
@@ -57,6 +58,48 @@ impl Gpu {
         })
     }
 
+    /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
+    pub(crate) fn merge_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        _a: (&[K], &[V]),
+        _b: (&[K], &[V]),
+        _out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        Err(not_yet())
+    }
+
+    /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
+    pub(crate) fn merge_batch_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        _a: (&[K], &[V]),
+        _b: (&[K], &[V]),
+        _out: (&mut [K], &mut [V]),
+        _d: usize,
+        _a_len: usize,
+    ) -> Result<Timing, Error> {
+        Err(not_yet())
+    }
+
+    /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
+    pub(crate) fn merge_ragged_host<K: Key>(
+        &self,
+        _a: (&[K], &[usize]),
+        _b: (&[K], &[usize]),
+        _out: &mut [K],
+    ) -> Result<Timing, Error> {
+        Err(not_yet())
+    }
+
+    /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
+    pub(crate) fn merge_ragged_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        _a: (&[K], &[V], &[usize]),
+        _b: (&[K], &[V], &[usize]),
+        _out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        Err(not_yet())
+    }
+
     /// Uploads `a` and `b`, has `work` make `out` of them on the GPU, and downloads that.
     ///
     /// `work` gets the addresses of arrays of the slices' lengths and of a workspace, and a stream to put launches on.
@@ -104,4 +147,8 @@ fn timed<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(T, Duration), Er
     let start = Instant::now();
     let value = work()?;
     Ok((value, start.elapsed()))
+}
+
+fn not_yet() -> Error {
+    Error::Device { call: "this merge".to_owned(), reason: "there is no kernel for it yet".to_owned() }
 }
