@@ -96,7 +96,8 @@ pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
     let b = b.slice(k - a_curr, count - a_count);
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
-    tile::global_to_shared::<K, NT, VT>(a, b, tile);
+    let keys = tile::ends_to_registers::<K, NT, VT>(a, b);
+    tile::registers_strided::<_, NT, VT>(keys, tile);
     thread::sync_threads();
     let place = thread::thread_idx_x() * VT as u32;
     let merged: [K::Bits; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, place);

@@ -4,10 +4,11 @@
 //! uses.
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[&str]); 4] = [
+pub const FAMILIES: [(&str, &[&str]); 5] = [
     ("book", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
-    ("merge", &["merge_small", "path_big", "merge_big"]),
-    ("batch", &["merge_small_batch"]),
+    ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
+    ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
+    ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
     ("sort", &["block_sort", "path_runs", "merge_runs"]),
 ];
 

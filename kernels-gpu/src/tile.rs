@@ -45,17 +45,16 @@ pub fn global_to_registers<K: Key, const NT: usize, const VT: usize>(from: Globa
     keys
 }
 
-/// Global to shared, strided: A upwards from the first place, B downwards from the last, and the greatest key between
-/// them where they do not fill the tile.
+/// Global to registers, strided: A for the places upwards from the first, B for those downwards from the last, and the
+/// greatest key for those between them where the two do not fill the tile.
 #[inline(always)]
 #[track_caller]
-pub fn global_to_shared<K: Key, const NT: usize, const VT: usize>(a: Global<K>, b: Global<K>, shared: Shared<K::Bits>) {
+pub fn ends_to_registers<K: Key, const NT: usize, const VT: usize>(a: Global<K>, b: Global<K>) -> [K::Bits; VT] {
     let thread = thread::thread_idx_x() as usize;
     let (upwards, downwards) = (a.place(thread), b.place(NT * VT - 1 - thread));
     // Relative to the thread, so that the places of its keys compare as constants.
     let a_end = a.len() as i32 - thread as i32;
     let b_start = (NT * VT - b.len()) as i32 - thread as i32;
-    // All loads first, so that they are in flight together.
     let mut keys = [K::Bits::MAX; VT];
     if a_end == b_start {
         for i in 0..VT {
@@ -74,8 +73,15 @@ pub fn global_to_shared<K: Key, const NT: usize, const VT: usize>(a: Global<K>, 
             }
         }
     }
+    keys
+}
+
+/// Registers to shared, strided.
+#[inline(always)]
+#[track_caller]
+pub fn registers_strided<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], shared: Shared<B>) {
     for i in 0..VT {
-        shared.set((thread + i * NT) as u32, keys[i]);
+        shared.set(thread::thread_idx_x() + (i * NT) as u32, keys[i]);
     }
 }
 

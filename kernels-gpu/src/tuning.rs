@@ -20,6 +20,10 @@ impl Tile {
 pub const MERGE_4: Tile = Tile { threads: 512, values: 23 };
 /// The merge of 8-byte keys.
 pub const MERGE_8: Tile = Tile { threads: 256, values: 19 };
+/// The fused merge of 4-byte keys.
+pub const FUSED_4: Tile = Tile { threads: 512, values: 15 };
+/// The fused merge of 8-byte keys.
+pub const FUSED_8: Tile = Tile { threads: 256, values: 15 };
 /// The sort of 4-byte keys.
 pub const SORT_4: Tile = Tile { threads: 512, values: 23 };
 /// The sort of 8-byte keys.

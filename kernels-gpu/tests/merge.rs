@@ -119,6 +119,40 @@ fn big_in_the_tiles_that_ship() {
     all::<f64, { W8.threads }, { W8.values }>();
 }
 
+#[test]
+fn fused_in_small_tiles() {
+    fn all<K: TestKey>() {
+        for grid in [1, 2, 3, 50] {
+            let name = |tile| format!("merge_fused on {grid} blocks, tiles of {tile}");
+            check::<K>(&name(32), &shapes(32), |s, a, b| run::fused::<K, 32, 1>(s, a, b, grid));
+            check::<K>(&name(192), &shapes(192), |s, a, b| run::fused::<K, 64, 3>(s, a, b, grid));
+        }
+        // Stretches of many tiles.
+        check::<K>("merge_fused on 2 blocks", &[(900, 1000), (3000, 7), (40, 4000)], |s, a, b| {
+            run::fused::<K, 32, 3>(s, a, b, 2)
+        });
+    }
+    for_all_types!(all());
+}
+
+#[test]
+fn fused_in_the_tiles_that_ship() {
+    fn all<K: TestKey, const NT: usize, const VT: usize>() {
+        let tile = NT * VT;
+        let shapes =
+            [(tile / 2, tile / 2 + tile % 2), (tile, tile + 1), (tile / 3, tile - tile / 3 - 1), (17, 2 * tile)];
+        check::<K>("merge_fused", &shapes, |s, a, b| run::fused::<K, NT, VT>(s, a, b, 2));
+    }
+    const W4: tuning::Tile = tuning::FUSED_4;
+    const W8: tuning::Tile = tuning::FUSED_8;
+    all::<u32, { W4.threads }, { W4.values }>();
+    all::<i32, { W4.threads }, { W4.values }>();
+    all::<f32, { W4.threads }, { W4.values }>();
+    all::<u64, { W8.threads }, { W8.values }>();
+    all::<i64, { W8.threads }, { W8.values }>();
+    all::<f64, { W8.threads }, { W8.values }>();
+}
+
 /// The merge kernels promise no order for unsorted input, but to stay inside their arrays: the emulator sees to that.
 #[test]
 fn unsorted_input_stays_in_bounds() {
@@ -132,6 +166,7 @@ fn unsorted_input_stays_in_bounds() {
             ("tiled", run::tiled(seed, &a, &b, 2, 32, 40)),
             ("circular", run::circular(seed, &a, &b, 2, 32, 40)),
             ("small", run::small(seed, &a, &b, (m + n) as u32)),
+            ("fused", run::fused::<u32, 32, 3>(seed, &a, &b, 2)),
             ("big", run::big::<u32, 32, 3>(seed, &a, &b)),
         ];
         for (name, result) in runs {

@@ -124,6 +124,7 @@ pub mod run {
     use super::*;
     use kernels_gpu::merge_basic::merge_basic;
     use kernels_gpu::merge_circular::{self, merge_circular};
+    use kernels_gpu::merge_fused::{self, merge_fused};
     use kernels_gpu::merge_path::{merge_big, path_big};
     use kernels_gpu::merge_small::{self, merge_small};
     use kernels_gpu::merge_tiled::{self, merge_tiled};
@@ -177,6 +178,22 @@ pub mod run {
         // SAFETY: as above.
         emulator.launch("merge_small", 1, block, bytes, || unsafe {
             merge_small::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+        })?;
+        emulator.read(c)
+    }
+
+    pub fn fused<K: Key, const NT: usize, const VT: usize>(
+        seed: u64,
+        a: &[K],
+        b: &[K],
+        grid: u32,
+    ) -> Result<Vec<K>, Fault> {
+        let mut emulator = Emulator::new(seed);
+        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let (threads, bytes) = (merge_fused::block_threads(NT), merge_fused::shared_bytes::<K>(NT * VT));
+        // SAFETY: as above.
+        emulator.launch("merge_fused", grid, threads, bytes, || unsafe {
+            merge_fused::<K, NT, VT>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
         })?;
         emulator.read(c)
     }

@@ -1,0 +1,130 @@
+//! Merge Path in one launch: blocks that stay, each merging tile after tile of its own stretch of C.
+//!
+//! ```text
+//!   C       ├───┬───┬───┬───┼───┬───┬───┬───┼───┬───┬───┬───┤      tiles, and the stretches of three blocks
+//!
+//!   block   warps 0 …          load tile t ── merge ───────── store ── load tile t + 1 ── …
+//!           the last warp                      search the end
+//!                                              of tile t + 1
+//! ```
+//!
+//! Where a tile ends in A and in B is searched only when it is needed, between the end of the tile before and a tile's
+//! length further: few keys, which are about to be loaded anyway. So there is no partition kernel, no workspace and no
+//! second pass over scattered places; only a block's first tile is searched in the whole of A and B.
+
+use crate::co_rank::in_step;
+use crate::key::Key;
+use crate::tile;
+use crate::tuning::{FUSED_4, FUSED_8};
+use crate::warp_search::warp_diagonal_search;
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Threads of a block that merges with `threads`: a warp more, which searches.
+pub const fn block_threads(threads: usize) -> u32 {
+    threads as u32 + WARP_SIZE
+}
+
+/// Bytes of dynamic shared memory for tiles of `keys` keys: the tile and two splits.
+pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
+    splits_offset::<K>(keys) + 2 * size_of::<usize>() as u32
+}
+
+const fn splits_offset<K: Key>(keys: usize) -> u32 {
+    tile::shared_bytes::<K>(keys).next_multiple_of(size_of::<usize>() as u32)
+}
+
+/// Kernel: merges `a` and `b` into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory. Blocks are of
+/// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
+/// `NT * VT` keys.
+#[kernel(
+    u32 = <u32, { FUSED_4.threads }, { FUSED_4.values }>,
+    i32 = <i32, { FUSED_4.threads }, { FUSED_4.values }>,
+    f32 = <f32, { FUSED_4.threads }, { FUSED_4.values }>,
+    u64 = <u64, { FUSED_8.threads }, { FUSED_8.values }>,
+    i64 = <i64, { FUSED_8.threads }, { FUSED_8.values }>,
+    f64 = <f64, { FUSED_8.threads }, { FUSED_8.values }>,
+)]
+pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
+    a: *const K,
+    m: usize,
+    b: *const K,
+    n: usize,
+    c: *mut K,
+) {
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (keys, splits) = unsafe {
+        (Shared::<K::Bits>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<K>(NT * VT), 2))
+    };
+    let (total, tile_keys) = (m + n, NT * VT);
+    // The block's stretch: tiles divided as evenly as they can be.
+    let (tiles, blocks, block) =
+        (total.div_ceil(tile_keys), thread::grid_dim_x() as usize, thread::block_idx_x() as usize);
+    let first = block * (tiles / blocks) + block.min(tiles % blocks);
+    let last = first + tiles / blocks + usize::from(block < tiles % blocks);
+
+    let thread = thread::thread_idx_x();
+    let merges = thread < NT as u32;
+    let place = thread * VT as u32;
+
+    // The ends of the first tile, each by a warp.
+    let mut k = first * tile_keys;
+    let mut k_next = (k + tile_keys).min(total);
+    if first < last && (thread < WARP_SIZE || !merges) {
+        let k = if merges { k } else { k_next };
+        // SAFETY: whole warps come here, and the bounds are those of the diagonal.
+        let split = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
+        if thread.is_multiple_of(WARP_SIZE) {
+            splits.set(u32::from(!merges), split);
+        }
+    }
+    thread::sync_threads();
+    if first == last {
+        return;
+    }
+    let mut a_curr = splits.get(0);
+    let mut a_next = in_step(a_curr, splits.get(1), k_next - k);
+    for t in first..last {
+        // Global to shared.
+        let (a_tile, b_tile) =
+            (a.slice(a_curr, a_next - a_curr), b.slice(k - a_curr, (k_next - a_next) - (k - a_curr)));
+        if merges {
+            let loaded = tile::ends_to_registers::<K, NT, VT>(a_tile, b_tile);
+            tile::registers_strided::<_, NT, VT>(loaded, keys);
+        }
+        thread::sync_threads();
+
+        // Shared to registers; the last warp looks ahead.
+        let mut merged = [<K::Bits as crate::key::Bits>::MAX; VT];
+        let k_after = (k_next + tile_keys).min(total);
+        if merges {
+            merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, place);
+        } else if t + 1 < last {
+            let (low, high) = (a_next.max(k_after.saturating_sub(n)), (a_next + (k_after - k_next)).min(m));
+            // SAFETY: the whole last warp comes here. A tile takes at least none and at most all of its keys from A.
+            let split = unsafe { warp_diagonal_search(k_after, a, b, low, high) };
+            if thread == NT as u32 {
+                splits.set(0, split);
+            }
+        }
+        thread::sync_threads();
+        if merges {
+            tile::registers_upwards(merged, place, keys);
+        }
+        let split = if t + 1 < last { splits.get(0) } else { 0 };
+        thread::sync_threads();
+
+        // Shared to global.
+        if merges {
+            tile::shared_to_global::<K, NT, VT>(keys, c.slice(k, k_next - k));
+        }
+        thread::sync_threads();
+        (a_curr, a_next) = (a_next, split);
+        (k, k_next) = (k_next, k_after);
+    }
+}

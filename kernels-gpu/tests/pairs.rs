@@ -1,0 +1,318 @@
+//! Merges with values, and batches of any lengths, in the emulator against the standard library's stable sort.
+
+mod common;
+use common::*;
+use cuda_std::Word;
+use cuda_std::emulator::{Emulator, Fault};
+use kernels_gpu::merge_batch_tiled::{merge_batch, merge_batch_pairs};
+use kernels_gpu::merge_pairs::merge_pairs;
+use kernels_gpu::merge_path::path_big;
+use kernels_gpu::merge_ragged::{merge_ragged, merge_ragged_pairs, path_ragged};
+use kernels_gpu::stable_tile::shared_bytes;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Keys of a thread here: fewer than ship, so that small inputs make many tiles.
+const VT: usize = 3;
+
+/// A value type; `numbered` makes each value of a test another.
+trait Value: Word + PartialEq + std::fmt::Debug {
+    fn numbered(i: usize) -> Self;
+}
+impl Value for u32 {
+    fn numbered(i: usize) -> Self {
+        i as u32
+    }
+}
+impl Value for u64 {
+    fn numbered(i: usize) -> Self {
+        (i as u64) << 32 | 7
+    }
+}
+
+/// Keys with values, or many pairs of them behind each other.
+#[derive(Clone)]
+struct Input<K, V> {
+    keys: Vec<K>,
+    values: Vec<V>,
+    offsets: Vec<usize>,
+}
+
+impl<K: TestKey, V: Value> Input<K, V> {
+    fn new(lengths: &[usize], keys: Keys, seed: u64, first_value: usize) -> Self {
+        let mut input = Self { keys: vec![], values: vec![], offsets: vec![0] };
+        for (p, &len) in lengths.iter().enumerate() {
+            input.keys.extend(keys.ascending::<K>(len, seed ^ (p as u64) << 10));
+            input.offsets.push(input.keys.len());
+        }
+        input.values = (0..input.keys.len()).map(|i| V::numbered(first_value + i)).collect();
+        input
+    }
+
+    fn run(&self, p: usize) -> impl Iterator<Item = (K, V)> {
+        let range = self.offsets[p]..self.offsets[p + 1];
+        self.keys[range.clone()].iter().copied().zip(self.values[range].iter().copied())
+    }
+}
+
+/// The oracle: each pair's A and B behind each other, sorted stably by key.
+fn expected<K: TestKey, V: Value>(a: &Input<K, V>, b: &Input<K, V>) -> (Vec<K>, Vec<V>) {
+    let pairs = (0..a.offsets.len() - 1).flat_map(|p| {
+        let mut both: Vec<(K, V)> = a.run(p).chain(b.run(p)).collect();
+        both.sort_by(|x, y| x.0.compare(&y.0));
+        both
+    });
+    pairs.unzip()
+}
+
+fn word_bytes<K, V>() -> usize {
+    size_of::<K>().max(size_of::<V>())
+}
+
+fn run_pairs<K: TestKey, V: Value>(
+    seed: u64,
+    a: &Input<K, V>,
+    b: &Input<K, V>,
+    threads: u32,
+) -> Result<(Vec<K>, Vec<V>), Fault> {
+    let (m, n) = (a.keys.len(), b.keys.len());
+    let (tile_keys, total) = (threads as usize * VT, m + n);
+    let tiles = total.div_ceil(tile_keys);
+    let mut emulator = Emulator::new(seed);
+    let (ak, av, bk, bv) =
+        (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
+    let (ck, cv, splits) = (emulator.uninit::<K>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
+    if tiles > 0 {
+        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        emulator.launch("path_big", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
+            path_big::<K>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys)
+        })?;
+        let bytes = shared_bytes(threads as usize, VT, word_bytes::<K, V>());
+        // SAFETY: as above.
+        emulator.launch("merge_pairs", tiles as u32, threads, bytes, || unsafe {
+            merge_pairs::<K, V, VT>(
+                ak.as_ptr(),
+                av.as_ptr(),
+                m,
+                bk.as_ptr(),
+                bv.as_ptr(),
+                n,
+                ck.as_mut_ptr(),
+                cv.as_mut_ptr(),
+                splits.as_ptr(),
+            )
+        })?;
+    }
+    Ok((emulator.read(ck)?, emulator.read(cv)?))
+}
+
+/// Fixed lengths, with values if `with_values`; else the values are returned as they should be.
+fn run_batch<K: TestKey, V: Value>(
+    seed: u64,
+    a: &Input<K, V>,
+    b: &Input<K, V>,
+    (pairs, d, a_len): (usize, usize, usize),
+    pairs_per_block: usize,
+    with_values: bool,
+) -> Result<(Vec<K>, Vec<V>), Fault> {
+    let mut emulator = Emulator::new(seed);
+    let (ak, av, bk, bv) =
+        (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
+    let (ck, cv) = (emulator.uninit::<K>(pairs * d), emulator.uninit::<V>(pairs * d));
+    let threads = (pairs_per_block * d).div_ceil(VT).next_multiple_of(32);
+    let grid = pairs.div_ceil(pairs_per_block) as u32;
+    let bytes = shared_bytes(threads, VT, word_bytes::<K, V>());
+    // SAFETY: as above.
+    emulator.launch("merge_batch", grid, threads as u32, bytes, || unsafe {
+        if with_values {
+            merge_batch_pairs::<K, V, VT>(
+                ak.as_ptr(),
+                av.as_ptr(),
+                bk.as_ptr(),
+                bv.as_ptr(),
+                ck.as_mut_ptr(),
+                cv.as_mut_ptr(),
+                pairs,
+                pairs_per_block,
+                d,
+                a_len,
+            )
+        } else {
+            merge_batch::<K, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, pairs_per_block, d, a_len)
+        }
+    })?;
+    let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
+    Ok((emulator.read(ck)?, values))
+}
+
+fn run_ragged<K: TestKey, V: Value>(
+    seed: u64,
+    a: &Input<K, V>,
+    b: &Input<K, V>,
+    threads: u32,
+    with_values: bool,
+) -> Result<(Vec<K>, Vec<V>), Fault> {
+    let (pairs, total, tile_keys) = (a.offsets.len() - 1, a.keys.len() + b.keys.len(), threads as usize * VT);
+    let tiles = total.div_ceil(tile_keys);
+    let mut emulator = Emulator::new(seed);
+    let (ak, av, ao) = (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&a.offsets));
+    let (bk, bv, bo) = (emulator.buffer(&b.keys), emulator.buffer(&b.values), emulator.buffer(&b.offsets));
+    let (ck, cv, splits) =
+        (emulator.uninit::<K>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(2 * tiles));
+    if tiles > 0 {
+        // SAFETY: as above.
+        emulator.launch("path_ragged", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
+            path_ragged::<K>(
+                ak.as_ptr(),
+                ao.as_ptr(),
+                bk.as_ptr(),
+                bo.as_ptr(),
+                pairs,
+                splits.as_mut_ptr(),
+                tiles,
+                tile_keys,
+            )
+        })?;
+        let bytes = shared_bytes(threads as usize, VT, word_bytes::<K, V>());
+        // SAFETY: as above.
+        emulator.launch("merge_ragged", tiles as u32, threads, bytes, || unsafe {
+            if with_values {
+                merge_ragged_pairs::<K, V, VT>(
+                    ak.as_ptr(),
+                    av.as_ptr(),
+                    ao.as_ptr(),
+                    bk.as_ptr(),
+                    bv.as_ptr(),
+                    bo.as_ptr(),
+                    pairs,
+                    ck.as_mut_ptr(),
+                    cv.as_mut_ptr(),
+                    total,
+                    splits.as_ptr(),
+                )
+            } else {
+                merge_ragged::<K, VT>(
+                    ak.as_ptr(),
+                    ao.as_ptr(),
+                    bk.as_ptr(),
+                    bo.as_ptr(),
+                    pairs,
+                    ck.as_mut_ptr(),
+                    total,
+                    splits.as_ptr(),
+                )
+            }
+        })?;
+    }
+    let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
+    Ok((emulator.read(ck)?, values))
+}
+
+fn verify<K: TestKey, V: Value>(what: &str, found: Result<(Vec<K>, Vec<V>), Fault>, expected: (Vec<K>, Vec<V>)) {
+    let found = found.unwrap_or_else(|fault| panic!("{} {what}: {fault}", K::NAME));
+    assert!(bits(&found.0) == bits(&expected.0), "keys, {} {what}", K::NAME);
+    assert!(found.1 == expected.1, "values, {} {what}", K::NAME);
+}
+
+#[test]
+fn merge_with_values_is_stable() {
+    fn all<K: TestKey, V: Value>() {
+        for (m, n) in [(0, 0), (0, 5), (5, 0), (96, 96), (95, 96), (97, 96), (200, 3), (3, 200), (150, 333)] {
+            for keys in Keys::ALL {
+                let seed = fresh_seed();
+                let a = Input::<K, V>::new(&[m], keys, seed, 0);
+                let b = Input::<K, V>::new(&[n], keys, seed ^ 1, 10_000);
+                let what = format!("{m} + {n}, {keys:?}, seed {seed}");
+                verify(&what, run_pairs(seed, &a, &b, 32), expected(&a, &b));
+            }
+        }
+    }
+    for_all_types!(pairs_of_both_widths());
+    fn pairs_of_both_widths<K: TestKey>() {
+        all::<K, u32>();
+        all::<K, u64>();
+    }
+}
+
+#[test]
+fn batches_of_every_d() {
+    fn all<K: TestKey, V: Value>(with_values: bool) {
+        for d in (1..=20).chain([31, 32, 33, 64, 100, 255, 257]) {
+            for a_len in [0, 1, d / 2, d] {
+                for (pairs, pairs_per_block) in [(1, 1), (5, 2), (7, 7), (20, 8)] {
+                    let (seed, keys) = (fresh_seed(), [Keys::Any, Keys::Few, Keys::Equal][d % 3]);
+                    let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
+                    let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
+                    let found = run_batch(seed, &a, &b, (pairs, d, a_len), pairs_per_block, with_values);
+                    let what =
+                        format!("{pairs} pairs by {pairs_per_block}, d {d}, a_len {a_len}, {keys:?}, seed {seed}");
+                    verify(&what, found, expected(&a, &b));
+                }
+            }
+        }
+    }
+    fn both_widths<K: TestKey>() {
+        all::<K, u32>(false);
+        all::<K, u32>(true);
+        all::<K, u64>(true);
+    }
+    for_all_types!(both_widths());
+}
+
+#[test]
+fn ragged_batches() {
+    fn all<K: TestKey, V: Value>(with_values: bool) {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let random_lengths = |random: &mut StdRng, pairs: usize, most: usize| -> Vec<usize> {
+            (0..pairs).map(|_| random.random_range(0..=most)).collect()
+        };
+        let mut shapes: Vec<(Vec<usize>, Vec<usize>)> = vec![
+            (vec![0], vec![0]),
+            (vec![7], vec![0]),
+            (vec![0, 0, 0, 5, 0, 0], vec![0, 0, 0, 0, 0, 3]),
+            (vec![300, 0, 1], vec![400, 0, 1]),
+            // Thousands of empty pairs between two.
+            ([vec![40], vec![0; 3000], vec![70]].concat(), [vec![50], vec![0; 3000], vec![60]].concat()),
+            (vec![96; 5], vec![96; 5]),
+            (vec![1; 200], vec![0; 200]),
+        ];
+        for (pairs, most) in [(3, 500), (40, 30), (300, 3), (100, 1)] {
+            shapes.push((random_lengths(&mut random, pairs, most), random_lengths(&mut random, pairs, most)));
+        }
+        for (i, (a_lengths, b_lengths)) in shapes.iter().enumerate() {
+            for keys in Keys::ALL {
+                let a = Input::<K, V>::new(a_lengths, keys, seed, 0);
+                let b = Input::<K, V>::new(b_lengths, keys, seed ^ 1, 1 << 20);
+                let what = format!("shape {i}, {keys:?}, with values {with_values}, seed {seed}");
+                verify(&what, run_ragged(seed, &a, &b, 32, with_values), expected(&a, &b));
+            }
+        }
+    }
+    fn both_widths<K: TestKey>() {
+        all::<K, u32>(false);
+        all::<K, u32>(true);
+        all::<K, u64>(true);
+    }
+    for_all_types!(both_widths());
+}
+
+#[test]
+fn unsorted_input_stays_in_bounds() {
+    for round in 0..30 {
+        let seed = fresh_seed();
+        let lengths = |salt: usize| -> Vec<usize> { (0..9).map(|p| (p * 37 + round * 11 + salt) % 90).collect() };
+        let mut a = Input::<u32, u32>::new(&lengths(0), Keys::Any, seed, 0);
+        let mut b = Input::<u32, u32>::new(&lengths(41), Keys::Any, seed ^ 1, 0);
+        a.keys.reverse();
+        b.keys = Keys::Any.random(b.keys.len(), seed);
+        let total = a.keys.len() + b.keys.len();
+        for with_values in [false, true] {
+            let found =
+                run_ragged(seed, &a, &b, 32, with_values).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+            assert_eq!(found.0.len(), total);
+        }
+        let found = run_pairs(seed, &a, &b, 32).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+        assert_eq!(found.1.len(), total);
+    }
+}
