@@ -10,11 +10,9 @@
 
 use crate::key::Key;
 use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
+use crate::tuning::STABLE_VALUES as VALUES;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
-
-/// Keys that a thread merges.
-pub const VALUES: usize = 15;
 
 /// Where a block's pairs are in A, B and C.
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@
 use crate::co_rank::in_step;
 use crate::key::Key;
 use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
+use crate::tuning::STABLE_VALUES as VALUES;
 use cuda_std::prelude::*;
 
 /// Kernel: merges the keys `a_keys` and `b_keys` into `c_keys`, and the values accordingly, one block a tile, at the splits
@@ -16,10 +17,10 @@ use cuda_std::prelude::*;
 /// room for `m + n`; `splits` are those of `path_big` for tiles of `blockDim * VT` keys. One block for each tile, with
 /// [`shared_bytes`](crate::stable_tile::shared_bytes) of dynamic shared memory for the wider of keys and values.
 #[kernel(
-    u32v4 = <u32, u32, 15>, i32v4 = <i32, u32, 15>, f32v4 = <f32, u32, 15>,
-    u64v4 = <u64, u32, 15>, i64v4 = <i64, u32, 15>, f64v4 = <f64, u32, 15>,
-    u32v8 = <u32, u64, 15>, i32v8 = <i32, u64, 15>, f32v8 = <f32, u64, 15>,
-    u64v8 = <u64, u64, 15>, i64v8 = <i64, u64, 15>, f64v8 = <f64, u64, 15>,
+    u32v4 = <u32, u32, VALUES>, i32v4 = <i32, u32, VALUES>, f32v4 = <f32, u32, VALUES>,
+    u64v4 = <u64, u32, VALUES>, i64v4 = <i64, u32, VALUES>, f64v4 = <f64, u32, VALUES>,
+    u32v8 = <u32, u64, VALUES>, i32v8 = <i32, u64, VALUES>, f32v8 = <f32, u64, VALUES>,
+    u64v8 = <u64, u64, VALUES>, i64v8 = <i64, u64, VALUES>, f64v8 = <f64, u64, VALUES>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_pairs<K: Key, V: Word, const VT: usize>(

@@ -15,10 +15,8 @@ use crate::co_rank::in_step;
 use crate::diagonal::diagonal_search;
 use crate::key::Key;
 use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
+use crate::tuning::STABLE_VALUES as VALUES;
 use cuda_std::prelude::*;
-
-/// Keys that a thread merges.
-pub const VALUES: usize = 15;
 
 /// Where the runs of each pair begin, and the last ones end.
 #[derive(Clone, Copy)]

@@ -47,7 +47,7 @@ pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH, Timing};
 pub use error::Error;
 #[cfg(feature = "gpu")]
-pub use gpu::{Gpu, kernel_modules};
+pub use gpu::{BatchKernel, Gpu, kernel_modules};
 pub use key::Key;
 pub use merge_kernel::MergeKernel;
 pub use sorted::first_unsorted;

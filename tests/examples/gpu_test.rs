@@ -10,7 +10,7 @@
 use merge_host::cust::event::{Event, EventFlags};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
-use merge_host::{Engine, Error, Gpu, Key, MergeKernel, first_unsorted};
+use merge_host::{BatchKernel, Engine, Error, Gpu, Key, MergeKernel, Timing, first_unsorted};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,6 +38,12 @@ fn main() -> ExitCode {
         test.check::<u64>();
         test.check::<i64>();
         test.check::<f64>();
+        test.check_pairs::<u32>();
+        test.check_pairs::<i32>();
+        test.check_pairs::<f32>();
+        test.check_pairs::<u64>();
+        test.check_pairs::<i64>();
+        test.check_pairs::<f64>();
         if has("--large") {
             test.large();
         }
@@ -176,6 +182,90 @@ impl Test {
         }
     }
 
+    /// Merges with values: with numbers, which the GPU moves, and with others, of which it moves indices.
+    fn check_pairs<K: Key>(&mut self) {
+        for (name, kind) in KINDS {
+            for (m, n) in
+                [(0, 0), (0, 3), (3, 0), (1, 1), (3840, 3839), (7680, 7681), (100_003, 99), (500_000, 700_001)]
+            {
+                let (a, b): (Vec<K>, Vec<K>) = (self.sorted(m, kind), self.sorted(n, kind));
+                let what = format!("merge of pairs, {name}, {m} + {n}");
+                self.check_values(&what, &a, &b, |i| i as u32, |e, a, b, out| e.merge_pairs(a, b, out));
+                self.check_values(&what, &a, &b, |i| i as f64, |e, a, b, out| e.merge_pairs(a, b, out));
+                self.check_values(&what, &a, &b, |i| [i as u16; 3], |e, a, b, out| e.merge_pairs(a, b, out));
+            }
+            for d in (1..20).chain([31, 64, 100, 511, 1000, 1024]) {
+                for (a_len, pairs) in [(0, 7), (d / 2, 1), (d / 3, 2000), (d, 300)] {
+                    let mut runs =
+                        |len: usize| -> Vec<K> { (0..pairs).flat_map(|_| self.sorted::<K>(len, kind)).collect() };
+                    let (a, b) = (runs(a_len), runs(d - a_len));
+                    let what = format!("batch of pairs, {name}, {pairs} of d {d}, a_len {a_len}");
+                    self.check_values(
+                        &what,
+                        &a,
+                        &b,
+                        |i| i as u32,
+                        |e, a, b, out| e.merge_batch_pairs(a, b, out, d, a_len),
+                    );
+                    self.check_values(
+                        &what,
+                        &a,
+                        &b,
+                        |i| i as u64,
+                        |e, a, b, out| e.merge_batch_pairs(a, b, out, d, a_len),
+                    );
+                }
+            }
+            for (pairs, most) in [(1, 0), (1, 1_000_000), (30_000, 40), (100, 9_000), (500_000, 1), (3, 300_000)] {
+                let mut side = || -> (Vec<K>, Vec<usize>) {
+                    let (mut keys, mut offsets) = (Vec::new(), vec![0]);
+                    for _ in 0..pairs {
+                        let len = self.random.next() as usize % (most + 1);
+                        keys.extend(self.sorted::<K>(len, kind));
+                        offsets.push(keys.len());
+                    }
+                    (keys, offsets)
+                };
+                let ((a, ao), (b, bo)) = (side(), side());
+                let what = format!("ragged batch, {name}, {pairs} pairs of up to {most}");
+                let (mut found, mut expected) = (poison::<K>(a.len() + b.len()), vec![K::zeroed(); a.len() + b.len()]);
+                self.cpu.merge_ragged((&a, &ao), (&b, &bo), &mut expected).expect("the CPU merges");
+                let result = self.gpu.merge_ragged((&a, &ao), (&b, &bo), &mut found).map(|_| found);
+                self.expect(|| what.clone(), result, &expected);
+                let with = |e: &Engine, a: (&[K], &[u32]), b: (&[K], &[u32]), out: (&mut [K], &mut [u32])| {
+                    e.merge_ragged_pairs((a.0, a.1, &ao), (b.0, b.1, &bo), out)
+                };
+                self.check_values(&format!("{what}, with values"), &a, &b, |i| i as u32, with);
+            }
+        }
+    }
+
+    /// Gives each key its place as a value, and compares what the GPU and the CPU make of both.
+    fn check_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
+        &mut self,
+        what: &str,
+        a: &[K],
+        b: &[K],
+        value: impl Fn(usize) -> V,
+        merge: impl Fn(&Engine, (&[K], &[V]), (&[K], &[V]), (&mut [K], &mut [V])) -> Result<Timing, Error>,
+    ) {
+        let total = a.len() + b.len();
+        let values: Vec<V> = (0..total).map(value).collect();
+        let (a_values, b_values) = values.split_at(a.len());
+        let run = |engine: &Engine| {
+            let (mut keys, mut out) = (poison::<K>(total), values.clone());
+            out.reverse();
+            merge(engine, (a, a_values), (b, b_values), (&mut keys, &mut out)).map(|_| (keys, out))
+        };
+        let expected = run(&self.cpu).expect("the CPU merges");
+        let (found, same) = match run(&self.gpu) {
+            Ok((keys, values)) => (Ok(keys), values == expected.1),
+            Err(error) => (Err(error), true),
+        };
+        self.expect(|| what.to_owned(), found, &expected.0);
+        self.expect(|| format!("values of {what}"), Ok(vec![u32::from(same)]), &[1]);
+    }
+
     fn check_merges<K: Key>(&mut self, what: &str, a: &[K], b: &[K]) {
         let mut expected = vec![K::zeroed(); a.len() + b.len()];
         self.cpu.merge(a, b, &mut expected).expect("the CPU merges");
@@ -209,7 +299,7 @@ impl Test {
 
     fn time(&mut self) -> Result<(), Error> {
         println!("\n{:<28} {:>8} {:>10} {:>9} {:>7}", "work, uniform keys", "keys", "ms", "GB/s", "of copy");
-        for lg in [20, 24, 28] {
+        for lg in [16, 20, 22, 24, 26, 28] {
             self.time_type::<u32>(1 << lg)?;
         }
         for lg in [24, 28] {
@@ -254,7 +344,9 @@ impl Test {
         let (mut a, mut b) = (gpu.upload(low)?, gpu.upload(high)?);
         gpu.sort(&mut a, &mut workspace, &stream)?;
         gpu.sort(&mut b, &mut workspace, &stream)?;
-        for kernel in [MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath] {
+        let kernels =
+            [MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath, MergeKernel::Auto];
+        for kernel in kernels {
             let ms = median_ms(&stream, |step| match step {
                 Step::Prepare => Ok(()),
                 Step::Launch => gpu.merge(kernel, &a, &b, &mut out, &mut workspace, &stream),
@@ -263,17 +355,73 @@ impl Test {
         }
         if n == 1 << 28 && K::NAME == "u32" {
             // Pieces of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
-            for d in [4, 16, 30, 100, 256, 1024] {
+            for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
                 let pairs = n / d;
                 let (a, b) = (a.index(..pairs * (d / 2)), b.index(..pairs * (d - d / 2)));
                 let mut out = out.index(..pairs * d);
-                let ms = median_ms(&stream, |step| match step {
-                    Step::Prepare => Ok(()),
-                    Step::Launch => gpu.merge_batch(&a, &b, &mut out, d, d / 2, &stream),
-                })?;
-                row(&format!("batch, d {d}"), ms);
+                for (name, kernel) in [("batch", BatchKernel::Auto), ("course's batch", BatchKernel::Small)] {
+                    let ms = median_ms(&stream, |step| match step {
+                        Step::Prepare => Ok(()),
+                        Step::Launch => gpu.merge_batch_with(kernel, &a, &b, &mut out, d, d / 2, &stream),
+                    })?;
+                    row(&format!("{name}, d {d}"), ms);
+                }
             }
+            // Lengths from 0 to 100 on each side, so 100 a pair.
+            let side = |keys: usize, mut state: Random| {
+                let mut offsets = vec![0u64];
+                while offsets[offsets.len() - 1] < keys as u64 {
+                    offsets.push((offsets[offsets.len() - 1] + state.next() % 101).min(keys as u64));
+                }
+                offsets
+            };
+            let (mut ao, mut bo) = (side(n / 2, Random(1)), side(n / 2, Random(2)));
+            let pairs = ao.len().max(bo.len());
+            ao.resize(pairs, n as u64 / 2);
+            bo.resize(pairs, n as u64 / 2);
+            let (ao, bo) = (gpu.upload(&ao)?, gpu.upload(&bo)?);
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => Ok(()),
+                // SAFETY: the offsets ascend from 0 to the lengths.
+                Step::Launch => unsafe { gpu.merge_ragged((&a, &ao), (&b, &bo), &mut out, &mut workspace, &stream) },
+            })?;
+            row("ragged batch, mean 100", ms);
         }
+        self.time_pairs::<K, u32>(&name, &a, &b, &mut out)?;
+        self.time_pairs::<K, u64>(&name, &a, &b, &mut out)
+    }
+
+    fn time_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(
+        &self,
+        name: &str,
+        a: &DeviceBuffer<K>,
+        b: &DeviceBuffer<K>,
+        out: &mut DeviceBuffer<K>,
+    ) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let stream = gpu.stream()?;
+        let (av, bv) = (gpu.buffer::<V>(a.len())?, gpu.buffer::<V>(b.len())?);
+        let (mut from, mut values) = (gpu.buffer::<V>(out.len())?, gpu.buffer::<V>(out.len())?);
+        from.set_8(7).expect("the device fills");
+        let mut workspace = gpu.buffer::<u8>(Gpu::merge_pairs_workspace_bytes::<K, V>(out.len()))?;
+        let copy = median_ms(&stream, |step| {
+            if step == Step::Launch {
+                // SAFETY: all arrays live until `median_ms` has waited.
+                unsafe {
+                    from.async_copy_to(&mut values, &stream).expect("the device copies");
+                    a.async_copy_to(&mut out.index(..a.len()), &stream).expect("the device copies");
+                    b.async_copy_to(&mut out.index(a.len()..), &stream).expect("the device copies");
+                }
+            }
+            Ok(())
+        })?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => gpu.merge_pairs((a, &av), (b, &bv), (out, &mut values), &mut workspace, &stream),
+        })?;
+        let bytes = (2 * out.len() * (size_of::<K>() + size_of::<V>())) as f64;
+        let what = format!("merge, with {} values", V::NAME);
+        println!("{what:<28} {name:>8} {ms:>10.4} {:>9.0} {:>7.3}", bytes / ms / 1e6, copy / ms);
         Ok(())
     }
 }

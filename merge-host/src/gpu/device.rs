@@ -1,21 +1,26 @@
 //! One GPU, and work on data that is in its memory.
 
 use super::failure::{OrFailure, initialise};
-use super::kernels::{Kernels, Shape, arguments};
-use crate::{Error, Key, MAX_BATCH_LENGTH, MergeKernel};
+use super::kernels::Kernels;
+use super::launches::{Address, AutoMerge, PairsAt, align};
+use crate::{Error, Key, MergeKernel};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
-use kernels_gpu::{merge_batch, merge_circular, merge_small, merge_tiled, tile, tuning};
-use std::ffi::c_void;
+use kernels_gpu::tuning;
 
-/// Threads of a block where the kernel leaves the choice.
-const THREADS: u32 = 256;
-
-/// Keys of a tile of the book's tiled and circular merges.
-const BOOK_TILE: u32 = 2048;
+/// The ways of the GPU to merge a batch of pairs of one length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BatchKernel {
+    /// The fastest.
+    #[default]
+    Auto,
+    /// The course's `mergeSmallBatch_k`: one thread a key, each with a search of its own.
+    Small,
+}
 
 /// One GPU, for data that is in its memory.
 ///
@@ -37,14 +42,11 @@ const BOOK_TILE: u32 = 2048;
 /// ```
 pub struct Gpu {
     // Dropped first: modules are unloaded while their context still exists.
-    kernels: Kernels,
-    multiprocessors: usize,
+    pub(super) kernels: Kernels,
+    pub(super) multiprocessors: usize,
     ordinal: usize,
     context: Context,
 }
-
-/// The address of an array in the GPU's memory.
-type Address = u64;
 
 impl Gpu {
     /// The GPU of that ordinal, counted from 0.
@@ -144,15 +146,28 @@ impl Gpu {
         if n <= tile_keys { 0 } else { align(n * size_of::<K>()) + n.div_ceil(tile_keys) * size_of::<usize>() }
     }
 
-    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys.
+    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys, and none where one
+    /// launch does it all.
     pub const fn merge_workspace_bytes<K: Key>(kernel: MergeKernel, total: usize) -> usize {
-        match kernel {
-            MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => 0,
-            MergeKernel::Auto if total <= merge_small::MAX_KEYS => 0,
-            MergeKernel::Auto | MergeKernel::MergePath => {
-                total.div_ceil(tuning::merge(size_of::<K>()).keys()) * size_of::<usize>()
-            }
-        }
+        let two_phase = match kernel {
+            MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => false,
+            MergeKernel::MergePath => true,
+            MergeKernel::Auto => matches!(AutoMerge::of::<K>(total), AutoMerge::TwoPhase),
+        };
+        if two_phase { total.div_ceil(tuning::merge(size_of::<K>()).keys()) * size_of::<usize>() } else { 0 }
+    }
+
+    /// Bytes of workspace for a merge into `total` pairs of keys and values of type `V`: splits, 8 bytes a tile of some
+    /// thousand pairs.
+    pub const fn merge_pairs_workspace_bytes<K: Key, V>(total: usize) -> usize {
+        let bytes = if size_of::<K>() > size_of::<V>() { size_of::<K>() } else { size_of::<V>() };
+        total.div_ceil(tuning::stable(bytes).keys()) * size_of::<usize>()
+    }
+
+    /// Bytes of workspace for a ragged batch into `total` keys, with values of type `V` or with `()` for none: splits, 16
+    /// bytes a tile of some thousand keys.
+    pub const fn merge_ragged_workspace_bytes<K: Key, V>(total: usize) -> usize {
+        2 * Self::merge_pairs_workspace_bytes::<K, V>(total)
     }
 
     /// Sorts `keys`, ascending in total order. Stable.
@@ -166,9 +181,9 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        check_workspace(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
+        let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { self.sort_at::<K>(address(keys), keys.len(), address(workspace), stream) }
+        unsafe { self.sort_at::<K>(address(keys), keys.len(), workspace, stream) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.
@@ -192,10 +207,36 @@ impl Gpu {
         let total = a.len() + b.len();
         crate::engine::check_length("out", total, out.len(), "|a| + |b|")?;
         check_apart("out", out, [("a", a), ("b", b)])?;
-        check_workspace(Self::merge_workspace_bytes::<K>(kernel, total), workspace)?;
+        let workspace = workspace_at(Self::merge_workspace_bytes::<K>(kernel, total), workspace)?;
         let (a, b) = ((address(a), a.len()), (address(b), b.len()));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_at::<K>(kernel, a, b, address(out), address(workspace), stream) }
+        unsafe { self.merge_at::<K>(kernel, a, b, address(out), workspace, stream) }
+    }
+
+    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal
+    /// keys, `a`'s go first.
+    ///
+    /// Each argument is keys and as many values; values have 4 or 8 bytes, which is checked at compile time. `out` has
+    /// `|a| + |b|` pairs and overlaps neither.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if lengths do not fit, [`Error::Overlap`] if `out` overlaps `a` or `b`,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn merge_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        a: (&DeviceSlice<K>, &DeviceSlice<V>),
+        b: (&DeviceSlice<K>, &DeviceSlice<V>),
+        out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let total = a.0.len() + b.0.len();
+        crate::engine::check_length("out", total, out.0.len(), "|a| + |b|")?;
+        let (a, b, out) = check_pairs(a, b, out)?;
+        let workspace = workspace_at(Self::merge_pairs_workspace_bytes::<K, V>(total), workspace)?;
+        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
+        unsafe { self.merge_pairs_at::<K>(const { value_bytes::<V>() }, a, b, out, workspace, stream) }
     }
 
     /// Merges many pairs of short runs: run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
@@ -212,161 +253,143 @@ impl Gpu {
         a_len: usize,
         stream: &Stream,
     ) -> Result<(), Error> {
-        let pairs = crate::engine::check_batch(a.len(), b.len(), out.len(), d, a_len)?;
-        check_apart("out", out, [("a", a), ("b", b)])?;
-        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_batch_at::<K>(address(a), address(b), address(out), pairs, d, a_len, stream) }
+        self.merge_batch_with(BatchKernel::Auto, a, b, out, d, a_len, stream)
     }
 
-    /// Loads what a sort or a merge launches, so that it is not compiled when time counts.
-    pub(super) fn load<K: Key>(&self, kernels: &[&'static str]) -> Result<(), Error> {
-        self.make_current()?;
-        kernels.iter().try_for_each(|kernel| self.kernels.load(kernel, K::NAME))
-    }
-
-    /// [`sort`](Self::sort) of `n` keys at an address.
+    /// As [`merge_batch`](Self::merge_batch), with the kernel named.
     ///
-    /// # Safety
-    /// `keys` and `workspace` are in this GPU's memory, have `n` keys and
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes), and nothing else uses them until the stream has come so far.
-    pub(super) unsafe fn sort_at<K: Key>(
-        &self,
-        keys: Address,
-        n: usize,
-        workspace: Address,
-        stream: &Stream,
-    ) -> Result<(), Error> {
-        self.make_current()?;
-        let shape = tuning::sort(size_of::<K>());
-        let (tile_keys, tiles) = (shape.keys(), n.div_ceil(shape.keys()));
-        let tile_shape =
-            Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
-        let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-        let launch = |kernel, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
-        };
-
-        let scratch: Address = workspace;
-        let splits: Address = workspace + align(n * size_of::<K>()) as u64;
-        // Passes alternate between the two arrays and have to end in `keys`.
-        let passes = tiles.max(1).next_power_of_two().trailing_zeros();
-        let (mut from, mut to) = if passes.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
-        launch("block_sort", tile_shape, &arguments![keys, from, n])?;
-        let mut run = tile_keys;
-        while run < n {
-            launch("path_runs", path_shape, &arguments![from, n, run, splits, tiles, tile_keys])?;
-            launch("merge_runs", tile_shape, &arguments![from, n, run, to, splits])?;
-            std::mem::swap(&mut from, &mut to);
-            run *= 2;
-        }
-        Ok(())
-    }
-
-    /// [`merge`](Self::merge) of arrays at addresses, each with its length.
-    ///
-    /// # Safety
-    /// The arrays are in this GPU's memory, of those lengths, `out` of their sum, `workspace` of
-    /// [`merge_workspace_bytes`](Self::merge_workspace_bytes); `out` overlaps none; and nothing writes them, or uses
-    /// `out` and `workspace`, until the stream has come so far.
-    pub(super) unsafe fn merge_at<K: Key>(
-        &self,
-        kernel: MergeKernel,
-        (a, m): (Address, usize),
-        (b, n): (Address, usize),
-        out: Address,
-        workspace: Address,
-        stream: &Stream,
-    ) -> Result<(), Error> {
-        self.make_current()?;
-        let total = m + n;
-        if total == 0 {
-            return Ok(());
-        }
-        let launch = |kernel, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
-        };
-        match kernel {
-            MergeKernel::Basic => {
-                // Enough threads to fill the GPU, and then longer pieces.
-                let blocks = total.div_ceil(16 * THREADS as usize).min(32 * self.multiprocessors);
-                let shape = Shape { blocks, threads: THREADS, shared_bytes: 0 };
-                launch("merge_basic", shape, &arguments![a, m, b, n, out])
-            }
-            MergeKernel::Tiled | MergeKernel::Circular => {
-                let (name, shared_bytes) = match kernel {
-                    MergeKernel::Tiled => ("merge_tiled", merge_tiled::shared_bytes::<K>(BOOK_TILE)),
-                    _ => ("merge_circular", merge_circular::shared_bytes::<K>(BOOK_TILE)),
-                };
-                let blocks = total.div_ceil(BOOK_TILE as usize).min(8 * self.multiprocessors);
-                let shape = Shape { blocks, threads: THREADS, shared_bytes };
-                let tile_size = BOOK_TILE;
-                launch(name, shape, &arguments![a, m, b, n, out, tile_size])
-            }
-            MergeKernel::Auto if total <= merge_small::MAX_KEYS => {
-                let threads = (total as u32).next_multiple_of(32);
-                let shape = Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
-                launch("merge_small", shape, &arguments![a, m, b, n, out])
-            }
-            MergeKernel::Auto | MergeKernel::MergePath => {
-                let shape = tuning::merge(size_of::<K>());
-                let (tile_keys, tiles, splits) = (shape.keys(), total.div_ceil(shape.keys()), workspace);
-                let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-                let tile_shape = Shape {
-                    blocks: tiles,
-                    threads: shape.threads as u32,
-                    shared_bytes: tile::shared_bytes::<K>(tile_keys),
-                };
-                launch("path_big", path_shape, &arguments![a, m, b, n, splits, tiles, tile_keys])?;
-                launch("merge_big", tile_shape, &arguments![a, m, b, n, out, splits])
-            }
-        }
-    }
-
-    /// [`merge_batch`](Self::merge_batch) of arrays at addresses.
-    ///
-    /// # Safety
-    /// The arrays are in this GPU's memory and hold `pairs` runs of `a_len`, `d - a_len` and `d` keys, `1 <= d <= 1024`;
-    /// `out` overlaps no other; and nothing writes them, or uses `out`, until the stream has come so far.
+    /// # Errors
+    /// Those of [`merge_batch`](Self::merge_batch).
     #[allow(clippy::too_many_arguments)]
-    pub(super) unsafe fn merge_batch_at<K: Key>(
+    pub fn merge_batch_with<K: Key + DeviceCopy>(
         &self,
-        a: Address,
-        b: Address,
-        out: Address,
-        pairs: usize,
+        kernel: BatchKernel,
+        a: &DeviceSlice<K>,
+        b: &DeviceSlice<K>,
+        out: &mut DeviceSlice<K>,
         d: usize,
         a_len: usize,
         stream: &Stream,
     ) -> Result<(), Error> {
-        const { assert!(MAX_BATCH_LENGTH == merge_batch::MAX_D as usize) };
-        self.make_current()?;
-        let (d, a_len) = (d as u32, a_len as u32);
-        // A multiple of d: about as many threads as elsewhere, or one pair where that is longer.
-        let threads = (THREADS / d).max(1) * d;
-        let blocks = pairs.div_ceil((threads / d) as usize);
-        let shape = Shape { blocks, threads, shared_bytes: merge_batch::shared_bytes::<K>(threads) };
-        let arguments = arguments![a, b, out, pairs, d, a_len];
-        // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
-        unsafe { self.kernels.launch("merge_small_batch", K::NAME, shape, &arguments, stream) }
+        let pairs = crate::engine::check_batch(a.len(), b.len(), out.len(), d, a_len)?;
+        check_apart("out", out, [("a", a), ("b", b)])?;
+        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
+        unsafe { self.merge_batch_at::<K>(kernel, address(a), address(b), address(out), pairs, d, a_len, stream) }
     }
-}
 
-/// The next multiple of the alignment that any element needs.
-const fn align(bytes: usize) -> usize {
-    bytes.next_multiple_of(16)
+    /// As [`merge_batch`](Self::merge_batch), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    ///
+    /// # Errors
+    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::LengthMismatch`] if there are not as many values as keys.
+    pub fn merge_batch_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        a: (&DeviceSlice<K>, &DeviceSlice<V>),
+        b: (&DeviceSlice<K>, &DeviceSlice<V>),
+        out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
+        d: usize,
+        a_len: usize,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        crate::engine::check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
+        let (a, b, out) = check_pairs(a, b, out)?;
+        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
+        unsafe { self.merge_batch_pairs_at::<K>(const { value_bytes::<V>() }, a, b, out, d, a_len, stream) }
+    }
+
+    /// Merges many pairs of runs of any lengths. Pair `p` is the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those
+    /// of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if lengths do not fit, [`Error::Overlap`] if `out` overlaps `a` or `b`,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes) for `V = ()`, [`Error::Device`] where the
+    /// driver fails.
+    ///
+    /// # Safety
+    /// Offsets are read on the GPU and not checked: each array ascends from 0 to the length of its keys.
+    pub unsafe fn merge_ragged<K: Key + DeviceCopy>(
+        &self,
+        a: (&DeviceSlice<K>, &DeviceSlice<u64>),
+        b: (&DeviceSlice<K>, &DeviceSlice<u64>),
+        out: &mut DeviceSlice<K>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let total = a.0.len() + b.0.len();
+        crate::engine::check_length("out", total, out.len(), "|a| + |b|")?;
+        let pairs = crate::engine::check_offset_counts(a.1.len(), b.1.len())?;
+        check_apart("out", out, [("a", a.0), ("b", b.0)])?;
+        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K, ()>(total), workspace)?;
+        let keys = |keys: &DeviceSlice<K>| PairsAt { keys: address(keys), values: 0, len: keys.len() };
+        let (a, b, out) = ((keys(a.0), address(a.1)), (keys(b.0), address(b.1)), keys(out));
+        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
+        unsafe { self.merge_ragged_at::<K>(0, a, b, pairs, out, workspace, stream) }
+    }
+
+    /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    ///
+    /// # Errors
+    /// Those of [`merge_ragged`](Self::merge_ragged), for a workspace of that `V`, and [`Error::LengthMismatch`] if there
+    /// are not as many values as keys.
+    ///
+    /// # Safety
+    /// As for [`merge_ragged`](Self::merge_ragged).
+    pub unsafe fn merge_ragged_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        a: (&DeviceSlice<K>, &DeviceSlice<V>, &DeviceSlice<u64>),
+        b: (&DeviceSlice<K>, &DeviceSlice<V>, &DeviceSlice<u64>),
+        out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let total = a.0.len() + b.0.len();
+        crate::engine::check_length("out", total, out.0.len(), "|a| + |b|")?;
+        let pairs = crate::engine::check_offset_counts(a.2.len(), b.2.len())?;
+        let (a_offsets, b_offsets) = (address(a.2), address(b.2));
+        let (a, b, out) = check_pairs((a.0, a.1), (b.0, b.1), out)?;
+        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K, V>(total), workspace)?;
+        let value_bytes = const { value_bytes::<V>() };
+        // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
+        unsafe { self.merge_ragged_at::<K>(value_bytes, (a, a_offsets), (b, b_offsets), pairs, out, workspace, stream) }
+    }
 }
 
 fn address<T: DeviceCopy>(slice: &DeviceSlice<T>) -> Address {
     slice.as_device_ptr().as_raw()
 }
 
-fn check_workspace(needed: usize, workspace: &DeviceSlice<u8>) -> Result<(), Error> {
-    if workspace.len() < needed {
-        return Err(Error::WorkspaceTooSmall { needed, found: workspace.len() });
-    }
-    Ok(())
+/// Where in the workspace its first 16-byte boundary is, if there are `needed` bytes from there on.
+fn workspace_at(needed: usize, workspace: &DeviceSlice<u8>) -> Result<Address, Error> {
+    let start = address(workspace).next_multiple_of(align(1) as u64);
+    let found = workspace.len().saturating_sub((start - address(workspace)) as usize);
+    if found < needed { Err(Error::WorkspaceTooSmall { needed, found }) } else { Ok(start) }
+}
+
+/// Values that the kernels move are of 4 or 8 bytes, and aligned as numbers of that size are.
+const fn value_bytes<V>() -> usize {
+    assert!(size_of::<V>() == 4 || size_of::<V>() == 8, "values have 4 or 8 bytes");
+    assert!(align_of::<V>() == size_of::<V>(), "values are aligned to their size");
+    size_of::<V>()
+}
+
+/// Checks that there is a value for each key and that `out` is apart from the others, and returns where all are.
+fn check_pairs<K: DeviceCopy, V: DeviceCopy>(
+    a: (&DeviceSlice<K>, &DeviceSlice<V>),
+    b: (&DeviceSlice<K>, &DeviceSlice<V>),
+    out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
+) -> Result<(PairsAt, PairsAt, PairsAt), Error> {
+    let (out_keys, out_values) = (&*out.0, &*out.1);
+    crate::engine::check_values("values of a", a.0.len(), a.1.len())?;
+    crate::engine::check_values("values of b", b.0.len(), b.1.len())?;
+    crate::engine::check_values("values of out", out_keys.len(), out_values.len())?;
+    check_apart("out", out_keys, [("a", a.0), ("b", b.0)])?;
+    check_apart("values of out", out_values, [("values of a", a.1), ("values of b", b.1)])?;
+    let at = |keys: &DeviceSlice<K>, values: &DeviceSlice<V>| PairsAt {
+        keys: address(keys),
+        values: address(values),
+        len: keys.len(),
+    };
+    Ok((at(a.0, a.1), at(b.0, b.1), at(out_keys, out_values)))
 }
 
 fn check_apart<K: DeviceCopy>(

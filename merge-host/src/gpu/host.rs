@@ -1,12 +1,14 @@
 //! Work on slices in host memory: upload, compute, download.
 
-use super::Gpu;
 use super::failure::OrFailure;
+use super::launches::PairsAt;
+use super::{BatchKernel, Gpu};
 use crate::{Error, Key, MergeKernel, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
+use rayon::prelude::*;
+use std::any::TypeId;
 use std::time::{Duration, Instant};
 
-#[allow(dead_code)]
 impl Gpu {
     pub(crate) fn sort_host<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
         if keys.len() < 2 {
@@ -14,7 +16,7 @@ impl Gpu {
         }
         let workspace_bytes = Self::sort_workspace_bytes::<K>(keys.len());
         self.check_memory(size_of_val(keys) + workspace_bytes)?;
-        self.load::<K>(&["block_sort", "path_runs", "merge_runs"])?;
+        self.load::<K>(&["block_sort"], 0)?;
         let stream = self.stream()?;
         let (on_gpu, upload) = timed(|| self.upload(bytemuck::cast_slice::<K, u8>(keys)))?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
@@ -35,6 +37,11 @@ impl Gpu {
         b: &[K],
         out: &mut [K],
     ) -> Result<Timing, Error> {
+        let module = match kernel {
+            MergeKernel::Auto | MergeKernel::MergePath => "merge_big",
+            MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => "merge_basic",
+        };
+        self.load::<K>(&[module], 0)?;
         let workspace_bytes = Self::merge_workspace_bytes::<K>(kernel, out.len());
         self.on_host_slices(a, b, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
             // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits.
@@ -51,53 +58,146 @@ impl Gpu {
         a_len: usize,
     ) -> Result<Timing, Error> {
         let pairs = out.len() / d;
+        self.load::<K>(&["merge_batch"], 0)?;
         self.on_host_slices(a, b, out, 0, |a_at, b_at, out_at, _, stream| {
             // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
             // that they hold `pairs` runs.
-            unsafe { self.merge_batch_at::<K>(a_at, b_at, out_at, pairs, d, a_len, stream) }
+            unsafe { self.merge_batch_at::<K>(BatchKernel::Auto, a_at, b_at, out_at, pairs, d, a_len, stream) }
         })
     }
 
     /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
     pub(crate) fn merge_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
-        _a: (&[K], &[V]),
-        _b: (&[K], &[V]),
-        _out: (&mut [K], &mut [V]),
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
-        Err(not_yet())
+        self.load::<K>(&["path_big"], 0)?;
+        let workspace_bytes = Self::merge_pairs_workspace_bytes::<K, u64>(out.0.len());
+        self.on_host_pairs("merge_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
+            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits.
+            unsafe { self.merge_pairs_at::<K>(bytes, a, b, out, workspace, stream) }
+        })
     }
 
     /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
     pub(crate) fn merge_batch_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
-        _a: (&[K], &[V]),
-        _b: (&[K], &[V]),
-        _out: (&mut [K], &mut [V]),
-        _d: usize,
-        _a_len: usize,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+        d: usize,
+        a_len: usize,
     ) -> Result<Timing, Error> {
-        Err(not_yet())
+        self.on_host_pairs("merge_batch_pairs", a, b, out, 0, |bytes, a, b, out, _, stream| {
+            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
+            // that they are whole runs.
+            unsafe { self.merge_batch_pairs_at::<K>(bytes, a, b, out, d, a_len, stream) }
+        })
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
     pub(crate) fn merge_ragged_host<K: Key>(
         &self,
-        _a: (&[K], &[usize]),
-        _b: (&[K], &[usize]),
-        _out: &mut [K],
+        a: (&[K], &[usize]),
+        b: (&[K], &[usize]),
+        out: &mut [K],
     ) -> Result<Timing, Error> {
-        Err(not_yet())
+        self.load::<K>(&["merge_ragged"], 0)?;
+        let (total, pairs) = (out.len(), a.1.len() - 1);
+        let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.1))?, self.upload(bytemuck::cast_slice(b.1))?);
+        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K, ()>(total);
+        self.on_host_slices(a.0, b.0, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
+            let at = |keys, len| PairsAt { keys, values: 0, len };
+            let a = (at(a_at, a.0.len()), address(&offsets.0));
+            let b = (at(b_at, b.0.len()), address(&offsets.1));
+            // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
+            // the offsets.
+            unsafe { self.merge_ragged_at::<K>(0, a, b, pairs, at(out_at, total), workspace, stream) }
+        })
     }
 
     /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
     pub(crate) fn merge_ragged_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
-        _a: (&[K], &[V], &[usize]),
-        _b: (&[K], &[V], &[usize]),
-        _out: (&mut [K], &mut [V]),
+        a: (&[K], &[V], &[usize]),
+        b: (&[K], &[V], &[usize]),
+        out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
-        Err(not_yet())
+        self.load::<K>(&["path_ragged"], 0)?;
+        let pairs = a.2.len() - 1;
+        let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.2))?, self.upload(bytemuck::cast_slice(b.2))?);
+        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K, u64>(out.0.len());
+        let (a, b) = ((a.0, a.1), (b.0, b.1));
+        self.on_host_pairs("merge_ragged_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
+            let (a, b) = ((a, address(&offsets.0)), (b, address(&offsets.1)));
+            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
+            // the offsets.
+            unsafe { self.merge_ragged_at::<K>(bytes, a, b, pairs, out, workspace, stream) }
+        })
+    }
+
+    /// Uploads keys and values, has `work` merge them on the GPU, and downloads the result.
+    ///
+    /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, in A followed by B, and the
+    /// values are gathered here.
+    fn on_host_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        kernel: &str,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+        workspace_bytes: usize,
+        work: impl Fn(usize, PairsAt, PairsAt, PairsAt, u64, &cust::stream::Stream) -> Result<(), Error>,
+    ) -> Result<Timing, Error> {
+        let (m, total) = (a.0.len(), out.0.len());
+        if total == 0 {
+            return Ok(Timing::default());
+        }
+        let as_words = number_bytes::<V>();
+        let mut indices = zeroed(if as_words.is_some() { 0 } else { total })?;
+        let mut merged = zeroed(indices.len())?;
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = i as u64);
+        let (a_values, b_values, out_values): (&[u8], &[u8], &mut [u8]) = if as_words.is_some() {
+            // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
+            unsafe {
+                let bytes = |values: &[V]| std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values));
+                let to = std::slice::from_raw_parts_mut(out.1.as_mut_ptr().cast(), size_of_val(out.1));
+                (bytes(a.1), bytes(b.1), to)
+            }
+        } else {
+            let (of_a, of_b) = indices.split_at(m);
+            (bytemuck::cast_slice(of_a), bytemuck::cast_slice(of_b), bytemuck::cast_slice_mut(&mut merged))
+        };
+        let value_bytes = as_words.unwrap_or(size_of::<u64>());
+        self.load::<K>(&[kernel], value_bytes)?;
+        self.check_memory(2 * (size_of_val(out.0) + out_values.len()) + workspace_bytes)?;
+        let stream = self.stream()?;
+        let keys = |keys| bytemuck::cast_slice::<K, u8>(keys);
+        let ([ak, av, bk, bv], upload) = timed(|| {
+            Ok([self.upload(keys(a.0))?, self.upload(a_values)?, self.upload(keys(b.0))?, self.upload(b_values)?])
+        })?;
+        let (ck, cv): (DeviceBuffer<u8>, DeviceBuffer<u8>) =
+            (self.buffer(size_of_val(out.0))?, self.buffer(out_values.len())?);
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            let at = |keys, values, len| PairsAt { keys: address(keys), values: address(values), len };
+            let (a, b, out) = (at(&ak, &av, m), at(&bk, &bv, total - m), at(&ck, &cv, total));
+            work(value_bytes, a, b, out, address(&workspace), &stream)?;
+            stream.synchronize().or_failure("the merge on the GPU")
+        })?;
+        let ((), download) = timed(|| {
+            self.download_into(&ck, out.0)?;
+            self.download_into(&cv, out_values)
+        })?;
+        if as_words.is_none() {
+            out.1.par_iter_mut().zip(&merged[..]).for_each(|(value, &from)| {
+                let from = from as usize;
+                *value = if from < m { a.1[from] } else { b.1[from - m] };
+            });
+        }
+        Ok(Timing { upload, compute, download })
     }
 
     /// Uploads `a` and `b`, has `work` make `out` of them on the GPU, and downloads that.
@@ -121,7 +221,6 @@ impl Gpu {
         })?;
         let on_gpu: DeviceBuffer<u8> = self.buffer(size_of_val(out))?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let address = |buffer: &DeviceBuffer<u8>| buffer.as_device_ptr().as_raw();
         let ((), compute) = timed(|| {
             work(address(&a), address(&b), address(&on_gpu), address(&workspace), &stream)?;
             stream.synchronize().or_failure("the merge on the GPU")
@@ -130,8 +229,8 @@ impl Gpu {
         Ok(Timing { upload, compute, download })
     }
 
-    fn download_into<K: Key>(&self, from: &DeviceBuffer<u8>, to: &mut [K]) -> Result<(), Error> {
-        from.copy_to(bytemuck::cast_slice_mut::<K, u8>(to)).or_failure("cuMemcpyDtoH")
+    fn download_into<T: bytemuck::Pod>(&self, from: &DeviceBuffer<u8>, to: &mut [T]) -> Result<(), Error> {
+        from.copy_to(bytemuck::cast_slice_mut::<T, u8>(to)).or_failure("cuMemcpyDtoH")
     }
 
     /// Says before anything is allocated that the whole does not fit.
@@ -149,6 +248,20 @@ fn timed<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(T, Duration), Er
     Ok((value, start.elapsed()))
 }
 
-fn not_yet() -> Error {
-    Error::Device { call: "this merge".to_owned(), reason: "there is no kernel for it yet".to_owned() }
+fn address(buffer: &DeviceBuffer<u8>) -> u64 {
+    buffer.as_device_ptr().as_raw()
+}
+
+/// The size of `V` if it is a number of 4 or 8 bytes.
+fn number_bytes<V: 'static>() -> Option<usize> {
+    let id = TypeId::of::<V>();
+    let four = [TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<f32>()];
+    let eight = [TypeId::of::<u64>(), TypeId::of::<i64>(), TypeId::of::<f64>(), TypeId::of::<usize>()];
+    (four.contains(&id) || eight.contains(&id)).then_some(size_of::<V>())
+}
+
+/// So many zeros, or an error where there is no memory for them.
+fn zeroed(len: usize) -> Result<Box<[u64]>, Error> {
+    bytemuck::allocation::try_zeroed_slice_box(len)
+        .map_err(|()| Error::OutOfHostMemory { needed: (len * size_of::<u64>()) as u64 })
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `device` | [`Gpu`]: one GPU, and work on data that is in its memory |
 //! | `host` | the same for slices in host memory: upload, compute, download |
+//! | `launches` | which kernels a merge or a sort is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
 //! | `failure` | the driver's errors in this library's words |
 
@@ -11,8 +12,9 @@ mod device;
 mod failure;
 mod host;
 mod kernels;
+mod launches;
 
-pub use device::Gpu;
+pub use device::{BatchKernel, Gpu};
 pub use kernels::kernel_modules;
 
 use crate::{DeviceInfo, Error};

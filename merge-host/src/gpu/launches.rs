@@ -1,0 +1,343 @@
+//! Which kernels a merge or a sort is made of, and in what shapes they are launched.
+//!
+//! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way.
+
+use super::Gpu;
+use super::kernels::{Shape, arguments};
+use crate::{BatchKernel, Error, Key, MergeKernel};
+use cust::stream::Stream;
+use kernels_gpu::{merge_batch, merge_circular, merge_fused, merge_small, merge_tiled, stable_tile, tile, tuning};
+use std::ffi::c_void;
+
+/// Threads of a block where the kernel leaves the choice.
+const THREADS: u32 = 256;
+
+/// Keys of a tile of the book's tiled and circular merges.
+const BOOK_TILE: u32 = 2048;
+
+/// The address of an array in the GPU's memory.
+pub(super) type Address = u64;
+
+/// What [`MergeKernel::Auto`] takes for a merge of so many bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AutoMerge {
+    /// One block.
+    Small,
+    /// One launch of blocks that stay.
+    Fused,
+    /// Partition, then merge.
+    TwoPhase,
+}
+
+impl AutoMerge {
+    /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps the
+    /// block waiting. `docs/tuning.md` has the figures.
+    pub(super) const fn of<K: Key>(total: usize) -> Self {
+        if total <= merge_small::MAX_KEYS {
+            Self::Small
+        } else if total * size_of::<K>() <= 64 << 20 {
+            Self::Fused
+        } else {
+            Self::TwoPhase
+        }
+    }
+}
+
+/// The next multiple of the alignment that any element needs.
+pub(super) const fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(16)
+}
+
+/// One thread for each of `count` items.
+fn one_thread_each(count: usize) -> Shape {
+    Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 }
+}
+
+/// Keys in the GPU's memory: address and length.
+pub(super) type Keys = (Address, usize);
+
+/// Keys and their values in the GPU's memory: addresses, and the length of both.
+#[derive(Clone, Copy)]
+pub(super) struct PairsAt {
+    pub(super) keys: Address,
+    pub(super) values: Address,
+    pub(super) len: usize,
+}
+
+/// The suffix of kernels for keys of type `K` with values of `bytes` bytes, 4 or 8.
+fn with_values<K: Key>(bytes: usize) -> String {
+    format!("{}v{bytes}", K::NAME)
+}
+
+impl Gpu {
+    /// Loads the modules of kernels for keys of type `K` and values of so many bytes (0 for none), so that the driver does
+    /// not compile them when time counts.
+    pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
+        self.make_current()?;
+        let pairs = with_values::<K>(value_bytes);
+        kernels
+            .iter()
+            .try_for_each(|kernel| self.kernels.load(kernel, if kernel.ends_with("_pairs") { &pairs } else { K::NAME }))
+    }
+
+    /// [`sort`](Self::sort) of `n` keys at an address.
+    ///
+    /// # Safety
+    /// `keys` and `workspace` are in this GPU's memory, have `n` keys and
+    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes), and nothing else uses them until the stream has come so far.
+    pub(super) unsafe fn sort_at<K: Key>(
+        &self,
+        keys: Address,
+        n: usize,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let shape = tuning::sort(size_of::<K>());
+        let (tile_keys, tiles) = (shape.keys(), n.div_ceil(shape.keys()));
+        let tile_shape =
+            Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+        };
+
+        let scratch: Address = workspace;
+        let splits: Address = workspace + align(n * size_of::<K>()) as u64;
+        // Passes alternate between the two arrays and have to end in `keys`.
+        let passes = tiles.max(1).next_power_of_two().trailing_zeros();
+        let (mut from, mut to) = if passes.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
+        launch("block_sort", tile_shape, &arguments![keys, from, n])?;
+        let mut run = tile_keys;
+        while run < n {
+            launch("path_runs", one_thread_each(tiles), &arguments![from, n, run, splits, tiles, tile_keys])?;
+            launch("merge_runs", tile_shape, &arguments![from, n, run, to, splits])?;
+            std::mem::swap(&mut from, &mut to);
+            run *= 2;
+        }
+        Ok(())
+    }
+
+    /// [`merge`](Self::merge) of arrays at addresses.
+    ///
+    /// # Safety
+    /// The arrays are in this GPU's memory, of those lengths, `out` of their sum, `workspace` of
+    /// [`merge_workspace_bytes`](Self::merge_workspace_bytes); `out` overlaps none; and nothing writes them, or uses
+    /// `out` and `workspace`, until the stream has come so far.
+    pub(super) unsafe fn merge_at<K: Key>(
+        &self,
+        kernel: MergeKernel,
+        (a, m): Keys,
+        (b, n): Keys,
+        out: Address,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let total = m + n;
+        if total == 0 {
+            return Ok(());
+        }
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+        };
+        match (kernel, AutoMerge::of::<K>(total)) {
+            (MergeKernel::Basic, _) => {
+                // Enough threads to fill the GPU, and then longer pieces.
+                let blocks = total.div_ceil(16 * THREADS as usize).min(32 * self.multiprocessors);
+                let shape = Shape { blocks, threads: THREADS, shared_bytes: 0 };
+                launch("merge_basic", shape, &arguments![a, m, b, n, out])
+            }
+            (MergeKernel::Tiled | MergeKernel::Circular, _) => {
+                let (name, shared_bytes) = match kernel {
+                    MergeKernel::Tiled => ("merge_tiled", merge_tiled::shared_bytes::<K>(BOOK_TILE)),
+                    _ => ("merge_circular", merge_circular::shared_bytes::<K>(BOOK_TILE)),
+                };
+                let blocks = total.div_ceil(BOOK_TILE as usize).min(8 * self.multiprocessors);
+                let shape = Shape { blocks, threads: THREADS, shared_bytes };
+                let tile_size = BOOK_TILE;
+                launch(name, shape, &arguments![a, m, b, n, out, tile_size])
+            }
+            (MergeKernel::Auto, AutoMerge::Small) => {
+                let threads = (total as u32).next_multiple_of(32);
+                let shape = Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
+                launch("merge_small", shape, &arguments![a, m, b, n, out])
+            }
+            (MergeKernel::Auto, AutoMerge::Fused) => {
+                let shape = tuning::fused(size_of::<K>());
+                let blocks = total.div_ceil(shape.keys()).min(FUSED_BLOCKS * self.multiprocessors);
+                let shape = Shape {
+                    blocks,
+                    threads: merge_fused::block_threads(shape.threads),
+                    shared_bytes: merge_fused::shared_bytes::<K>(shape.keys()),
+                };
+                launch("merge_fused", shape, &arguments![a, m, b, n, out])
+            }
+            (MergeKernel::Auto | MergeKernel::MergePath, _) => {
+                let shape = tuning::merge(size_of::<K>());
+                let (tile_keys, tiles, splits) = (shape.keys(), total.div_ceil(shape.keys()), workspace);
+                let tile_shape = Shape {
+                    blocks: tiles,
+                    threads: shape.threads as u32,
+                    shared_bytes: tile::shared_bytes::<K>(tile_keys),
+                };
+                launch("path_big", one_thread_each(tiles), &arguments![a, m, b, n, splits, tiles, tile_keys])?;
+                launch("merge_big", tile_shape, &arguments![a, m, b, n, out, splits])
+            }
+        }
+    }
+
+    /// [`merge_pairs`](Self::merge_pairs) of arrays at addresses, for values of `value_bytes` bytes, 4 or 8.
+    ///
+    /// # Safety
+    /// As for [`merge_at`](Self::merge_at), values included; `workspace` is of
+    /// [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes).
+    pub(super) unsafe fn merge_pairs_at<K: Key>(
+        &self,
+        value_bytes: usize,
+        a: PairsAt,
+        b: PairsAt,
+        out: PairsAt,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let bytes = value_bytes.max(size_of::<K>());
+        let shape = tuning::stable(bytes);
+        let (tile_keys, tiles, splits) = (shape.keys(), out.len.div_ceil(shape.keys()), workspace);
+        let tile_shape = Shape {
+            blocks: tiles,
+            threads: shape.threads as u32,
+            shared_bytes: stable_tile::shared_bytes(shape.threads, shape.values, bytes),
+        };
+        let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys];
+        let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits];
+        // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
+        unsafe {
+            self.kernels.launch("path_big", K::NAME, one_thread_each(tiles), &path, stream)?;
+            self.kernels.launch("merge_pairs", &with_values::<K>(value_bytes), tile_shape, &merge, stream)
+        }
+    }
+
+    /// [`merge_batch`](Self::merge_batch) of arrays at addresses.
+    ///
+    /// # Safety
+    /// The arrays are in this GPU's memory and hold `pairs` runs of `a_len`, `d - a_len` and `d` keys, `1 <= d <= 1024`;
+    /// `out` overlaps no other; and nothing writes them, or uses `out`, until the stream has come so far.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn merge_batch_at<K: Key>(
+        &self,
+        kernel: BatchKernel,
+        a: Address,
+        b: Address,
+        out: Address,
+        pairs: usize,
+        d: usize,
+        a_len: usize,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+        };
+        match kernel {
+            BatchKernel::Auto => {
+                let (pairs_per_block, threads) = tuning::batch(d, size_of::<K>());
+                let shape = Shape {
+                    blocks: pairs.div_ceil(pairs_per_block),
+                    threads: threads as u32,
+                    shared_bytes: stable_tile::shared_bytes(threads, tuning::STABLE_VALUES, size_of::<K>()),
+                };
+                launch("merge_batch", shape, &arguments![a, b, out, pairs, pairs_per_block, d, a_len])
+            }
+            BatchKernel::Small => {
+                let (d, a_len) = (d as u32, a_len as u32);
+                // A multiple of d: about as many threads as elsewhere, or one pair where that is longer.
+                let threads = (THREADS / d).max(1) * d;
+                let blocks = pairs.div_ceil((threads / d) as usize);
+                let shape = Shape { blocks, threads, shared_bytes: merge_batch::shared_bytes::<K>(threads) };
+                launch("merge_small_batch", shape, &arguments![a, b, out, pairs, d, a_len])
+            }
+        }
+    }
+
+    /// [`merge_batch_pairs`](Self::merge_batch_pairs) of arrays at addresses, for values of `value_bytes` bytes, 4 or 8.
+    ///
+    /// # Safety
+    /// As for [`merge_batch_at`](Self::merge_batch_at), values included. Lengths are those of `out`.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn merge_batch_pairs_at<K: Key>(
+        &self,
+        value_bytes: usize,
+        a: PairsAt,
+        b: PairsAt,
+        out: PairsAt,
+        d: usize,
+        a_len: usize,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let bytes = value_bytes.max(size_of::<K>());
+        let (pairs_per_block, threads) = tuning::batch(d, bytes);
+        let pairs = out.len / d;
+        let shape = Shape {
+            blocks: pairs.div_ceil(pairs_per_block),
+            threads: threads as u32,
+            shared_bytes: stable_tile::shared_bytes(threads, tuning::STABLE_VALUES, bytes),
+        };
+        let arguments =
+            arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, pairs, pairs_per_block, d, a_len];
+        // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
+        unsafe { self.kernels.launch("merge_batch_pairs", &with_values::<K>(value_bytes), shape, &arguments, stream) }
+    }
+
+    /// [`merge_ragged`](Self::merge_ragged), or [`merge_ragged_pairs`](Self::merge_ragged_pairs) for values of
+    /// `value_bytes` bytes if that is not 0, of arrays at addresses.
+    ///
+    /// # Safety
+    /// As for [`merge_at`](Self::merge_at), values included; the offset arrays are of `pairs + 1` ascending offsets, the
+    /// first 0 and the last the length of `a` or of `b`; `workspace` is of
+    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes).
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn merge_ragged_at<K: Key>(
+        &self,
+        value_bytes: usize,
+        (a, a_offsets): (PairsAt, Address),
+        (b, b_offsets): (PairsAt, Address),
+        pairs: usize,
+        out: PairsAt,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let bytes = value_bytes.max(size_of::<K>());
+        let shape = tuning::stable(bytes);
+        let (total, tile_keys, splits) = (out.len, shape.keys(), workspace);
+        let tiles = total.div_ceil(tile_keys);
+        let tile_shape = Shape {
+            blocks: tiles,
+            threads: shape.threads as u32,
+            shared_bytes: stable_tile::shared_bytes(shape.threads, shape.values, bytes),
+        };
+        let path = arguments![a.keys, a_offsets, b.keys, b_offsets, pairs, splits, tiles, tile_keys];
+        // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.
+        unsafe { self.kernels.launch("path_ragged", K::NAME, one_thread_each(tiles), &path, stream)? };
+        if value_bytes == 0 {
+            let merge = arguments![a.keys, a_offsets, b.keys, b_offsets, pairs, out.keys, total, splits];
+            // SAFETY: as above.
+            unsafe { self.kernels.launch("merge_ragged", K::NAME, tile_shape, &merge, stream) }
+        } else {
+            let merge = arguments![
+                a.keys, a.values, a_offsets, b.keys, b.values, b_offsets, pairs, out.keys, out.values, total, splits
+            ];
+            let key = with_values::<K>(value_bytes);
+            // SAFETY: as above.
+            unsafe { self.kernels.launch("merge_ragged_pairs", &key, tile_shape, &merge, stream) }
+        }
+    }
+}
+
+/// Blocks of the fused merge on a multiprocessor, which holds at least so many at once.
+const FUSED_BLOCKS: usize = 4;
