@@ -257,6 +257,158 @@ impl Engine {
             Backend::Gpu(gpu) => gpu.merge_batch_host(a, b, out, d, a_len),
         }
     }
+
+    /// Merges `a` and `b`, both ascending, into `out`, each key with its value. Stable: of equal keys, `a`'s pairs go
+    /// first, and the pairs of each keep their order.
+    ///
+    /// Each of `a`, `b` and `out` is keys and values, the value of key `i` at index `i`. `out` has
+    /// `a.0.len() + b.0.len()` of both. A value is anything that can be copied, and nobody looks at it: an index, a
+    /// record, an array of bytes.
+    ///
+    /// Otherwise as [`merge`](Self::merge). If `a` or `b` is not ascending, `out` holds unspecified pairs of both.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`merge_with`](Self::merge_with).
+    ///
+    /// ```
+    /// let (a, b) = ([1, 4, 4], [2, 4]);
+    /// let (mut keys, mut values) = ([0; 5], [' '; 5]);
+    /// merge_host::Engine::auto().merge_pairs((&a, &['a', 'b', 'c']), (&b, &['x', 'y']), (&mut keys, &mut values))?;
+    /// assert_eq!(keys, [1, 2, 4, 4, 4]);
+    /// assert_eq!(values, ['a', 'x', 'b', 'c', 'y']);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        check_values("a", a.0.len(), a.1.len())?;
+        check_values("b", b.0.len(), b.1.len())?;
+        check_values("out", out.0.len(), out.1.len())?;
+        check_length("out", a.0.len() + b.0.len(), out.0.len(), "|a| + |b|")?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.merge_pairs(a, b, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.merge_pairs_host(a, b, out),
+        }
+    }
+
+    /// [`merge_batch`](Self::merge_batch) of keys with values: each of `a`, `b` and `out` is keys and values, the value
+    /// of key `i` at index `i`.
+    ///
+    /// Stable, and values are as in [`merge_pairs`](Self::merge_pairs).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`merge_batch`](Self::merge_batch).
+    ///
+    /// ```
+    /// let a = ([3, 9, /**/ 5, 7], [0, 1, /**/ 2, 3]);
+    /// let b = ([1, /**/ 7], [100, /**/ 101]);
+    /// let (mut keys, mut values) = ([0; 6], [0; 6]);
+    /// merge_host::Engine::auto().merge_batch_pairs((&a.0, &a.1), (&b.0, &b.1), (&mut keys, &mut values), 3, 2)?;
+    /// assert_eq!(keys, [1, 3, 9, /**/ 5, 7, 7]);
+    /// assert_eq!(values, [100, 0, 1, /**/ 2, 3, 101]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_batch_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+        d: usize,
+        a_len: usize,
+    ) -> Result<Timing, Error> {
+        check_values("a", a.0.len(), a.1.len())?;
+        check_values("b", b.0.len(), b.1.len())?;
+        check_values("out", out.0.len(), out.1.len())?;
+        check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.merge_batch_pairs(a, b, out, d, a_len),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.merge_batch_pairs_host(a, b, out, d, a_len),
+        }
+    }
+
+    /// Merges many pairs of runs of any lengths: run `p` of `a` with run `p` of `b` into run `p` of `out`.
+    ///
+    /// Each of `a` and `b` is keys and offsets. For N pairs there are N + 1 offsets, and run `p` of `a` is the keys from
+    /// `a.1[p]` up to `a.1[p + 1]`: the first offset is 0, none is below the one before it, and the last is the number of
+    /// keys. A run may be empty, and it may be as long as memory allows. `out` has `a.0.len() + b.0.len()` keys, and its
+    /// run `p` begins at `a.1[p] + b.1[p]`.
+    ///
+    /// Each run of `a` and `b` is ascending; where one is not, only that run of `out` is unspecified. Stable: of equal
+    /// keys, `a`'s go first.
+    ///
+    /// Work is O(N + |a| + |b|) on a CPU, and every thread gets as much of it, whether there is one long pair or millions of
+    /// short ones.
+    ///
+    /// # Errors
+    /// [`Error::OffsetsMismatch`] if `a` and `b` do not have as many offsets, [`Error::NoOffsets`],
+    /// [`Error::FirstOffset`], [`Error::DescendingOffsets`] or [`Error::LastOffset`] if they are not as said above,
+    /// [`Error::LengthMismatch`] if `out` has another length, and the device's errors as in
+    /// [`merge_with`](Self::merge_with).
+    ///
+    /// ```
+    /// let a = [3, 5, 9, /**/ /**/ 1];
+    /// let b = [4, /**/ 7, 8, /**/ 0];
+    /// let mut out = [0; 8];
+    /// merge_host::Engine::auto().merge_ragged((&a, &[0, 3, 3, 4]), (&b, &[0, 1, 3, 4]), &mut out)?;
+    /// assert_eq!(out, [3, 4, 5, 9, /**/ 7, 8, /**/ 0, 1]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_ragged<K: Key>(
+        &self,
+        a: (&[K], &[usize]),
+        b: (&[K], &[usize]),
+        out: &mut [K],
+    ) -> Result<Timing, Error> {
+        check_ragged((a.0.len(), a.1), (b.0.len(), b.1), out.len())?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.merge_ragged(a, b, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.merge_ragged_host(a, b, out),
+        }
+    }
+
+    /// [`merge_ragged`](Self::merge_ragged) of keys with values: each of `a` and `b` is keys, values and offsets, and `out`
+    /// is keys and values, the value of key `i` at index `i`.
+    ///
+    /// Stable, and values are as in [`merge_pairs`](Self::merge_pairs).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`merge_ragged`](Self::merge_ragged).
+    ///
+    /// ```
+    /// let (a, b) = ([3, 5, 9, /**/ 1], [5, /**/ 0]);
+    /// let (mut keys, mut values) = ([0; 6], [""; 6]);
+    /// let a = (&a[..], &["a3", "a5", "a9", /**/ "a1"][..], &[0, 3, 4][..]);
+    /// let b = (&b[..], &["b5", /**/ "b0"][..], &[0, 1, 2][..]);
+    /// merge_host::Engine::auto().merge_ragged_pairs(a, b, (&mut keys, &mut values))?;
+    /// assert_eq!(keys, [3, 5, 5, 9, /**/ 0, 1]);
+    /// assert_eq!(values, ["a3", "a5", "b5", "a9", /**/ "b0", "a1"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_ragged_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        a: (&[K], &[V], &[usize]),
+        b: (&[K], &[V], &[usize]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        check_values("a", a.0.len(), a.1.len())?;
+        check_values("b", b.0.len(), b.1.len())?;
+        check_values("out", out.0.len(), out.1.len())?;
+        check_ragged((a.0.len(), a.2), (b.0.len(), b.2), out.0.len())?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.merge_ragged_pairs(a, b, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.merge_ragged_pairs_host(a, b, out),
+        }
+    }
 }
 
 impl fmt::Debug for Engine {
@@ -285,6 +437,41 @@ pub(crate) fn check_batch(a: usize, b: usize, out: usize, d: usize, a_len: usize
 
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize, rule: &'static str) -> Result<(), Error> {
     if found == expected { Ok(()) } else { Err(Error::LengthMismatch { what, expected, found, rule }) }
+}
+
+/// Checks that there is a value for each key.
+pub(crate) fn check_values(what: &'static str, keys: usize, values: usize) -> Result<(), Error> {
+    if values == keys { Ok(()) } else { Err(Error::ValuesMismatch { what, keys, values }) }
+}
+
+/// Checks the numbers of offsets of a ragged batch against each other and returns the number of pairs.
+pub(crate) fn check_offset_counts(a: usize, b: usize) -> Result<usize, Error> {
+    if a != b {
+        return Err(Error::OffsetsMismatch { a, b });
+    }
+    a.checked_sub(1).ok_or(Error::NoOffsets)
+}
+
+/// Checks the offsets of `keys` keys: from 0, never down, to the end. There is at least one.
+pub(crate) fn check_offsets(what: &'static str, offsets: &[usize], keys: usize) -> Result<(), Error> {
+    let (&first, &last) = offsets.first().zip(offsets.last()).ok_or(Error::NoOffsets)?;
+    if first != 0 {
+        return Err(Error::FirstOffset { what, found: first });
+    }
+    if let Some(i) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+        return Err(Error::DescendingOffsets { what, index: i + 1, found: offsets[i + 1], before: offsets[i] });
+    }
+    if last == keys { Ok(()) } else { Err(Error::LastOffset { what, found: last, expected: keys }) }
+}
+
+/// Checks the lengths and offsets of a ragged batch and returns the number of pairs. `a` and `b` are a number of keys
+/// and offsets.
+pub(crate) fn check_ragged(a: (usize, &[usize]), b: (usize, &[usize]), out: usize) -> Result<usize, Error> {
+    let pairs = check_offset_counts(a.1.len(), b.1.len())?;
+    check_offsets("a", a.1, a.0)?;
+    check_offsets("b", b.1, b.0)?;
+    check_length("out", a.0 + b.0, out, "|a| + |b|")?;
+    Ok(pairs)
 }
 
 fn threads(count: usize) -> String {

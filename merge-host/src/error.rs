@@ -87,6 +87,57 @@ pub enum Error {
         /// Keys in a run.
         d: usize,
     },
+    /// There are not as many values as keys.
+    #[error("{what} has {keys} keys and {values} values, expected a value for each key")]
+    ValuesMismatch {
+        /// The argument's name.
+        what: &'static str,
+        /// How many keys it has.
+        keys: usize,
+        /// How many values it has.
+        values: usize,
+    },
+    /// The two sides of a ragged batch have different numbers of runs.
+    #[error("a has {a} offsets and b has {b}, expected as many of each")]
+    OffsetsMismatch {
+        /// How many offsets A has.
+        a: usize,
+        /// How many offsets B has.
+        b: usize,
+    },
+    /// The offsets of a ragged batch are empty, where even no pairs at all have one.
+    #[error("there are no offsets, expected one more than there are pairs")]
+    NoOffsets,
+    /// The first run of a ragged batch does not begin at the first key.
+    #[error("the first offset of {what} is {found}, expected 0")]
+    FirstOffset {
+        /// The argument's name.
+        what: &'static str,
+        /// Its first offset.
+        found: usize,
+    },
+    /// A run of a ragged batch ends before it begins.
+    #[error("offset {index} of {what} is {found}, below the one before it ({before})")]
+    DescendingOffsets {
+        /// The argument's name.
+        what: &'static str,
+        /// The index of the first offset that is below the one before it.
+        index: usize,
+        /// That offset.
+        found: usize,
+        /// The offset before it.
+        before: usize,
+    },
+    /// The last run of a ragged batch does not end with the last key.
+    #[error("the last offset of {what} is {found}, expected {expected} (its number of keys)")]
+    LastOffset {
+        /// The argument's name.
+        what: &'static str,
+        /// Its last offset.
+        found: usize,
+        /// How many keys it has.
+        expected: usize,
+    },
     /// This build of the library has no GPU engine.
     #[error("this build has no GPU engine (the feature `gpu` is off)")]
     NoGpuSupport,

@@ -9,7 +9,9 @@ use std::time::Instant;
 mod merge_basic;
 mod merge_batch;
 mod merge_circular;
+mod merge_pairs;
 mod merge_path;
+mod merge_ragged;
 mod merge_tiled;
 mod radix;
 mod sort;
@@ -82,6 +84,52 @@ impl CpuEngine {
     ) -> Result<Timing, Error> {
         let start = Instant::now();
         self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| merge_batch::merge(a, b, out, d, a_len, threads))?;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
+    pub(crate) fn merge_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_pairs::merge(a, b, out, threads))?;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
+    pub(crate) fn merge_batch_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+        d: usize,
+        a_len: usize,
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_pairs::batch(a, b, out, d, a_len, threads))?;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
+    pub(crate) fn merge_ragged<K: Key>(
+        &self,
+        a: (&[K], &[usize]),
+        b: (&[K], &[usize]),
+        out: &mut [K],
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| merge_ragged::merge(a, b, out, threads))?;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
+    pub(crate) fn merge_ragged_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        a: (&[K], &[V], &[usize]),
+        b: (&[K], &[V], &[usize]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_ragged::merge_pairs(a, b, out, threads))?;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
