@@ -27,8 +27,19 @@ where
     S: Sequence<Index = I>,
     T: Sequence<Index = I, Item = S::Item>,
 {
-    let mut low = k.minus_or_zero(b.length());
-    let mut range = k.min(a.length()) - low;
+    let low = k.minus_or_zero(b.length());
+    search_between(k, a, b, low, k.min(a.length()))
+}
+
+/// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal.
+#[inline(always)]
+#[track_caller]
+fn search_between<I: Position, S, T>(k: I, a: S, b: T, low: I, high: I) -> I
+where
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
+{
+    let (mut low, mut range) = (low, high - low);
     while range > I::ZERO {
         // The answer is one of `range + 1` places from `low` on. The key in the middle decides for a half.
         let half = range.half();
@@ -38,4 +49,29 @@ where
         range = select_unpredictable(above, range - half - I::ONE, half);
     }
     low
+}
+
+/// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal, and likely to be
+/// within `window` of `guess`.
+///
+/// A good guess saves reads of far places, which is where a search spends its time: the window's two ends are read at once,
+/// and a search of few steps follows. A bad one costs those two reads.
+#[inline(always)]
+#[track_caller]
+pub fn search_near<S, T>(k: usize, a: S, b: T, (low, high): (usize, usize), guess: usize, window: usize) -> usize
+where
+    S: Sequence<Index = usize>,
+    T: Sequence<Index = usize, Item = S::Item>,
+{
+    let taken = |i: usize| a.at(i) <= b.at(k - 1 - i);
+    let left = guess.saturating_sub(window).max(low).min(high);
+    let right = (guess + window).min(high).max(left);
+    let above = left == low || taken(left - 1);
+    let below = right == high || !taken(right);
+    let (low, high) = match (above, below) {
+        (false, _) => (low, left - 1),
+        (true, true) => (left, right),
+        (true, false) => (right + 1, high),
+    };
+    search_between(k, a, b, low, high)
 }

@@ -8,11 +8,17 @@
 //!
 //! Nothing is tied to `d`: a thread begins at its own diagonal of the pair that its first key is in.
 
-use crate::key::Key;
-use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
-use crate::tuning::STABLE_VALUES as VALUES;
-use core::hint::assert_unchecked;
+use crate::key::{Bits, Key};
+use crate::stable_tile::{self, Cursors, Parts};
+use crate::tile;
+use crate::tuning::{STABLE_4, STABLE_8};
+use core::hint::{assert_unchecked, select_unpredictable};
 use cuda_std::prelude::*;
+
+/// Pairs of a block, for tiles of `tile_keys` keys. `d` is not 0 and at most `tile_keys`.
+pub const fn pairs_per_block(tile_keys: usize, d: usize) -> usize {
+    tile_keys / d
+}
 
 /// Where a block's pairs are in A, B and C.
 #[derive(Clone, Copy)]
@@ -56,17 +62,24 @@ impl Block {
         unsafe { GlobalMut::new(c.wrapping_add(self.first * d), self.pairs * d) }
     }
 
-    /// Merges the tile's keys and stores them; returns the places that they came from.
+    /// Merges the tile's keys and stores them, calling `emit` with each key's place in the output and in the tile.
     #[inline(always)]
-    fn merge<K: Key, const VT: usize>(self, keys: Parts<K>, tile: Shared<K::Bits>, to: GlobalMut<K>) -> [u32; VT] {
-        load_keys::<K, VT>(keys, tile);
+    fn merge<K: Key, const NT: usize, const VT: usize>(
+        self,
+        keys: Parts<K>,
+        tile: Shared<K::Bits>,
+        to: GlobalMut<K>,
+        emit: impl Fn(u32, u32),
+    ) {
+        stable_tile::put_keys::<_, NT, VT>(stable_tile::load_keys::<K, NT, VT>(keys), tile);
         thread::sync_threads();
         let (a_len, b_len, a_count) = (self.a_len as u32, self.b_len as u32, keys.a.len() as u32);
         let d = a_len + b_len;
         // SAFETY: `new`'s caller promised it.
         unsafe { assert_unchecked(d != 0) };
-        // Threads behind the last pair stay at its end.
-        let place = (thread::thread_idx_x() * VT as u32).min(to.len() as u32);
+        // Threads behind the last key stay there.
+        let first = thread::thread_idx_x() * VT as u32;
+        let place = first.min(to.len() as u32);
         let pair = (place / d).min((self.pairs as u32).saturating_sub(1));
         let start = Cursors {
             a: pair * a_len,
@@ -75,61 +88,74 @@ impl Block {
             b_end: a_count + (pair + 1) * b_len,
         };
         let mut end = (pair + 1) * d - place;
-        let (merged, places) = merge_to_registers(tile, start.at(place - pair * d, tile), |i, cursors| {
-            if i == end {
-                end += d;
-                cursors.a_end += a_len;
-                cursors.b_end += b_len;
-            }
+        let mut merged = [K::Bits::MAX; VT];
+        let next_pair = |i, cursors: &mut Cursors| {
+            let merged = i == end;
+            end += select_unpredictable(merged, d, 0);
+            cursors.a_end += select_unpredictable(merged, a_len, 0);
+            cursors.b_end += select_unpredictable(merged, b_len, 0);
+        };
+        stable_tile::merge(tile, start.after(place - pair * d, tile), VT as u32, next_pair, |i, key, from| {
+            merged[i as usize] = key;
+            emit(first + i, from);
         });
         thread::sync_threads();
-        store_keys::<K, VT>(merged, tile, to);
-        places
+        tile::registers_upwards(merged, first, tile);
+        thread::sync_threads();
+        stable_tile::store_keys::<K, NT, VT>(tile, to);
     }
 }
 
-/// Kernel: merges `pairs` pairs of runs, `pairs_per_block` to a block. `a` has `pairs * a_len` keys, `b` has
+/// Kernel: merges `pairs` pairs of runs, [`pairs_per_block`] to a block. `a` has `pairs * a_len` keys, `b` has
 /// `pairs * (d - a_len)`, `c` has room for `pairs * d`.
 ///
 /// # Safety
-/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d` and `a_len <= d`.
-/// A block has at least `pairs_per_block * d / VT` threads and [`shared_bytes`](crate::stable_tile::shared_bytes) of dynamic
-/// shared memory for them.
+/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and
+/// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`stable_tile::shared_bytes`] of dynamic
+/// shared memory.
 #[kernel(
-    u32 = <u32, VALUES>, i32 = <i32, VALUES>, f32 = <f32, VALUES>,
-    u64 = <u64, VALUES>, i64 = <i64, VALUES>, f64 = <f64, VALUES>,
+    u32 = <u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    i32 = <i32, { STABLE_4.threads }, { STABLE_4.values }>,
+    f32 = <f32, { STABLE_4.threads }, { STABLE_4.values }>,
+    u64 = <u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    i64 = <i64, { STABLE_8.threads }, { STABLE_8.values }>,
+    f64 = <f64, { STABLE_8.threads }, { STABLE_8.values }>,
 )]
-pub unsafe fn merge_batch<K: Key, const VT: usize>(
+pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
     a: *const K,
     b: *const K,
     c: *mut K,
     pairs: usize,
-    pairs_per_block: usize,
     d: usize,
     a_len: usize,
 ) {
     // SAFETY: the caller's promise.
-    let block = unsafe { Block::new(pairs, pairs_per_block, d, a_len) };
+    let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
     // SAFETY: the caller's promise; barriers divide writing from reading.
-    let (keys, to, tile) = unsafe {
-        let slots = thread::block_dim_x() * VT as u32 + VT as u32 + 1;
-        (block.parts(a, b), block.output(c), Shared::<K::Bits>::dynamic(0, slots))
-    };
-    block.merge::<K, VT>(keys, tile, to);
+    let (keys, to, tile) = unsafe { (block.parts(a, b), block.output(c), stable_tile::key_memory::<K, NT, VT>()) };
+    block.merge::<K, NT, VT>(keys, tile, to, |_, _| {});
 }
 
 /// Kernel: as [`merge_batch`], with a value for each key.
 ///
 /// # Safety
-/// As for [`merge_batch`], with as many values as keys in each array, and shared memory for the wider of the two.
+/// As for [`merge_batch`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, VALUES>, i32v4 = <i32, u32, VALUES>, f32v4 = <f32, u32, VALUES>,
-    u64v4 = <u64, u32, VALUES>, i64v4 = <i64, u32, VALUES>, f64v4 = <f64, u32, VALUES>,
-    u32v8 = <u32, u64, VALUES>, i32v8 = <i32, u64, VALUES>, f32v8 = <f32, u64, VALUES>,
-    u64v8 = <u64, u64, VALUES>, i64v8 = <i64, u64, VALUES>, f64v8 = <f64, u64, VALUES>,
+    u32v4 = <u32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    i32v4 = <i32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    f32v4 = <f32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    u64v4 = <u64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    i64v4 = <i64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    f64v4 = <f64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    u32v8 = <u32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    i32v8 = <i32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    f32v8 = <f32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    u64v8 = <u64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    i64v8 = <i64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    f64v8 = <f64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_batch_pairs<K: Key, V: Word, const VT: usize>(
+pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     a_keys: *const K,
     a_values: *const V,
     b_keys: *const K,
@@ -137,21 +163,22 @@ pub unsafe fn merge_batch_pairs<K: Key, V: Word, const VT: usize>(
     c_keys: *mut K,
     c_values: *mut V,
     pairs: usize,
-    pairs_per_block: usize,
     d: usize,
     a_len: usize,
 ) {
     // SAFETY: the caller's promise.
-    let block = unsafe { Block::new(pairs, pairs_per_block, d, a_len) };
-    // SAFETY: the caller's promise; barriers divide writing from reading, and keys from values.
-    let (keys, values, tile, value_tile) = unsafe {
-        let slots = thread::block_dim_x() * VT as u32 + VT as u32 + 1;
-        let tiles = (Shared::<K::Bits>::dynamic(0, slots), Shared::<V>::dynamic(0, slots));
-        (block.parts(a_keys, b_keys), block.parts(a_values, b_values), tiles.0, tiles.1)
+    let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (keys, values, to_keys, to_values, tile, places) = unsafe {
+        (
+            block.parts(a_keys, b_keys),
+            block.parts(a_values, b_values),
+            block.output(c_keys),
+            block.output(c_values),
+            stable_tile::key_memory::<K, NT, VT>(),
+            stable_tile::place_memory::<K, NT, VT>(),
+        )
     };
-    // SAFETY: the caller's promise.
-    let (to_keys, to_values) = unsafe { (block.output(c_keys), block.output(c_values)) };
-    let places: [u32; VT] = block.merge(keys, tile, to_keys);
-    thread::sync_threads();
-    move_values(values, places, value_tile, to_values);
+    block.merge::<K, NT, VT>(keys, tile, to_keys, |at, from| places.set(at, from as u16));
+    stable_tile::gather_values::<V, NT, VT>(values, places, to_values);
 }

@@ -4,9 +4,10 @@
 //! the place that it came from; the values then take the same way.
 
 use crate::co_rank::in_step;
-use crate::key::Key;
-use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
-use crate::tuning::STABLE_VALUES as VALUES;
+use crate::key::{Bits, Key};
+use crate::stable_tile::{self, Cursors, Parts};
+use crate::tile;
+use crate::tuning::{STABLE_4, STABLE_8};
 use cuda_std::prelude::*;
 
 /// Kernel: merges the keys `a_keys` and `b_keys` into `c_keys`, and the values accordingly, one block a tile, at the splits
@@ -14,16 +15,24 @@ use cuda_std::prelude::*;
 ///
 /// # Safety
 /// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values` have
-/// room for `m + n`; `splits` are those of `path_big` for tiles of `blockDim * VT` keys. One block for each tile, with
-/// [`shared_bytes`](crate::stable_tile::shared_bytes) of dynamic shared memory for the wider of keys and values.
+/// room for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
+/// tile, with [`stable_tile::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <u32, u32, VALUES>, i32v4 = <i32, u32, VALUES>, f32v4 = <f32, u32, VALUES>,
-    u64v4 = <u64, u32, VALUES>, i64v4 = <i64, u32, VALUES>, f64v4 = <f64, u32, VALUES>,
-    u32v8 = <u32, u64, VALUES>, i32v8 = <i32, u64, VALUES>, f32v8 = <f32, u64, VALUES>,
-    u64v8 = <u64, u64, VALUES>, i64v8 = <i64, u64, VALUES>, f64v8 = <f64, u64, VALUES>,
+    u32v4 = <u32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    i32v4 = <i32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    f32v4 = <f32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
+    u64v4 = <u64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    i64v4 = <i64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    f64v4 = <f64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
+    u32v8 = <u32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    i32v8 = <i32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    f32v8 = <f32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
+    u64v8 = <u64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    i64v8 = <i64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    f64v8 = <f64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_pairs<K: Key, V: Word, const VT: usize>(
+pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     a_keys: *const K,
     a_values: *const V,
     m: usize,
@@ -34,9 +43,8 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const VT: usize>(
     c_values: *mut V,
     splits: *const usize,
 ) {
-    let (total, threads) = (m + n, thread::block_dim_x() as usize);
-    let (tile_keys, tiles) = (threads * VT, total.div_ceil(threads * VT));
-    let t = thread::block_idx_x() as usize;
+    let (total, tile_keys) = (m + n, NT * VT);
+    let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
     let k = t * tile_keys;
     let count = (total - k).min(tile_keys);
     // SAFETY: the caller's promise.
@@ -59,18 +67,30 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const VT: usize>(
             GlobalMut::new(c_values, total).slice(k, count),
         )
     };
-    let slots = (tile_keys + VT + 1) as u32;
-    // SAFETY: the caller's promise; barriers divide writing from reading, and keys from values.
-    let (tile, value_tile) = unsafe { (Shared::<K::Bits>::dynamic(0, slots), Shared::<V>::dynamic(0, slots)) };
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (tile, places) = unsafe { (stable_tile::key_memory::<K, NT, VT>(), stable_tile::place_memory::<K, NT, VT>()) };
 
-    load_keys::<K, VT>(keys, tile);
+    stable_tile::put_keys::<_, NT, VT>(stable_tile::load_keys::<K, NT, VT>(keys), tile);
     thread::sync_threads();
     let a_count = keys.a.len() as u32;
-    let place = (thread::thread_idx_x() * VT as u32).min(count as u32);
-    let cursors = Cursors { a: 0, b: a_count, a_end: a_count, b_end: count as u32 }.at(place, tile);
-    let (merged, places): (_, [u32; VT]) = merge_to_registers(tile, cursors, |_, _| {});
+    let first = thread::thread_idx_x() * VT as u32;
+    let pair = Cursors { a: 0, b: a_count, a_end: a_count, b_end: count as u32 };
+    // Threads behind the last key stay there.
+    let cursors = pair.after(first.min(count as u32), tile);
+    let mut merged = [K::Bits::MAX; VT];
+    stable_tile::merge(
+        tile,
+        cursors,
+        VT as u32,
+        |_, _| {},
+        |i, key, place| {
+            merged[i as usize] = key;
+            places.set(first + i, place as u16);
+        },
+    );
     thread::sync_threads();
-    store_keys::<K, VT>(merged, tile, to_keys);
+    tile::registers_upwards(merged, first, tile);
     thread::sync_threads();
-    move_values(values, places, value_tile, to_values);
+    stable_tile::store_keys::<K, NT, VT>(tile, to_keys);
+    stable_tile::gather_values::<V, NT, VT>(values, places, to_values);
 }

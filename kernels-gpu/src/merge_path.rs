@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   C        ├────────┼────────┼────────┼────────┼───┤      tiles of NT * VT keys
-//!            ↓        ↓        ↓        ↓        ↓          path_big: one search a boundary, in global memory
+//!            ↓        ↓        ↓        ↓        ↓          path_big: a search a boundary, in global memory
 //!   splits   0        i₁       i₂       i₃       i₄  m      keys of A before each boundary
 //!
 //!   tile     A[i₁..i₂] and B[j₁..j₂]  → shared memory       merge_big: one block a tile
@@ -13,18 +13,31 @@
 //! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
 
 use crate::co_rank::in_step;
-use crate::diagonal::diagonal_search;
+use crate::diagonal::search_near;
 use crate::key::Key;
 use crate::tile;
 use crate::tuning::{MERGE_4, MERGE_8};
+use crate::warp_search::warp_diagonal_search;
 use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Threads of a block of [`path_big`].
+pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
+
+/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two known
+/// splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
+const WINDOW: usize = 512;
 
 /// Kernel: writes to `splits[t]` how many keys of A the merge takes before tile `t`, for `tiles` tiles of `tile_keys` keys
 /// each. One thread a tile.
 ///
+/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and their
+/// searches begin where they would be if the path were straight.
+///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has room for `tiles` positions, in global memory;
-/// `tiles` is at most `ceil((m + n) / tile_keys)`.
+/// `tiles` is at most `ceil((m + n) / tile_keys)`. Blocks are of [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of
+/// dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn path_big<K: Key>(
     a: *const K,
@@ -35,13 +48,39 @@ pub unsafe fn path_big<K: Key>(
     tiles: usize,
     tile_keys: usize,
 ) {
-    // SAFETY: the caller's promise.
-    let (a, b, splits) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, tiles)) };
-    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
-    if t < tiles {
-        splits.set(t, diagonal_search(t * tile_keys, a, b));
+    // SAFETY: the caller's promise; a barrier divides writing the ends from reading them.
+    let (a, b, splits, ends) = unsafe {
+        (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, tiles), Shared::<usize>::dynamic(0, 2))
+    };
+    let thread = thread::thread_idx_x();
+    let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
+    let k_first = first_tile * tile_keys;
+    let k_last = (k_first + PATH_THREADS as usize * tile_keys).min(m + n);
+    let k = if thread < WARP_SIZE { k_first } else { k_last };
+    // SAFETY: whole warps come here, and the bounds are those of the diagonal.
+    let end = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
+    if thread.is_multiple_of(WARP_SIZE) {
+        ends.set(thread / WARP_SIZE, end);
+    }
+    thread::sync_threads();
+
+    let tile = first_tile + thread as usize;
+    if tile < tiles {
+        let a_first = ends.get(0);
+        let a_length = in_step(a_first, ends.get(1), k_last - k_first) - a_first;
+        let b_length = k_last - k_first - a_length;
+        let from_first = tile * tile_keys - k_first;
+        let low = a_first + from_first.saturating_sub(b_length);
+        let high = a_first + from_first.min(a_length);
+        // In floating point: a division of 64-bit integers takes longer, and a guess need not be exact.
+        let share = from_first as f32 / (k_last - k_first) as f32;
+        let guess = a_first + (a_length as f32 * share) as usize;
+        splits.set(tile, search_near(k_first + from_first, a, b, (low, high), guess, WINDOW));
     }
 }
+
+/// Bytes of dynamic shared memory of [`path_big`].
+pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
 /// Kernel: merges `a` and `b` into `c`, one block a tile, at the splits that [`path_big`] found.
 ///

@@ -14,8 +14,8 @@
 use crate::co_rank::in_step;
 use crate::diagonal::diagonal_search;
 use crate::key::Key;
-use crate::stable_tile::{Cursors, Parts, load_keys, merge_to_registers, move_values, store_keys};
-use crate::tuning::STABLE_VALUES as VALUES;
+use crate::stable_tile::{self, Cursors, Parts};
+use crate::tuning::{RAGGED_4, RAGGED_8};
 use cuda_std::prelude::*;
 
 /// Where the runs of each pair begin, and the last ones end.
@@ -150,51 +150,177 @@ impl Tile {
         unsafe { GlobalMut::new(c.wrapping_add(start), end - start) }
     }
 
-    /// The part of pair `p` that is in the tile, with the cursors at its beginning.
+    /// Pairs that have a part in the tile, or are empty there.
     #[inline(always)]
-    fn pair(self, p: usize) -> Cursors {
-        let a_count = (self.a_next - self.a_curr) as u32;
+    fn pairs(self) -> usize {
+        self.last - self.first + 1
+    }
+
+    /// Where pair `q` of the tile's ends in the tile's parts of A and of B.
+    #[inline(always)]
+    fn end(self, q: usize) -> Ends {
+        let p = self.first + q + 1;
         let within = |at: usize, low: usize, high: usize| (at.max(low).min(high) - low) as u32;
-        let (a, b) = (self.offsets.a, self.offsets.b);
-        Cursors {
-            a: within(a.get(p), self.a_curr, self.a_next),
-            a_end: within(a.get(p + 1), self.a_curr, self.a_next),
-            b: a_count + within(b.get(p), self.b_curr, self.b_next),
-            b_end: a_count + within(b.get(p + 1), self.b_curr, self.b_next),
+        Ends {
+            a: within(self.offsets.a.get(p), self.a_curr, self.a_next),
+            b: within(self.offsets.b.get(p), self.b_curr, self.b_next),
         }
     }
 
-    /// Merges the tile's keys and stores them; returns the places that they came from.
+    /// Merges the tile's keys and stores them, calling `emit` with each key's place in the output and in the tile.
     #[inline(always)]
-    fn merge<K: Key, const VT: usize>(self, keys: Parts<K>, tile: Shared<K::Bits>, to: GlobalMut<K>) -> [u32; VT] {
-        load_keys::<K, VT>(keys, tile);
-        thread::sync_threads();
-        let k = self.a_curr + self.b_curr;
-        let a_count = keys.a.len() as u32;
-        // Threads behind the last key stay there.
-        let place = (thread::thread_idx_x() * VT as u32).min(to.len() as u32);
-        let mut p = self.offsets.pair_of(k + place as usize, self.first, self.last);
-        let start = self.pair(p);
-        // Keys of the tile before a cursor: its place in A, and its place in B behind A.
-        let before = start.a + start.b - a_count;
-        let mut end = start.a_end + start.b_end - a_count - place;
-        let (merged, places) = merge_to_registers(tile, start.at(place - before, tile), |i, cursors| {
-            if i == end && p < self.last {
-                p += 1;
-                let mut next = self.pair(p);
-                if next.a_end + next.b_end - a_count - place == i {
-                    // An empty pair, and maybe thousands.
-                    p = self.offsets.pair_of(k + (place + i) as usize, p, self.last);
-                    next = self.pair(p);
-                }
-                (cursors.a_end, cursors.b_end) = (next.a_end, next.b_end);
-                end = next.a_end + next.b_end - a_count - place;
+    fn merge<K: Key, const NT: usize, const VT: usize>(
+        self,
+        keys: Parts<K>,
+        memory: Memory<K>,
+        to: GlobalMut<K>,
+        emit: impl Fn(u32, u32) + Copy,
+    ) {
+        // Both loads are in flight together: keys, and where the pairs end.
+        let loaded = stable_tile::load_keys::<K, NT, VT>(keys);
+        let listed = self.pairs() <= LISTED;
+        if listed {
+            let mut q = thread::thread_idx_x();
+            while (q as usize) < self.pairs() {
+                memory.ends.set(q, self.end(q as usize).packed());
+                q += NT as u32;
             }
-        });
+        }
+        stable_tile::put_keys::<_, NT, VT>(loaded, memory.tile);
         thread::sync_threads();
-        store_keys::<K, VT>(merged, tile, to);
-        places
+        let ends = memory.ends;
+        if listed {
+            self.merge_share::<K, VT>(keys, memory, to.len() as u32, |q| Ends::unpacked(ends.get(q as u32)), emit);
+        } else {
+            self.merge_share::<K, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
+        }
+        thread::sync_threads();
+        stable_tile::store_keys::<K, NT, VT>(memory.merged, to);
     }
+
+    /// Shared to shared: a thread's share of the merged keys.
+    #[inline(always)]
+    fn merge_share<K: Key, const VT: usize>(
+        self,
+        keys: Parts<K>,
+        memory: Memory<K>,
+        count: u32,
+        end_of: impl Fn(usize) -> Ends + Copy,
+        emit: impl Fn(u32, u32),
+    ) {
+        let a_count = keys.a.len() as u32;
+        let first = (thread::thread_idx_x() * VT as u32).min(count);
+        let steps = (count - first).min(VT as u32);
+        if steps == 0 {
+            return;
+        }
+        // The first pair from `low` on that ends behind key `k` of the tile: the pair of that key.
+        let pair_of = |k: u32, low: usize| {
+            let (mut low, mut high) = (low, self.pairs() - 1);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if end_of(middle).key() > k {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            low
+        };
+        let mut q = pair_of(first, 0);
+        let (start, end) = (if q > 0 { end_of(q - 1) } else { Ends { a: 0, b: 0 } }, end_of(q));
+        let pair = Cursors { a: start.a, b: a_count + start.b, a_end: end.a, b_end: a_count + end.b };
+        let mut last = end.key() - first;
+        let next_pair = |i, cursors: &mut Cursors| {
+            if i == last {
+                q += 1;
+                let mut end = end_of(q);
+                if end.key() == first + i {
+                    // An empty pair, and maybe thousands.
+                    q = pair_of(first + i, q);
+                    end = end_of(q);
+                }
+                (cursors.a_end, cursors.b_end) = (end.a, a_count + end.b);
+                last = end.key() - first;
+            }
+        };
+        let cursors = pair.after(first - start.key(), memory.tile);
+        stable_tile::merge(memory.tile, cursors, steps, next_pair, |i, key, from| {
+            memory.merged.set(first + i, key);
+            emit(first + i, from);
+        });
+    }
+}
+
+/// Where a pair ends in a tile's part of A and in its part of B.
+#[derive(Clone, Copy)]
+struct Ends {
+    a: u32,
+    b: u32,
+}
+
+impl Ends {
+    /// The key of the merged tile that follows the pair.
+    #[inline(always)]
+    fn key(self) -> u32 {
+        self.a + self.b
+    }
+
+    /// As one word: a tile has fewer than 2^16 keys.
+    #[inline(always)]
+    fn packed(self) -> u32 {
+        self.a | self.b << 16
+    }
+
+    #[inline(always)]
+    fn unpacked(word: u32) -> Self {
+        Self { a: word & 0xffff, b: word >> 16 }
+    }
+}
+
+/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty or
+/// very short, are read from global memory each time.
+const LISTED: usize = 1024;
+
+/// A block's shared memory.
+#[derive(Clone, Copy)]
+struct Memory<K: Key> {
+    /// The tile's keys.
+    tile: Shared<K::Bits>,
+    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot wait
+    /// in registers.
+    merged: Shared<K::Bits>,
+    /// Where the tile's pairs end.
+    ends: Shared<u32>,
+    /// The places that merged keys are from; for keys with values only.
+    places: Shared<u16>,
+}
+
+impl<K: Key> Memory<K> {
+    /// # Safety
+    /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Places are used only if it has room for
+    /// them.
+    #[inline(always)]
+    unsafe fn new<const NT: usize, const VT: usize>() -> Self {
+        let keys = NT * VT;
+        let merged = stable_tile::key_bytes::<K>(keys, VT);
+        let ends = merged + (keys * size_of::<K>()) as u32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                tile: stable_tile::key_memory::<K, NT, VT>(),
+                merged: Shared::dynamic(merged, keys as u32),
+                ends: Shared::dynamic(ends, LISTED as u32),
+                places: Shared::dynamic(ends + (LISTED * size_of::<u32>()) as u32, keys as u32),
+            }
+        }
+    }
+}
+
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `values` a thread, with values or without.
+pub const fn shared_bytes<K: Key>(keys: usize, values: usize, with_values: bool) -> u32 {
+    let places = if with_values { keys * size_of::<u16>() } else { 0 };
+    stable_tile::key_bytes::<K>(keys, values) + (keys * size_of::<K>() + LISTED * size_of::<u32>() + places) as u32
 }
 
 /// Kernel: merges pairs of any lengths, one block a tile, at the splits that [`path_ragged`] found.
@@ -202,14 +328,18 @@ impl Tile {
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
 /// many keys as the last ones say, in ascending runs; `c` has room for `total`, their sum; `splits` are those of
-/// `path_ragged` for tiles of `blockDim * VT` keys. One block for each tile, with
-/// [`shared_bytes`](crate::stable_tile::shared_bytes) of dynamic shared memory.
+/// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
+/// dynamic shared memory.
 #[kernel(
-    u32 = <u32, VALUES>, i32 = <i32, VALUES>, f32 = <f32, VALUES>,
-    u64 = <u64, VALUES>, i64 = <i64, VALUES>, f64 = <f64, VALUES>,
+    u32 = <u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    i32 = <i32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    f32 = <f32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    u64 = <u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    i64 = <i64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    f64 = <f64, { RAGGED_8.threads }, { RAGGED_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged<K: Key, const VT: usize>(
+pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
     a: *const K,
     a_offsets: *const usize,
     b: *const K,
@@ -219,32 +349,36 @@ pub unsafe fn merge_ragged<K: Key, const VT: usize>(
     total: usize,
     splits: *const usize,
 ) {
-    let tile_keys = thread::block_dim_x() as usize * VT;
     // SAFETY: the caller's promise; barriers divide writing from reading.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (
-            Tile::new(offsets, pairs, splits, total, tile_keys),
-            Shared::<K::Bits>::dynamic(0, (tile_keys + VT + 1) as u32),
-        )
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
     };
     // SAFETY: the caller's promise.
     let (keys, to) = unsafe { (tile.parts(a, b), tile.output(c)) };
-    tile.merge::<K, VT>(keys, memory, to);
+    tile.merge::<K, NT, VT>(keys, memory, to, |_, _| {});
 }
 
 /// Kernel: as [`merge_ragged`], with a value for each key.
 ///
 /// # Safety
-/// As for [`merge_ragged`], with as many values as keys in each array, and shared memory for the wider of the two.
+/// As for [`merge_ragged`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, VALUES>, i32v4 = <i32, u32, VALUES>, f32v4 = <f32, u32, VALUES>,
-    u64v4 = <u64, u32, VALUES>, i64v4 = <i64, u32, VALUES>, f64v4 = <f64, u32, VALUES>,
-    u32v8 = <u32, u64, VALUES>, i32v8 = <i32, u64, VALUES>, f32v8 = <f32, u64, VALUES>,
-    u64v8 = <u64, u64, VALUES>, i64v8 = <i64, u64, VALUES>, f64v8 = <f64, u64, VALUES>,
+    u32v4 = <u32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    i32v4 = <i32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    f32v4 = <f32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    u64v4 = <u64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    i64v4 = <i64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    f64v4 = <f64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    u32v8 = <u32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    i32v8 = <i32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    f32v8 = <f32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
+    u64v8 = <u64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    i64v8 = <i64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    f64v8 = <f64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const VT: usize>(
+pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     a_keys: *const K,
     a_values: *const V,
     a_offsets: *const usize,
@@ -257,22 +391,15 @@ pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const VT: usize>(
     total: usize,
     splits: *const usize,
 ) {
-    let tile_keys = thread::block_dim_x() as usize * VT;
-    let slots = (tile_keys + VT + 1) as u32;
-    // SAFETY: the caller's promise; barriers divide writing from reading, and keys from values.
-    let (tile, memory, value_memory) = unsafe {
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (
-            Tile::new(offsets, pairs, splits, total, tile_keys),
-            Shared::<K::Bits>::dynamic(0, slots),
-            Shared::<V>::dynamic(0, slots),
-        )
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
     };
     // SAFETY: the caller's promise.
     let (keys, values, to_keys, to_values) = unsafe {
         (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
     };
-    let places: [u32; VT] = tile.merge(keys, memory, to_keys);
-    thread::sync_threads();
-    move_values(values, places, value_memory, to_values);
+    tile.merge::<K, NT, VT>(keys, memory, to_keys, |at, from| memory.places.set(at, from as u16));
+    stable_tile::gather_values::<V, NT, VT>(values, memory.places, to_values);
 }

@@ -8,60 +8,52 @@
 //! This is the merge for keys with values, whose order among equal keys can be seen, and for many pairs in one tile.
 //! When a pair is merged to its end both cursors stand at the beginning of the next: only the ends have to be moved.
 //!
-//! The number of threads is the launch's: a tile is `blockDim * VT` keys, or fewer.
+//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B, so
+//! that a warp that gathers them reads two short stretches.
 
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Key};
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for tiles of `threads * values` elements of at most `bytes` bytes. The merge reads on
-/// where nothing is left, by as many keys as it has steps.
-pub const fn shared_bytes(threads: usize, values: usize, bytes: usize) -> u32 {
-    ((threads * values + values + 1) * bytes) as u32
+/// Bytes of shared memory for the keys of a tile of `keys` keys, `values` a thread: the merge reads on where nothing is
+/// left, by a key a step. A multiple of 8.
+pub const fn key_bytes<K: Key>(keys: usize, values: usize) -> u32 {
+    ((keys + values + 1) * size_of::<K>()).next_multiple_of(8) as u32
 }
 
-/// Elements that the two parts of a tile have, and where they are.
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `values` a thread, and their places.
+pub const fn shared_bytes<K: Key>(keys: usize, values: usize) -> u32 {
+    key_bytes::<K>(keys, values) + (keys * size_of::<u16>()) as u32
+}
+
+/// The keys of a tile, at the beginning of shared memory.
+///
+/// # Safety
+/// The launch has [`key_bytes`] of dynamic shared memory for `NT * VT` keys.
+#[inline(always)]
+pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K::Bits> {
+    // SAFETY: the caller's promise.
+    unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
+}
+
+/// For each key of the merged tile, the place in the tile that it is from; behind the tile's keys.
+///
+/// # Safety
+/// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
+#[inline(always)]
+pub unsafe fn place_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<u16> {
+    // SAFETY: the caller's promise.
+    unsafe { Shared::dynamic(key_bytes::<K>(NT * VT, VT), (NT * VT) as u32) }
+}
+
+/// The two parts of a tile: what it takes of A, and of B.
 #[derive(Clone, Copy)]
 pub struct Parts<T> {
     /// The part that is from A.
     pub a: Global<T>,
     /// The part that is from B.
     pub b: Global<T>,
-}
-
-impl<T: Word> Parts<T> {
-    /// Global to registers, strided: A's part, B's part, and `T`'s zero beyond.
-    #[inline(always)]
-    #[track_caller]
-    fn to_registers<const VT: usize>(self) -> [T; VT] {
-        let (thread, threads) = (thread::thread_idx_x() as usize, thread::block_dim_x() as usize);
-        let (in_a, in_b) = (self.a.place(thread), self.b.place(thread.wrapping_sub(self.a.len())));
-        let a_end = self.a.len() as i32 - thread as i32;
-        let end = a_end + self.b.len() as i32;
-        let mut elements = [T::from_register(0); VT];
-        for i in 0..VT {
-            let step = i * threads;
-            if (step as i32) < a_end {
-                elements[i] = in_a.get(step as isize);
-            } else if (step as i32) < end {
-                elements[i] = in_b.get(step as isize);
-            }
-        }
-        elements
-    }
-
-    /// Elements of both parts.
-    #[inline(always)]
-    pub fn len(self) -> usize {
-        self.a.len() + self.b.len()
-    }
-
-    /// Whether there are none.
-    #[inline(always)]
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// Where a thread stands in the tile.
@@ -78,110 +70,116 @@ pub struct Cursors {
 }
 
 impl Cursors {
-    /// The cursors after the first `diagonal` keys of a pair whose runs begin at `a` and `b`.
+    /// The cursors after the first `diagonal` keys of the pair at whose beginning these are.
     #[inline(always)]
     #[track_caller]
-    pub fn at<B: Bits>(self, diagonal: u32, tile: Shared<B>) -> Self {
+    pub fn after<B: Bits>(self, diagonal: u32, tile: Shared<B>) -> Self {
         let runs = (tile.slice(self.a, self.a_end - self.a), tile.slice(self.b, self.b_end - self.b));
         let a_taken = diagonal_search(diagonal, runs.0, runs.1);
         Self { a: self.a + a_taken, b: self.b + (diagonal - a_taken), ..self }
     }
 }
 
-/// Global to shared: the keys of a tile, A's part and B's part, with padding behind. All threads have to call this, and
-/// a barrier has to follow.
+/// Global to registers, strided: A's part, then B's, and the greatest key behind them.
 #[inline(always)]
 #[track_caller]
-pub fn load_keys<K: Key, const VT: usize>(parts: Parts<K>, tile: Shared<K::Bits>) {
-    let keys: [K; VT] = parts.to_registers();
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    for i in 0..VT {
-        tile.set(thread + i as u32 * threads, keys[i].to_ordered());
+pub fn load_keys<K: Key, const NT: usize, const VT: usize>(parts: Parts<K>) -> [K::Bits; VT] {
+    let thread = thread::thread_idx_x() as usize;
+    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    // Relative to the thread, so that the places of its keys compare as constants.
+    let a_end = parts.a.len() as i32 - thread as i32;
+    let end = a_end + parts.b.len() as i32;
+    let mut keys = [K::Bits::MAX; VT];
+    if parts.a.len() + parts.b.len() == NT * VT {
+        for i in 0..VT {
+            let step = i * NT;
+            let key = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
+            keys[i] = key.to_ordered();
+        }
+    } else {
+        for i in 0..VT {
+            let step = i * NT;
+            if (step as i32) < a_end {
+                keys[i] = in_a.get(step as isize).to_ordered();
+            } else if (step as i32) < end {
+                keys[i] = in_b.get(step as isize).to_ordered();
+            }
+        }
     }
-    let mut pad = thread;
-    while pad <= VT as u32 {
-        tile.set(threads * VT as u32 + pad, K::Bits::MAX);
-        pad += threads;
+    keys
+}
+
+/// Registers to shared, strided: the keys that [`load_keys`] has loaded, and the greatest key behind the tile.
+#[inline(always)]
+#[track_caller]
+pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: Shared<B>) {
+    crate::tile::registers_strided::<B, NT, VT>(keys, tile);
+    let thread = thread::thread_idx_x();
+    if thread <= VT as u32 {
+        tile.set((NT * VT) as u32 + thread, B::MAX);
     }
 }
 
-/// Shared to registers: the `VT` keys that follow the cursors in the merges of the tile's pairs, and the places in the tile
-/// that they are from. Stable: of equal keys A's go first.
+/// Merges `steps` keys from the cursors on, calling `emit` with number, key and the place in the tile that it is from.
+/// Stable: of equal keys A's go first.
 ///
-/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged.
+/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop is
+/// unrolled, and what `emit` fills by number stays in registers.
 #[inline(always)]
 #[track_caller]
-pub fn merge_to_registers<B: Bits, const VT: usize>(
+pub fn merge<B: Bits>(
     tile: Shared<B>,
     mut cursors: Cursors,
+    steps: u32,
     mut next_pair: impl FnMut(u32, &mut Cursors),
-) -> ([B; VT], [u32; VT]) {
+    mut emit: impl FnMut(u32, B, u32),
+) {
     let (mut a_key, mut b_key) = (tile.get(cursors.a), tile.get(cursors.b));
-    let (mut keys, mut places) = ([B::MAX; VT], [0; VT]);
-    for i in 0..VT {
-        next_pair(i as u32, &mut cursors);
+    for i in 0..steps {
+        next_pair(i, &mut cursors);
         let take_a = cursors.b >= cursors.b_end || (cursors.a < cursors.a_end && a_key <= b_key);
-        keys[i] = select_unpredictable(take_a, a_key, b_key);
-        places[i] = select_unpredictable(take_a, cursors.a, cursors.b);
-        if i + 1 < VT {
-            let next = places[i] + 1;
-            let key = tile.get(next);
+        let place = select_unpredictable(take_a, cursors.a, cursors.b);
+        emit(i, select_unpredictable(take_a, a_key, b_key), place);
+        if i + 1 < steps {
+            let key = tile.get(place + 1);
             a_key = select_unpredictable(take_a, key, a_key);
             b_key = select_unpredictable(take_a, b_key, key);
-            cursors.a = select_unpredictable(take_a, next, cursors.a);
-            cursors.b = select_unpredictable(take_a, cursors.b, next);
+            cursors.a = select_unpredictable(take_a, place + 1, cursors.a);
+            cursors.b = select_unpredictable(take_a, cursors.b, place + 1);
         }
     }
-    (keys, places)
 }
 
-/// Registers to shared to global: the merged keys, from thread order to the places of `to`. All threads have to call
-/// this, after a barrier.
+/// Shared to global, strided: the merged keys.
 #[inline(always)]
 #[track_caller]
-pub fn store_keys<K: Key, const VT: usize>(keys: [K::Bits; VT], tile: Shared<K::Bits>, to: GlobalMut<K>) {
-    store(keys, tile, to, K::from_ordered);
+pub fn store_keys<K: Key, const NT: usize, const VT: usize>(merged: Shared<K::Bits>, to: GlobalMut<K>) {
+    crate::tile::shared_to_global::<K, NT, VT>(merged, to);
 }
 
-/// Registers to shared to global: elements in thread order to the places of `to`.
+/// Global to global, strided: each merged key's value, from the place that its key came from.
 #[inline(always)]
 #[track_caller]
-fn store<B: Word, T: Word, const VT: usize>(
-    elements: [B; VT],
-    tile: Shared<B>,
-    to: GlobalMut<T>,
-    convert: impl Fn(B) -> T,
+pub fn gather_values<V: Word, const NT: usize, const VT: usize>(
+    parts: Parts<V>,
+    places: Shared<u16>,
+    to: GlobalMut<V>,
 ) {
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
+    let (thread, count) = (thread::thread_idx_x() as usize, to.len());
+    let a_len = parts.a.len() as u32;
+    // All loads first, so that they are in flight together.
+    let mut values = [V::from_register(0); VT];
     for i in 0..VT {
-        tile.set(thread * VT as u32 + i as u32, elements[i]);
-    }
-    thread::sync_threads();
-    for i in 0..VT {
-        let at = thread + i as u32 * threads;
-        if (at as usize) < to.len() {
-            to.set(at as usize, convert(tile.get(at)));
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            let place = places.get(at as u32) as u32;
+            values[i] = if place < a_len { parts.a.get(place as usize) } else { parts.b.get((place - a_len) as usize) };
         }
     }
-}
-
-/// Global to shared to registers to shared to global: each merged pair's value, from the place in the tile that its key
-/// came from. All threads have to call this, after a barrier.
-#[inline(always)]
-#[track_caller]
-pub fn move_values<V: Word, const VT: usize>(parts: Parts<V>, places: [u32; VT], tile: Shared<V>, to: GlobalMut<V>) {
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    let loaded: [V; VT] = parts.to_registers();
     for i in 0..VT {
-        tile.set(thread + i as u32 * threads, loaded[i]);
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            to.set(at, values[i]);
+        }
     }
-    thread::sync_threads();
-    let mut values = loaded;
-    for i in 0..VT {
-        // Where there are fewer keys than the tile holds, the last threads' places are not of keys.
-        let here = (thread * VT as u32 + i as u32) < to.len() as u32;
-        values[i] = tile.get(if here { places[i] } else { 0 });
-    }
-    thread::sync_threads();
-    store(values, tile, to, |value| value);
 }

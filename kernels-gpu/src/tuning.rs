@@ -24,8 +24,14 @@ pub const MERGE_8: Tile = Tile { threads: 256, values: 19 };
 pub const FUSED_4: Tile = Tile { threads: 256, values: 19 };
 /// The fused merge of 8-byte keys.
 pub const FUSED_8: Tile = Tile { threads: 256, values: 11 };
-/// Keys a thread in merges that keep places: with values, and in batches.
-pub const STABLE_VALUES: usize = 15;
+/// Merges that keep places, of 4-byte keys: with values, and of batches.
+pub const STABLE_4: Tile = Tile { threads: 256, values: 17 };
+/// Merges that keep places, of 8-byte keys.
+pub const STABLE_8: Tile = Tile { threads: 320, values: 15 };
+/// Ragged batches of 4-byte keys.
+pub const RAGGED_4: Tile = Tile { threads: 256, values: 15 };
+/// Ragged batches of 8-byte keys.
+pub const RAGGED_8: Tile = Tile { threads: 160, values: 15 };
 /// The sort of 4-byte keys.
 pub const SORT_4: Tile = Tile { threads: 512, values: 23 };
 /// The sort of 8-byte keys.
@@ -41,28 +47,14 @@ pub const fn fused(bytes: usize) -> Tile {
     if bytes == 8 { FUSED_8 } else { FUSED_4 }
 }
 
-/// The shape for the merge of keys with values, and of ragged batches, whose wider part is of `bytes` bytes, 4 or 8.
+/// The shape for merges that keep places, with values or of batches, for keys of `bytes` bytes, 4 or 8.
 pub const fn stable(bytes: usize) -> Tile {
-    Tile { threads: if bytes == 8 { 256 } else { 512 }, values: STABLE_VALUES }
+    if bytes == 8 { STABLE_8 } else { STABLE_4 }
 }
 
-/// How a batch of pairs of length `d` is cut: pairs of a block, and its threads, for keys or values of `bytes` bytes.
-///
-/// Of all shapes with 128 to `stable(bytes).threads` threads the one with the fewest of them idle; of equal ones the
-/// largest.
-pub const fn batch(d: usize, bytes: usize) -> (usize, usize) {
-    let most = stable(bytes).threads;
-    let (mut best_pairs, mut best_threads) = (0, 1);
-    let mut threads = 128;
-    while threads <= most {
-        let pairs = threads * STABLE_VALUES / d;
-        // More keys a thread than the best so far, or as many: pairs / threads >= best_pairs / best_threads.
-        if pairs * best_threads >= best_pairs * threads {
-            (best_pairs, best_threads) = (pairs, threads);
-        }
-        threads += 32;
-    }
-    (best_pairs, best_threads)
+/// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
+pub const fn ragged(bytes: usize) -> Tile {
+    if bytes == 8 { RAGGED_8 } else { RAGGED_4 }
 }
 
 /// The shape for the sort of keys of `bytes` bytes, 4 or 8.

@@ -4,7 +4,7 @@ mod common;
 use common::*;
 use cuda_std::emulator::Emulator;
 use kernels_gpu::co_rank::{co_rank, co_rank_splits, in_step};
-use kernels_gpu::diagonal::diagonal_search;
+use kernels_gpu::diagonal::{diagonal_search, search_near};
 
 /// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.
 fn counted<K: TestKey>(a: &[K], b: &[K]) -> Vec<usize> {
@@ -34,6 +34,11 @@ fn both_searches_split_where_the_stable_merge_does() {
                     let at = || format!("k {k} of {m} + {n}, {keys:?}, seed {seed}");
                     assert_eq!(co_rank(k, &a[..], &b[..]), expected, "co_rank, {}", at());
                     assert_eq!(diagonal_search(k, &a[..], &b[..]), expected, "diagonal_search, {}", at());
+                    let bounds = (k.saturating_sub(n), k.min(m));
+                    for (guess, window) in [(0, 0), (k / 2, 2), (expected, 1), (m + n, 3), (expected + 9, 5)] {
+                        let found = search_near(k, &a[..], &b[..], bounds, guess, window);
+                        assert_eq!(found, expected, "search_near {guess} by {window}, {}", at());
+                    }
                 }
             }
         }
@@ -48,7 +53,9 @@ fn searches_of_unsorted_input_end_inside_the_arrays() {
         let (m, n) = (round % 17, round % 23);
         let (a, b) = (Keys::Few.random::<i32>(m, seed), Keys::Few.random::<i32>(n, seed ^ 1));
         for k in 0..=m + n {
-            for i in [co_rank(k, &a[..], &b[..]), diagonal_search(k, &a[..], &b[..])] {
+            let bounds = (k.saturating_sub(n), k.min(m));
+            let near = search_near(k, &a[..], &b[..], bounds, k / 3, 2);
+            for i in [co_rank(k, &a[..], &b[..]), diagonal_search(k, &a[..], &b[..]), near] {
                 assert!(i <= m && k - i <= n, "co-rank {i} of {k} in {m} + {n}, seed {seed}");
             }
         }

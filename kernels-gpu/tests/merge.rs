@@ -97,6 +97,8 @@ fn big_in_small_tiles() {
         check::<K>("merge_big, 32 x 1", &shapes(32), run::big::<K, 32, 1>);
         check::<K>("merge_big, 32 x 5", &shapes(160), run::big::<K, 32, 5>);
         check::<K>("merge_big, 64 x 7", &shapes(448), run::big::<K, 64, 7>);
+        // More tiles than a block of path_big takes.
+        check::<K>("merge_big, 32 x 1", &[(3000, 2500), (5000, 3), (0, 2080), (2048, 2049)], run::big::<K, 32, 1>);
     }
     for_all_types!(all());
 }

@@ -4,16 +4,19 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::merge_batch_tiled::{merge_batch, merge_batch_pairs};
+use kernels_gpu::merge_batch_tiled::{merge_batch, merge_batch_pairs, pairs_per_block};
 use kernels_gpu::merge_pairs::merge_pairs;
-use kernels_gpu::merge_path::path_big;
-use kernels_gpu::merge_ragged::{merge_ragged, merge_ragged_pairs, path_ragged};
-use kernels_gpu::stable_tile::shared_bytes;
+use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, path_big};
+use kernels_gpu::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_pairs, path_ragged};
+use kernels_gpu::{merge_ragged, stable_tile};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Keys of a thread here: fewer than ship, so that small inputs make many tiles.
+/// A tile here: smaller than those that ship, so that small inputs make many.
+const NT: usize = 32;
 const VT: usize = 3;
+/// A batch's tile here: it has to hold a pair.
+const BATCH_NT: usize = 96;
 
 /// A value type; `numbered` makes each value of a test another.
 trait Value: Word + PartialEq + std::fmt::Debug {
@@ -65,18 +68,9 @@ fn expected<K: TestKey, V: Value>(a: &Input<K, V>, b: &Input<K, V>) -> (Vec<K>, 
     pairs.unzip()
 }
 
-fn word_bytes<K, V>() -> usize {
-    size_of::<K>().max(size_of::<V>())
-}
-
-fn run_pairs<K: TestKey, V: Value>(
-    seed: u64,
-    a: &Input<K, V>,
-    b: &Input<K, V>,
-    threads: u32,
-) -> Result<(Vec<K>, Vec<V>), Fault> {
+fn run_pairs<K: TestKey, V: Value>(seed: u64, a: &Input<K, V>, b: &Input<K, V>) -> Result<(Vec<K>, Vec<V>), Fault> {
     let (m, n) = (a.keys.len(), b.keys.len());
-    let (tile_keys, total) = (threads as usize * VT, m + n);
+    let (tile_keys, total) = (NT * VT, m + n);
     let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
     let (ak, av, bk, bv) =
@@ -84,13 +78,13 @@ fn run_pairs<K: TestKey, V: Value>(
     let (ck, cv, splits) = (emulator.uninit::<K>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
     if tiles > 0 {
         // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-        emulator.launch("path_big", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
+        emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
             path_big::<K>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys)
         })?;
-        let bytes = shared_bytes(threads as usize, VT, word_bytes::<K, V>());
+        let bytes = stable_tile::shared_bytes::<K>(tile_keys, VT);
         // SAFETY: as above.
-        emulator.launch("merge_pairs", tiles as u32, threads, bytes, || unsafe {
-            merge_pairs::<K, V, VT>(
+        emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
+            merge_pairs::<K, V, NT, VT>(
                 ak.as_ptr(),
                 av.as_ptr(),
                 m,
@@ -112,20 +106,18 @@ fn run_batch<K: TestKey, V: Value>(
     a: &Input<K, V>,
     b: &Input<K, V>,
     (pairs, d, a_len): (usize, usize, usize),
-    pairs_per_block: usize,
     with_values: bool,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
     let mut emulator = Emulator::new(seed);
     let (ak, av, bk, bv) =
         (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
     let (ck, cv) = (emulator.uninit::<K>(pairs * d), emulator.uninit::<V>(pairs * d));
-    let threads = (pairs_per_block * d).div_ceil(VT).next_multiple_of(32);
-    let grid = pairs.div_ceil(pairs_per_block) as u32;
-    let bytes = shared_bytes(threads, VT, word_bytes::<K, V>());
+    let grid = pairs.div_ceil(pairs_per_block(BATCH_NT * VT, d)) as u32;
+    let bytes = stable_tile::shared_bytes::<K>(BATCH_NT * VT, VT);
     // SAFETY: as above.
-    emulator.launch("merge_batch", grid, threads as u32, bytes, || unsafe {
+    emulator.launch("merge_batch", grid, BATCH_NT as u32, bytes, || unsafe {
         if with_values {
-            merge_batch_pairs::<K, V, VT>(
+            merge_batch_pairs::<K, V, BATCH_NT, VT>(
                 ak.as_ptr(),
                 av.as_ptr(),
                 bk.as_ptr(),
@@ -133,12 +125,11 @@ fn run_batch<K: TestKey, V: Value>(
                 ck.as_mut_ptr(),
                 cv.as_mut_ptr(),
                 pairs,
-                pairs_per_block,
                 d,
                 a_len,
             )
         } else {
-            merge_batch::<K, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, pairs_per_block, d, a_len)
+            merge_batch::<K, BATCH_NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len)
         }
     })?;
     let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
@@ -149,10 +140,9 @@ fn run_ragged<K: TestKey, V: Value>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
-    threads: u32,
     with_values: bool,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
-    let (pairs, total, tile_keys) = (a.offsets.len() - 1, a.keys.len() + b.keys.len(), threads as usize * VT);
+    let (pairs, total, tile_keys) = (a.offsets.len() - 1, a.keys.len() + b.keys.len(), NT * VT);
     let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
     let (ak, av, ao) = (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&a.offsets));
@@ -173,11 +163,11 @@ fn run_ragged<K: TestKey, V: Value>(
                 tile_keys,
             )
         })?;
-        let bytes = shared_bytes(threads as usize, VT, word_bytes::<K, V>());
+        let bytes = merge_ragged::shared_bytes::<K>(tile_keys, VT, with_values);
         // SAFETY: as above.
-        emulator.launch("merge_ragged", tiles as u32, threads, bytes, || unsafe {
+        emulator.launch("merge_ragged", tiles as u32, NT as u32, bytes, || unsafe {
             if with_values {
-                merge_ragged_pairs::<K, V, VT>(
+                merge_ragged_pairs::<K, V, NT, VT>(
                     ak.as_ptr(),
                     av.as_ptr(),
                     ao.as_ptr(),
@@ -191,7 +181,7 @@ fn run_ragged<K: TestKey, V: Value>(
                     splits.as_ptr(),
                 )
             } else {
-                merge_ragged::<K, VT>(
+                merge_ragged_keys::<K, NT, VT>(
                     ak.as_ptr(),
                     ao.as_ptr(),
                     bk.as_ptr(),
@@ -223,7 +213,7 @@ fn merge_with_values_is_stable() {
                 let a = Input::<K, V>::new(&[m], keys, seed, 0);
                 let b = Input::<K, V>::new(&[n], keys, seed ^ 1, 10_000);
                 let what = format!("{m} + {n}, {keys:?}, seed {seed}");
-                verify(&what, run_pairs(seed, &a, &b, 32), expected(&a, &b));
+                verify(&what, run_pairs(seed, &a, &b), expected(&a, &b));
             }
         }
     }
@@ -239,13 +229,12 @@ fn batches_of_every_d() {
     fn all<K: TestKey, V: Value>(with_values: bool) {
         for d in (1..=20).chain([31, 32, 33, 64, 100, 255, 257]) {
             for a_len in [0, 1, d / 2, d] {
-                for (pairs, pairs_per_block) in [(1, 1), (5, 2), (7, 7), (20, 8)] {
+                for pairs in [1, 5, 20, 300 / d + 1] {
                     let (seed, keys) = (fresh_seed(), [Keys::Any, Keys::Few, Keys::Equal][d % 3]);
                     let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
                     let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
-                    let found = run_batch(seed, &a, &b, (pairs, d, a_len), pairs_per_block, with_values);
-                    let what =
-                        format!("{pairs} pairs by {pairs_per_block}, d {d}, a_len {a_len}, {keys:?}, seed {seed}");
+                    let found = run_batch(seed, &a, &b, (pairs, d, a_len), with_values);
+                    let what = format!("{pairs} pairs, d {d}, a_len {a_len}, {keys:?}, seed {seed}");
                     verify(&what, found, expected(&a, &b));
                 }
             }
@@ -285,7 +274,7 @@ fn ragged_batches() {
                 let a = Input::<K, V>::new(a_lengths, keys, seed, 0);
                 let b = Input::<K, V>::new(b_lengths, keys, seed ^ 1, 1 << 20);
                 let what = format!("shape {i}, {keys:?}, with values {with_values}, seed {seed}");
-                verify(&what, run_ragged(seed, &a, &b, 32, with_values), expected(&a, &b));
+                verify(&what, run_ragged(seed, &a, &b, with_values), expected(&a, &b));
             }
         }
     }
@@ -308,11 +297,10 @@ fn unsorted_input_stays_in_bounds() {
         b.keys = Keys::Any.random(b.keys.len(), seed);
         let total = a.keys.len() + b.keys.len();
         for with_values in [false, true] {
-            let found =
-                run_ragged(seed, &a, &b, 32, with_values).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+            let found = run_ragged(seed, &a, &b, with_values).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
             assert_eq!(found.0.len(), total);
         }
-        let found = run_pairs(seed, &a, &b, 32).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+        let found = run_pairs(seed, &a, &b).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
         assert_eq!(found.1.len(), total);
     }
 }

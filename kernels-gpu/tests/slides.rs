@@ -2,6 +2,9 @@
 //!
 //! `cargo test -p kernels-gpu --test slides -- --nocapture` prints it.
 
+// The grid has a row and a column more than there are keys.
+#![allow(clippy::needless_range_loop)]
+
 mod common;
 use common::*;
 use kernels_gpu::diagonal::diagonal_search;

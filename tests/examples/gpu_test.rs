@@ -403,7 +403,7 @@ impl Test {
         let (av, bv) = (gpu.buffer::<V>(a.len())?, gpu.buffer::<V>(b.len())?);
         let (mut from, mut values) = (gpu.buffer::<V>(out.len())?, gpu.buffer::<V>(out.len())?);
         from.set_8(7).expect("the device fills");
-        let mut workspace = gpu.buffer::<u8>(Gpu::merge_pairs_workspace_bytes::<K, V>(out.len()))?;
+        let mut workspace = gpu.buffer::<u8>(Gpu::merge_pairs_workspace_bytes::<K>(out.len()))?;
         let copy = median_ms(&stream, |step| {
             if step == Step::Launch {
                 // SAFETY: all arrays live until `median_ms` has waited.

@@ -125,7 +125,7 @@ pub mod run {
     use kernels_gpu::merge_basic::merge_basic;
     use kernels_gpu::merge_circular::{self, merge_circular};
     use kernels_gpu::merge_fused::{self, merge_fused};
-    use kernels_gpu::merge_path::{merge_big, path_big};
+    use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
     use kernels_gpu::merge_small::{self, merge_small};
     use kernels_gpu::merge_tiled::{self, merge_tiled};
     use kernels_gpu::sequential::merge_one_thread;
@@ -208,7 +208,7 @@ pub mod run {
         if tiles > 0 {
             let (a_at, b_at, m, n) = (a.as_ptr(), b.as_ptr(), a.len(), b.len());
             // SAFETY: as above.
-            emulator.launch("path_big", tiles.div_ceil(64) as u32, 64, 0, || unsafe {
+            emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
                 path_big::<K>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT)
             })?;
             // SAFETY: as above.

@@ -157,17 +157,16 @@ impl Gpu {
         if two_phase { total.div_ceil(tuning::merge(size_of::<K>()).keys()) * size_of::<usize>() } else { 0 }
     }
 
-    /// Bytes of workspace for a merge into `total` pairs of keys and values of type `V`: splits, 8 bytes a tile of some
-    /// thousand pairs.
-    pub const fn merge_pairs_workspace_bytes<K: Key, V>(total: usize) -> usize {
-        let bytes = if size_of::<K>() > size_of::<V>() { size_of::<K>() } else { size_of::<V>() };
-        total.div_ceil(tuning::stable(bytes).keys()) * size_of::<usize>()
+    /// Bytes of workspace for a merge into `total` keys with values: splits, 8 bytes a tile of some
+    /// thousand keys.
+    pub const fn merge_pairs_workspace_bytes<K: Key>(total: usize) -> usize {
+        total.div_ceil(tuning::stable(size_of::<K>()).keys()) * size_of::<usize>()
     }
 
-    /// Bytes of workspace for a ragged batch into `total` keys, with values of type `V` or with `()` for none: splits, 16
-    /// bytes a tile of some thousand keys.
-    pub const fn merge_ragged_workspace_bytes<K: Key, V>(total: usize) -> usize {
-        2 * Self::merge_pairs_workspace_bytes::<K, V>(total)
+    /// Bytes of workspace for a ragged batch into `total` keys, with values or without: splits, 16 bytes a tile of some
+    /// thousand keys.
+    pub const fn merge_ragged_workspace_bytes<K: Key>(total: usize) -> usize {
+        total.div_ceil(tuning::ragged(size_of::<K>()).keys()) * 2 * size_of::<usize>()
     }
 
     /// Sorts `keys`, ascending in total order. Stable.
@@ -234,7 +233,7 @@ impl Gpu {
         let total = a.0.len() + b.0.len();
         crate::engine::check_length("out", total, out.0.len(), "|a| + |b|")?;
         let (a, b, out) = check_pairs(a, b, out)?;
-        let workspace = workspace_at(Self::merge_pairs_workspace_bytes::<K, V>(total), workspace)?;
+        let workspace = workspace_at(Self::merge_pairs_workspace_bytes::<K>(total), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
         unsafe { self.merge_pairs_at::<K>(const { value_bytes::<V>() }, a, b, out, workspace, stream) }
     }
@@ -302,7 +301,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::LengthMismatch`] if lengths do not fit, [`Error::Overlap`] if `out` overlaps `a` or `b`,
     /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes) for `V = ()`, [`Error::Device`] where the
+    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes), [`Error::Device`] where the
     /// driver fails.
     ///
     /// # Safety
@@ -319,7 +318,7 @@ impl Gpu {
         crate::engine::check_length("out", total, out.len(), "|a| + |b|")?;
         let pairs = crate::engine::check_offset_counts(a.1.len(), b.1.len())?;
         check_apart("out", out, [("a", a.0), ("b", b.0)])?;
-        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K, ()>(total), workspace)?;
+        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K>(total), workspace)?;
         let keys = |keys: &DeviceSlice<K>| PairsAt { keys: address(keys), values: 0, len: keys.len() };
         let (a, b, out) = ((keys(a.0), address(a.1)), (keys(b.0), address(b.1)), keys(out));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
@@ -329,7 +328,7 @@ impl Gpu {
     /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors
-    /// Those of [`merge_ragged`](Self::merge_ragged), for a workspace of that `V`, and [`Error::LengthMismatch`] if there
+    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::LengthMismatch`] if there
     /// are not as many values as keys.
     ///
     /// # Safety
@@ -347,7 +346,7 @@ impl Gpu {
         let pairs = crate::engine::check_offset_counts(a.2.len(), b.2.len())?;
         let (a_offsets, b_offsets) = (address(a.2), address(b.2));
         let (a, b, out) = check_pairs((a.0, a.1), (b.0, b.1), out)?;
-        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K, V>(total), workspace)?;
+        let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K>(total), workspace)?;
         let value_bytes = const { value_bytes::<V>() };
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
         unsafe { self.merge_ragged_at::<K>(value_bytes, (a, a_offsets), (b, b_offsets), pairs, out, workspace, stream) }

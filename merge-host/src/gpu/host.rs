@@ -74,7 +74,7 @@ impl Gpu {
         out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
         self.load::<K>(&["path_big"], 0)?;
-        let workspace_bytes = Self::merge_pairs_workspace_bytes::<K, u64>(out.0.len());
+        let workspace_bytes = Self::merge_pairs_workspace_bytes::<K>(out.0.len());
         self.on_host_pairs("merge_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
             // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits.
             unsafe { self.merge_pairs_at::<K>(bytes, a, b, out, workspace, stream) }
@@ -107,7 +107,7 @@ impl Gpu {
         self.load::<K>(&["merge_ragged"], 0)?;
         let (total, pairs) = (out.len(), a.1.len() - 1);
         let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.1))?, self.upload(bytemuck::cast_slice(b.1))?);
-        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K, ()>(total);
+        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(total);
         self.on_host_slices(a.0, b.0, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
             let at = |keys, len| PairsAt { keys, values: 0, len };
             let a = (at(a_at, a.0.len()), address(&offsets.0));
@@ -128,7 +128,7 @@ impl Gpu {
         self.load::<K>(&["path_ragged"], 0)?;
         let pairs = a.2.len() - 1;
         let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.2))?, self.upload(bytemuck::cast_slice(b.2))?);
-        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K, u64>(out.0.len());
+        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(out.0.len());
         let (a, b) = ((a.0, a.1), (b.0, b.1));
         self.on_host_pairs("merge_ragged_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
             let (a, b) = ((a, address(&offsets.0)), (b, address(&offsets.1)));

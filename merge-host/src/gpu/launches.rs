@@ -4,9 +4,13 @@
 
 use super::Gpu;
 use super::kernels::{Shape, arguments};
+use crate::MAX_BATCH_LENGTH;
 use crate::{BatchKernel, Error, Key, MergeKernel};
 use cust::stream::Stream;
-use kernels_gpu::{merge_batch, merge_circular, merge_fused, merge_small, merge_tiled, stable_tile, tile, tuning};
+use kernels_gpu::{
+    merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
+    stable_tile, tile, tuning,
+};
 use std::ffi::c_void;
 
 /// Threads of a block where the kernel leaves the choice.
@@ -51,6 +55,26 @@ pub(super) const fn align(bytes: usize) -> usize {
 /// One thread for each of `count` items.
 fn one_thread_each(count: usize) -> Shape {
     Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 }
+}
+
+/// The launch of `path_big` for so many tiles.
+fn path_shape(tiles: usize) -> Shape {
+    Shape {
+        blocks: tiles.div_ceil(merge_path::PATH_THREADS as usize),
+        threads: merge_path::PATH_THREADS,
+        shared_bytes: merge_path::PATH_SHARED_BYTES,
+    }
+}
+
+/// The launch of a batch of `pairs` pairs of length `d`.
+fn batch_shape<K: Key>(pairs: usize, d: usize) -> Shape {
+    const { assert!(MAX_BATCH_LENGTH <= tuning::stable(size_of::<K>()).keys(), "a block holds a pair") };
+    let shape = tuning::stable(size_of::<K>());
+    Shape {
+        blocks: pairs.div_ceil(merge_batch_tiled::pairs_per_block(shape.keys(), d)),
+        threads: shape.threads as u32,
+        shared_bytes: stable_tile::shared_bytes::<K>(shape.keys(), shape.values),
+    }
 }
 
 /// Keys in the GPU's memory: address and length.
@@ -182,7 +206,7 @@ impl Gpu {
                     threads: shape.threads as u32,
                     shared_bytes: tile::shared_bytes::<K>(tile_keys),
                 };
-                launch("path_big", one_thread_each(tiles), &arguments![a, m, b, n, splits, tiles, tile_keys])?;
+                launch("path_big", path_shape(tiles), &arguments![a, m, b, n, splits, tiles, tile_keys])?;
                 launch("merge_big", tile_shape, &arguments![a, m, b, n, out, splits])
             }
         }
@@ -203,19 +227,18 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let bytes = value_bytes.max(size_of::<K>());
-        let shape = tuning::stable(bytes);
+        let shape = tuning::stable(size_of::<K>());
         let (tile_keys, tiles, splits) = (shape.keys(), out.len.div_ceil(shape.keys()), workspace);
         let tile_shape = Shape {
             blocks: tiles,
             threads: shape.threads as u32,
-            shared_bytes: stable_tile::shared_bytes(shape.threads, shape.values, bytes),
+            shared_bytes: stable_tile::shared_bytes::<K>(tile_keys, shape.values),
         };
         let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys];
         let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits];
         // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
         unsafe {
-            self.kernels.launch("path_big", K::NAME, one_thread_each(tiles), &path, stream)?;
+            self.kernels.launch("path_big", K::NAME, path_shape(tiles), &path, stream)?;
             self.kernels.launch("merge_pairs", &with_values::<K>(value_bytes), tile_shape, &merge, stream)
         }
     }
@@ -244,13 +267,7 @@ impl Gpu {
         };
         match kernel {
             BatchKernel::Auto => {
-                let (pairs_per_block, threads) = tuning::batch(d, size_of::<K>());
-                let shape = Shape {
-                    blocks: pairs.div_ceil(pairs_per_block),
-                    threads: threads as u32,
-                    shared_bytes: stable_tile::shared_bytes(threads, tuning::STABLE_VALUES, size_of::<K>()),
-                };
-                launch("merge_batch", shape, &arguments![a, b, out, pairs, pairs_per_block, d, a_len])
+                launch("merge_batch", batch_shape::<K>(pairs, d), &arguments![a, b, out, pairs, d, a_len])
             }
             BatchKernel::Small => {
                 let (d, a_len) = (d as u32, a_len as u32);
@@ -279,16 +296,9 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let bytes = value_bytes.max(size_of::<K>());
-        let (pairs_per_block, threads) = tuning::batch(d, bytes);
         let pairs = out.len / d;
-        let shape = Shape {
-            blocks: pairs.div_ceil(pairs_per_block),
-            threads: threads as u32,
-            shared_bytes: stable_tile::shared_bytes(threads, tuning::STABLE_VALUES, bytes),
-        };
-        let arguments =
-            arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, pairs, pairs_per_block, d, a_len];
+        let shape = batch_shape::<K>(pairs, d);
+        let arguments = arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, pairs, d, a_len];
         // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
         unsafe { self.kernels.launch("merge_batch_pairs", &with_values::<K>(value_bytes), shape, &arguments, stream) }
     }
@@ -312,14 +322,13 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let bytes = value_bytes.max(size_of::<K>());
-        let shape = tuning::stable(bytes);
+        let shape = tuning::ragged(size_of::<K>());
         let (total, tile_keys, splits) = (out.len, shape.keys(), workspace);
         let tiles = total.div_ceil(tile_keys);
         let tile_shape = Shape {
             blocks: tiles,
             threads: shape.threads as u32,
-            shared_bytes: stable_tile::shared_bytes(shape.threads, shape.values, bytes),
+            shared_bytes: merge_ragged::shared_bytes::<K>(tile_keys, shape.values, value_bytes > 0),
         };
         let path = arguments![a.keys, a_offsets, b.keys, b_offsets, pairs, splits, tiles, tile_keys];
         // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.
