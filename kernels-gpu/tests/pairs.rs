@@ -1,4 +1,6 @@
 //! Merges with values, and batches of any lengths, in the emulator against the standard library's stable sort.
+//!
+//! Most tests take smaller tiles than those that ship, so that small inputs make many: 32 or 96 threads of 3 keys.
 
 mod common;
 use common::*;
@@ -11,12 +13,6 @@ use kernels_gpu::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_
 use kernels_gpu::{merge_ragged, stable_tile};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-
-/// A tile here: smaller than those that ship, so that small inputs make many.
-const NT: usize = 32;
-const VT: usize = 3;
-/// A batch's tile here: it has to hold a pair.
-const BATCH_NT: usize = 96;
 
 /// A value type; `numbered` makes each value of a test another.
 trait Value: Word + PartialEq + std::fmt::Debug {
@@ -68,7 +64,11 @@ fn expected<K: TestKey, V: Value>(a: &Input<K, V>, b: &Input<K, V>) -> (Vec<K>, 
     pairs.unzip()
 }
 
-fn run_pairs<K: TestKey, V: Value>(seed: u64, a: &Input<K, V>, b: &Input<K, V>) -> Result<(Vec<K>, Vec<V>), Fault> {
+fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
+    seed: u64,
+    a: &Input<K, V>,
+    b: &Input<K, V>,
+) -> Result<(Vec<K>, Vec<V>), Fault> {
     let (m, n) = (a.keys.len(), b.keys.len());
     let (tile_keys, total) = (NT * VT, m + n);
     let tiles = total.div_ceil(tile_keys);
@@ -101,7 +101,7 @@ fn run_pairs<K: TestKey, V: Value>(seed: u64, a: &Input<K, V>, b: &Input<K, V>) 
 }
 
 /// Fixed lengths, with values if `with_values`; else the values are returned as they should be.
-fn run_batch<K: TestKey, V: Value>(
+fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
@@ -112,12 +112,12 @@ fn run_batch<K: TestKey, V: Value>(
     let (ak, av, bk, bv) =
         (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
     let (ck, cv) = (emulator.uninit::<K>(pairs * d), emulator.uninit::<V>(pairs * d));
-    let grid = pairs.div_ceil(pairs_per_block(BATCH_NT * VT, d)) as u32;
-    let bytes = stable_tile::shared_bytes::<K>(BATCH_NT * VT, VT);
+    let grid = pairs.div_ceil(pairs_per_block(NT * VT, d)) as u32;
+    let bytes = stable_tile::shared_bytes::<K>(NT * VT, VT);
     // SAFETY: as above.
-    emulator.launch("merge_batch", grid, BATCH_NT as u32, bytes, || unsafe {
+    emulator.launch("merge_batch", grid, NT as u32, bytes, || unsafe {
         if with_values {
-            merge_batch_pairs::<K, V, BATCH_NT, VT>(
+            merge_batch_pairs::<K, V, NT, VT>(
                 ak.as_ptr(),
                 av.as_ptr(),
                 bk.as_ptr(),
@@ -129,14 +129,14 @@ fn run_batch<K: TestKey, V: Value>(
                 a_len,
             )
         } else {
-            merge_batch::<K, BATCH_NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len)
+            merge_batch::<K, NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len)
         }
     })?;
     let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
     Ok((emulator.read(ck)?, values))
 }
 
-fn run_ragged<K: TestKey, V: Value>(
+fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     seed: u64,
     a: &Input<K, V>,
     b: &Input<K, V>,
@@ -213,7 +213,7 @@ fn merge_with_values_is_stable() {
                 let a = Input::<K, V>::new(&[m], keys, seed, 0);
                 let b = Input::<K, V>::new(&[n], keys, seed ^ 1, 10_000);
                 let what = format!("{m} + {n}, {keys:?}, seed {seed}");
-                verify(&what, run_pairs(seed, &a, &b), expected(&a, &b));
+                verify(&what, run_pairs::<_, _, 32, 3>(seed, &a, &b), expected(&a, &b));
             }
         }
     }
@@ -233,7 +233,7 @@ fn batches_of_every_d() {
                     let (seed, keys) = (fresh_seed(), [Keys::Any, Keys::Few, Keys::Equal][d % 3]);
                     let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
                     let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
-                    let found = run_batch(seed, &a, &b, (pairs, d, a_len), with_values);
+                    let found = run_batch::<_, _, 96, 3>(seed, &a, &b, (pairs, d, a_len), with_values);
                     let what = format!("{pairs} pairs, d {d}, a_len {a_len}, {keys:?}, seed {seed}");
                     verify(&what, found, expected(&a, &b));
                 }
@@ -274,7 +274,7 @@ fn ragged_batches() {
                 let a = Input::<K, V>::new(a_lengths, keys, seed, 0);
                 let b = Input::<K, V>::new(b_lengths, keys, seed ^ 1, 1 << 20);
                 let what = format!("shape {i}, {keys:?}, with values {with_values}, seed {seed}");
-                verify(&what, run_ragged(seed, &a, &b, with_values), expected(&a, &b));
+                verify(&what, run_ragged::<_, _, 32, 3>(seed, &a, &b, with_values), expected(&a, &b));
             }
         }
     }
@@ -297,10 +297,54 @@ fn unsorted_input_stays_in_bounds() {
         b.keys = Keys::Any.random(b.keys.len(), seed);
         let total = a.keys.len() + b.keys.len();
         for with_values in [false, true] {
-            let found = run_ragged(seed, &a, &b, with_values).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+            let found = run_ragged::<_, _, 32, 3>(seed, &a, &b, with_values)
+                .unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
             assert_eq!(found.0.len(), total);
         }
-        let found = run_pairs(seed, &a, &b).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
+        let found = run_pairs::<_, _, 32, 3>(seed, &a, &b).unwrap_or_else(|fault| panic!("{fault}, seed {seed}"));
         assert_eq!(found.1.len(), total);
     }
+}
+
+#[test]
+fn the_tiles_that_ship() {
+    fn all<K: TestKey, V: Value, const NT: usize, const VT: usize, const RAGGED_NT: usize, const RAGGED_VT: usize>() {
+        let seed = fresh_seed();
+        let tile = NT * VT;
+        for keys in [Keys::Any, Keys::Few] {
+            let a = Input::<K, V>::new(&[tile + 3], keys, seed, 0);
+            let b = Input::<K, V>::new(&[tile / 2], keys, seed ^ 1, 1 << 20);
+            let what = format!("{keys:?}, seed {seed}");
+            verify(&what, run_pairs::<_, _, NT, VT>(seed, &a, &b), expected(&a, &b));
+            for d in [4, 100, 1024] {
+                let (pairs, a_len) = (tile / d + 2, d / 2);
+                let a = Input::<K, V>::new(&vec![a_len; pairs], keys, seed, 0);
+                let b = Input::<K, V>::new(&vec![d - a_len; pairs], keys, seed ^ 1, 1 << 20);
+                let found = run_batch::<_, _, NT, VT>(seed, &a, &b, (pairs, d, a_len), true);
+                verify(&format!("d {d}, {what}"), found, expected(&a, &b));
+            }
+            // More pairs than a tile lists, few, and a long one.
+            for (a_lengths, b_lengths) in
+                [(vec![1; 3000], vec![2; 3000]), (vec![70; 90], vec![40; 90]), (vec![0, 9000, 3], vec![4, 5000, 0])]
+            {
+                let a = Input::<K, V>::new(&a_lengths, keys, seed, 0);
+                let b = Input::<K, V>::new(&b_lengths, keys, seed ^ 1, 1 << 20);
+                let found = run_ragged::<_, _, RAGGED_NT, RAGGED_VT>(seed, &a, &b, true);
+                verify(&format!("ragged, {what}"), found, expected(&a, &b));
+            }
+        }
+    }
+    use kernels_gpu::tuning::{RAGGED_4 as R4, RAGGED_8 as R8, STABLE_4 as S4, STABLE_8 as S8};
+    fn four<K: TestKey, V: Value>() {
+        all::<K, V, { S4.threads }, { S4.values }, { R4.threads }, { R4.values }>();
+    }
+    fn eight<K: TestKey, V: Value>() {
+        all::<K, V, { S8.threads }, { S8.values }, { R8.threads }, { R8.values }>();
+    }
+    four::<u32, u32>();
+    four::<i32, u64>();
+    four::<f32, u32>();
+    eight::<u64, u64>();
+    eight::<i64, u32>();
+    eight::<f64, u64>();
 }
