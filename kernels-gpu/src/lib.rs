@@ -17,7 +17,13 @@
 //! | [`diagonal`] | the Merge Path search with one comparison a step |
 //! | [`tile`] | moving and merging the keys of a tile |
 //! | [`merge_path`] | partition, then merge: arrays of any size |
+//! | [`warp_search`] | the search by a whole warp |
+//! | [`merge_fused`] | arrays of any size in one launch |
 //! | [`sort`] | sorted tiles, then passes of merges |
+//! | [`stable_tile`] | a tile merged with a memory of where each key came from |
+//! | [`merge_pairs`] | keys with values |
+//! | [`merge_batch_tiled`] | many pairs of one length, several to a tile |
+//! | [`merge_ragged`] | many pairs of any lengths |
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         test.check::<u64>();
         test.check::<i64>();
         test.check::<f64>();
+        test.check_graph::<u32>();
+        test.check_graph::<f64>();
         test.check_pairs::<u32>();
         test.check_pairs::<i32>();
         test.check_pairs::<f32>();
@@ -276,6 +278,36 @@ impl Test {
         }
     }
 
+    /// Calls on device buffers, captured in a graph and replayed on other input.
+    fn check_graph<K: Key + DeviceCopy>(&mut self) {
+        let n = 50_021;
+        let keys: Vec<Vec<K>> = (0..2).map(|_| self.keys(n, |word| word)).collect();
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        gpu.prepare::<K>().expect("kernels load");
+        let stream = gpu.stream().expect("the device makes streams");
+        let mut on_gpu = gpu.upload(&keys[0]).expect("the device has memory");
+        let mut out = gpu.buffer::<K>(2 * n).expect("the device has memory");
+        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+        let graph = graph::capture(&stream, || {
+            gpu.sort(&mut on_gpu, &mut workspace, &stream)?;
+            gpu.merge(MergeKernel::MergePath, &on_gpu, &on_gpu, &mut out, &mut workspace, &stream)
+        });
+        let graph = match graph {
+            Ok(graph) => graph,
+            Err(error) => return self.expect::<K>(|| "capture in a graph".to_owned(), Err(error), &[]),
+        };
+        for input in &keys {
+            use merge_host::cust::memory::CopyDestination;
+            on_gpu.copy_from(input).expect("the device copies");
+            graph.launch(&stream);
+            stream.synchronize().expect("the graph ends well");
+            let found = self.gpu.as_gpu().expect("this is the GPU engine").download(&out);
+            let mut expected = [&input[..], &input[..]].concat();
+            self.cpu.sort(&mut expected).expect("the CPU sorts");
+            self.expect(|| "sort and merge, replayed from a graph".to_owned(), found, &expected);
+        }
+    }
+
     /// More keys than 32 bits count, or than 31 do.
     fn large(&mut self) {
         let n = (1usize << 31) + 12_345;
@@ -299,7 +331,7 @@ impl Test {
 
     fn time(&mut self) -> Result<(), Error> {
         println!("\n{:<28} {:>8} {:>10} {:>9} {:>7}", "work, uniform keys", "keys", "ms", "GB/s", "of copy");
-        for lg in [16, 20, 22, 24, 26, 28] {
+        for lg in [16, 18, 20, 22, 24, 26, 28, 30] {
             self.time_type::<u32>(1 << lg)?;
         }
         for lg in [24, 28] {
@@ -354,6 +386,7 @@ impl Test {
             row(&format!("merge, {kernel}"), ms);
         }
         if n == 1 << 28 && K::NAME == "u32" {
+            self.time_distributions(&stream, n, copy)?;
             // Pieces of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
             for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
                 let pairs = n / d;
@@ -389,6 +422,38 @@ impl Test {
         }
         self.time_pairs::<K, u32>(&name, &a, &b, &mut out)?;
         self.time_pairs::<K, u64>(&name, &a, &b, &mut out)
+    }
+
+    /// The merge of other keys than uniform ones.
+    fn time_distributions(&self, stream: &Stream, n: usize, copy: f64) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let (h, third) = (n / 2, n / 1001);
+        let range =
+            |from: usize, len: usize, step: usize| (from..from + len * step).step_by(step).map(|i| i as u32).collect();
+        let sides: [(&str, Vec<u32>, Vec<u32>); 5] = [
+            ("A before B", range(0, h, 1), range(h, h, 1)),
+            ("alternating", range(0, h, 2), range(1, h, 2)),
+            ("16 values", (0..h).map(|i| (i * 16 / h) as u32).collect(), (0..h).map(|i| (i * 16 / h) as u32).collect()),
+            ("all equal", vec![7; h], vec![7; h]),
+            ("lengths 1:1000", range(0, third, 1000), range(0, n - third, 1)),
+        ];
+        let mut out = gpu.buffer::<u32>(n)?;
+        let mut workspace = gpu.buffer::<u8>(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, n))?;
+        for (what, a, b) in sides {
+            let (a, b) = (gpu.upload(&a)?, gpu.upload(&b)?);
+            let ms = median_ms(stream, |step| match step {
+                Step::Prepare => Ok(()),
+                Step::Launch => gpu.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace, stream),
+            })?;
+            println!(
+                "{:<28} {:>8} {ms:>10.4} {:>9.0} {:>7.3}",
+                format!("merge, {what}"),
+                "u32, 2^28",
+                8e-6 * n as f64 / ms,
+                copy / ms
+            );
+        }
+        Ok(())
     }
 
     fn time_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(
@@ -457,4 +522,47 @@ fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
+}
+
+mod graph {
+    //! As much of CUDA graphs as the test takes; `cust` has no stream capture.
+    use super::{Error, Stream};
+    use std::ffi::c_void;
+    use std::ptr::null_mut;
+
+    // SAFETY: the driver's functions with their own signatures.
+    unsafe extern "C" {
+        #[link_name = "cuStreamBeginCapture_v2"]
+        fn begin(stream: *mut c_void, mode: u32) -> i32;
+        #[link_name = "cuStreamEndCapture"]
+        fn end(stream: *mut c_void, graph: *mut *mut c_void) -> i32;
+        #[link_name = "cuGraphInstantiateWithFlags"]
+        fn instantiate(executable: *mut *mut c_void, graph: *mut c_void, flags: u64) -> i32;
+        #[link_name = "cuGraphLaunch"]
+        fn launch(executable: *mut c_void, stream: *mut c_void) -> i32;
+    }
+
+    pub struct Graph(*mut c_void);
+
+    /// Captures what `work` puts on the stream.
+    pub fn capture(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Result<Graph, Error> {
+        let handle = stream.as_inner().cast::<c_void>();
+        let (mut graph, mut executable) = (null_mut(), null_mut());
+        // SAFETY: the stream is alive, and both pointers are written by the calls that get them.
+        unsafe {
+            assert_eq!(begin(handle, 0), 0, "cuStreamBeginCapture");
+            let worked = work();
+            assert_eq!(end(handle, &mut graph), 0, "cuStreamEndCapture");
+            worked?;
+            assert_eq!(instantiate(&mut executable, graph, 0), 0, "cuGraphInstantiate");
+        }
+        Ok(Graph(executable))
+    }
+
+    impl Graph {
+        pub fn launch(&self, stream: &Stream) {
+            // SAFETY: the graph and the stream are alive, and so is all that the graph was captured with.
+            assert_eq!(unsafe { launch(self.0, stream.as_inner().cast()) }, 0, "cuGraphLaunch");
+        }
+    }
 }

@@ -26,7 +26,8 @@ pub enum BatchKernel {
 ///
 /// Arrays are `cust` device slices, work is put on a `cust` stream, and workspace is the caller's: no function here
 /// waits for the GPU or allocates, except those that say so. Results are there when the stream has come so far; the
-/// caller keeps arrays and workspace unchanged until then, and keeps arrays that are written apart from all others.
+/// caller keeps arrays and workspace unchanged until then, and keeps arrays that are written apart from all others. A call
+/// can be captured in a CUDA graph and replayed, once its kernels are loaded ([`prepare`](Self::prepare)).
 ///
 /// ```no_run
 /// use merge_host::Gpu;
@@ -91,6 +92,16 @@ impl Gpu {
     pub fn stream(&self) -> Result<Stream, Error> {
         self.make_current()?;
         Stream::new(StreamFlags::NON_BLOCKING, None).or_failure("cuStreamCreateWithPriority")
+    }
+
+    /// Loads all kernels for keys of type `K`, which the driver compiles at that moment, so that later calls only launch.
+    /// Without this a module is loaded by the first call that needs it, which must not happen while a stream is captured.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver fails.
+    pub fn prepare<K: Key>(&self) -> Result<(), Error> {
+        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort", "merge_pairs"], 4)?;
+        self.load::<K>(&["merge_pairs"], 8)
     }
 
     /// Bytes of the GPU's memory: free, and in all.
