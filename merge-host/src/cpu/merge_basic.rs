@@ -8,7 +8,7 @@
 //!         a thread    a thread    a thread
 //! ```
 
-use super::{for_each_piece, split::parts};
+use super::{for_each_piece_of_keys, split::parts};
 use crate::Key;
 use kernels_gpu::sequential::merge_sequential;
 
@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 14;
 
 /// Merges `a` and `b` into `out`, which has room for just these.
 pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
-    for_each_piece(out, PIECE, threads, |begin, out| {
+    for_each_piece_of_keys(out, PIECE, threads, |begin, out| {
         let (a, b) = parts(a, b, begin, begin + out.len());
         merge_sequential(a, b, |k, key| out[k] = K::from_ordered(key));
     });

@@ -8,7 +8,7 @@
 //!              filled here
 //! ```
 
-use super::{for_each_piece, split::parts};
+use super::{for_each_piece_of_keys, split::parts};
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
 use kernels_gpu::sequence::Sequence;
@@ -21,7 +21,7 @@ const TILE: usize = 1 << 10;
 
 /// Merges `a` and `b` into `out`, which has room for just these.
 pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
-    for_each_piece(out, PIECE, threads, |begin, out| {
+    for_each_piece_of_keys(out, PIECE, threads, |begin, out| {
         let (mut a, mut b) = parts(a, b, begin, begin + out.len());
         let (mut a_tile, mut b_tile) = (CircularBuffer::new(), CircularBuffer::new());
         for out in out.chunks_mut(TILE) {

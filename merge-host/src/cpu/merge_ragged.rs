@@ -1,25 +1,133 @@
-//! Ragged batch merge: many pairs of runs of any lengths.
+//! Batch merge of pairs of any lengths, in pieces that pay no heed to where pairs begin and end.
+//!
+//! ```text
+//!   out     │ pair 0         │ pair 1        │ pair 2 │ …
+//!   pieces  ├──────────┼──────────┼──────────┼──────────┤
+//! ```
+//!
+//! A piece may begin and end inside a pair. Where it does is found as in a merge of that pair alone, so that one pair of
+//! a billion keys is shared by all threads as well as millions of pairs of some keys each.
 
-use super::{merge_pairs::merge_piece as merge_pairs_piece, merge_path::merge_piece};
+use super::merge_path::merge_piece;
+use super::run::{Run, RunMut};
+use super::split::part_ranges;
 use crate::Key;
+use rayon::prelude::*;
 
-/// Merges run `p` of `a` with run `p` of `b` into run `p` of `out`.
-pub(super) fn merge<K: Key>(a: (&[K], &[usize]), b: (&[K], &[usize]), out: &mut [K], _threads: usize) {
-    for (i, j) in a.1.windows(2).zip(b.1.windows(2)) {
-        merge_piece(&a.0[i[0]..i[1]], &b.0[j[0]..j[1]], &mut out[i[0] + j[0]..i[1] + j[1]]);
+/// Pieces for each thread: more than one, so that a thread that is held up leaves some to the others.
+const PIECES_A_THREAD: usize = 8;
+
+/// What a pair costs beside its keys, in keys. It is what shares out pairs that are short or empty.
+const PAIR: usize = 8;
+
+/// Where the runs of each pair begin, and the last ones end.
+#[derive(Clone, Copy)]
+pub(super) struct Offsets<'a> {
+    /// In A.
+    pub a: &'a [usize],
+    /// In B. As many as in A.
+    pub b: &'a [usize],
+}
+
+/// A place in the output: before key `key` of pair `pair`.
+#[derive(Clone, Copy)]
+struct Place {
+    pair: usize,
+    key: usize,
+}
+
+impl Offsets<'_> {
+    fn pairs(self) -> usize {
+        self.a.len() - 1
+    }
+
+    /// Where pair `p` begins in the output.
+    fn start(self, p: usize) -> usize {
+        self.a[p] + self.b[p]
+    }
+
+    /// What pairs before `p` cost.
+    ///
+    /// This does not overflow: a slice is of `isize::MAX` bytes at most, so that all keys of A are a quarter of
+    /// `isize::MAX`, those of B as many, and there are no more pairs than an eighth of it.
+    fn cost_before(self, p: usize) -> usize {
+        self.start(p) + p * PAIR
+    }
+
+    /// What all costs.
+    pub fn cost(self) -> usize {
+        self.cost_before(self.pairs())
+    }
+
+    /// The place up to which it costs `cost`.
+    fn place(self, cost: usize) -> Place {
+        // The last pair that begins there or before. Pair 0 does.
+        let (mut pair, mut after) = (0, self.pairs() + 1);
+        while after - pair > 1 {
+            let middle = pair + (after - pair) / 2;
+            if self.cost_before(middle) <= cost { pair = middle } else { after = middle }
+        }
+        if pair == self.pairs() {
+            return Place { pair, key: 0 };
+        }
+        let length = self.start(pair + 1) - self.start(pair);
+        Place { pair, key: length.min(cost - self.cost_before(pair)) }
+    }
+
+    /// Where in the output a place is.
+    fn position(self, place: Place) -> usize {
+        self.start(place.pair) + place.key
     }
 }
 
-/// [`merge`] of keys with values.
-pub(super) fn merge_pairs<K: Key, V: Copy>(
-    a: (&[K], &[V], &[usize]),
-    b: (&[K], &[V], &[usize]),
-    out: (&mut [K], &mut [V]),
-    _threads: usize,
+/// Merges run `p` of `a` with run `p` of `b` into run `p` of `out`.
+pub(super) fn merge<K: Key, V: Copy + Send + Sync>(
+    a: Run<K, V>,
+    b: Run<K, V>,
+    offsets: Offsets,
+    out: RunMut<K, V>,
+    threads: usize,
 ) {
-    for (i, j) in a.2.windows(2).zip(b.2.windows(2)) {
-        let (a, b) = ((&a.0[i[0]..i[1]], &a.1[i[0]..i[1]]), (&b.0[j[0]..j[1]], &b.1[j[0]..j[1]]));
-        let to = i[0] + j[0]..i[1] + j[1];
-        merge_pairs_piece(a, b, (&mut out.0[to.clone()], &mut out.1[to]));
+    let end = Place { pair: offsets.pairs(), key: 0 };
+    if threads == 1 {
+        return merge_piece_of_pairs(a, b, offsets, Place { pair: 0, key: 0 }, end, out);
+    }
+    let count = threads * PIECES_A_THREAD;
+    let piece = offsets.cost().div_ceil(count);
+    let mut pieces = Vec::with_capacity(count);
+    let (mut from, mut rest) = (Place { pair: 0, key: 0 }, out);
+    for i in 1..=count {
+        let to = if i == count { end } else { offsets.place(i * piece) };
+        let (out, after) = rest.split_at(offsets.position(to) - offsets.position(from));
+        pieces.push((from, to, out));
+        (from, rest) = (to, after);
+    }
+    pieces.into_par_iter().for_each(|(from, to, out)| merge_piece_of_pairs(a, b, offsets, from, to, out));
+}
+
+/// Fills `out`, which is the output from `from` to `to`.
+fn merge_piece_of_pairs<K: Key, V: Copy>(
+    a: Run<K, V>,
+    b: Run<K, V>,
+    offsets: Offsets,
+    from: Place,
+    to: Place,
+    mut out: RunMut<K, V>,
+) {
+    let mut done = 0;
+    for p in from.pair..offsets.pairs().min(to.pair + 1) {
+        let a = a.part(offsets.a[p]..offsets.a[p + 1]);
+        let b = b.part(offsets.b[p]..offsets.b[p + 1]);
+        let length = a.keys.len() + b.keys.len();
+        let begin = if p == from.pair { from.key } else { 0 };
+        let end = if p == to.pair { to.key } else { length };
+        let out = out.part(done..done + (end - begin));
+        done += end - begin;
+        if end - begin == length {
+            merge_piece(a, b, out);
+        } else {
+            let (a_part, b_part) = part_ranges(a.keys, b.keys, begin, end);
+            merge_piece(a.part(a_part), b.part(b_part), out);
+        }
     }
 }

@@ -1,19 +1,22 @@
 //! The CPU engine: a twin of each kernel, under the same name, on a pool of threads.
 
 use crate::{Error, Key, MergeKernel, Timing};
+use merge_ragged::Offsets;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use run::{Run, RunMut};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+mod both_ends;
 mod merge_basic;
 mod merge_batch;
 mod merge_circular;
-mod merge_pairs;
 mod merge_path;
 mod merge_ragged;
 mod merge_tiled;
 mod radix;
+mod run;
 mod sort;
 mod split;
 
@@ -64,14 +67,24 @@ impl CpuEngine {
         b: &[K],
         out: &mut [K],
     ) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| match kernel {
+        self.timed(out.len(), |threads| match kernel {
             MergeKernel::Basic => merge_basic::merge(a, b, out, threads),
             MergeKernel::Tiled => merge_tiled::merge(a, b, out, threads),
             MergeKernel::Circular => merge_circular::merge(a, b, out, threads),
-            MergeKernel::Auto | MergeKernel::MergePath => merge_path::merge(a, b, out, threads),
-        })?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+            MergeKernel::Auto | MergeKernel::MergePath => {
+                merge_path::merge(Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out), threads)
+            }
+        })
+    }
+
+    pub(crate) fn merge_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
+        self.timed(out.keys.len(), |threads| merge_path::merge(a, b, out, threads))
     }
 
     pub(crate) fn merge_batch<K: Key>(
@@ -82,20 +95,8 @@ impl CpuEngine {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| merge_batch::merge(a, b, out, d, a_len, threads))?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
-    }
-
-    pub(crate) fn merge_pairs<K: Key, V: Copy + Send + Sync>(
-        &self,
-        a: (&[K], &[V]),
-        b: (&[K], &[V]),
-        out: (&mut [K], &mut [V]),
-    ) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_pairs::merge(a, b, out, threads))?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+        let (a, b, out) = (Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out));
+        self.timed(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
     }
 
     pub(crate) fn merge_batch_pairs<K: Key, V: Copy + Send + Sync>(
@@ -106,9 +107,8 @@ impl CpuEngine {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_pairs::batch(a, b, out, d, a_len, threads))?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+        let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
+        self.timed(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
     }
 
     pub(crate) fn merge_ragged<K: Key>(
@@ -117,9 +117,9 @@ impl CpuEngine {
         b: (&[K], &[usize]),
         out: &mut [K],
     ) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(out.len() / MERGE_KEYS_A_THREAD, |threads| merge_ragged::merge(a, b, out, threads))?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+        let offsets = Offsets { a: a.1, b: b.1 };
+        let (a, b, out) = (Run::of_keys(a.0), Run::of_keys(b.0), RunMut::of_keys(out));
+        self.timed(offsets.cost(), |threads| merge_ragged::merge(a, b, offsets, out, threads))
     }
 
     pub(crate) fn merge_ragged_pairs<K: Key, V: Copy + Send + Sync>(
@@ -128,8 +128,15 @@ impl CpuEngine {
         b: (&[K], &[V], &[usize]),
         out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
+        let offsets = Offsets { a: a.2, b: b.2 };
+        let (a, b, out) = (Run::new((a.0, a.1)), Run::new((b.0, b.1)), RunMut::new(out));
+        self.timed(offsets.cost(), |threads| merge_ragged::merge(a, b, offsets, out, threads))
+    }
+
+    /// Calls `merge` with the number of threads that merging so many keys is worth.
+    fn timed(&self, keys: usize, merge: impl FnOnce(usize) + Send) -> Result<Timing, Error> {
         let start = Instant::now();
-        self.run(out.0.len() / MERGE_KEYS_A_THREAD, |threads| merge_ragged::merge_pairs(a, b, out, threads))?;
+        self.run(keys / MERGE_KEYS_A_THREAD, merge)?;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
@@ -152,10 +159,21 @@ impl CpuEngine {
 
 /// Cuts `out` into pieces of `piece` keys (the last may be shorter) and calls `fill` with each and where it begins, on
 /// the pool that this thread belongs to. With one thread it is a plain loop, and there need not be a pool.
-fn for_each_piece<K: Key>(out: &mut [K], piece: usize, threads: usize, fill: impl Fn(usize, &mut [K]) + Sync) {
+fn for_each_piece<K: Key, V: Send>(
+    out: RunMut<K, V>,
+    piece: usize,
+    threads: usize,
+    fill: impl Fn(usize, RunMut<K, V>) + Sync,
+) {
+    let fill = |(p, out)| fill(p * piece, RunMut::new(out));
     if threads == 1 {
-        out.chunks_mut(piece).enumerate().for_each(|(p, out)| fill(p * piece, out));
+        out.keys.chunks_mut(piece).zip(out.values.chunks_mut(piece)).enumerate().for_each(fill);
     } else {
-        out.par_chunks_mut(piece).enumerate().for_each(|(p, out)| fill(p * piece, out));
+        out.keys.par_chunks_mut(piece).zip(out.values.par_chunks_mut(piece)).enumerate().for_each(fill);
     }
+}
+
+/// [`for_each_piece`] of keys alone.
+fn for_each_piece_of_keys<K: Key>(out: &mut [K], piece: usize, threads: usize, fill: impl Fn(usize, &mut [K]) + Sync) {
+    for_each_piece(RunMut::of_keys(out), piece, threads, |begin, out| fill(begin, out.keys));
 }

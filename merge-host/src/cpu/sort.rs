@@ -6,6 +6,7 @@
 //!   keys     ├───────────────────────────────────────┤    merged by all
 //! ```
 
+use super::run::{Run, RunMut};
 use super::{merge_path, radix};
 use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Key};
@@ -48,7 +49,7 @@ pub(super) fn sort<K: Key>(keys: &mut [K], threads: usize) -> Result<(), Error> 
         pairs.for_each(|(from, to)| {
             // The last pair may have a shorter second run, or none.
             let (a, b) = from.split_at(run.min(from.len()));
-            merge_path::merge(a, b, to, threads);
+            merge_path::merge(Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(to), threads);
         });
         run *= 2;
         (from, to) = (to, from);

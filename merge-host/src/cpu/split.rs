@@ -2,12 +2,19 @@
 
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
+use std::ops::Range;
 
 /// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.
 ///
 /// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`, even if `a` and `b` are not
 /// ascending, in which case there is nothing else to say about the parts.
 pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) -> (&'a [K], &'a [K]) {
+    let (a_part, b_part) = part_ranges(a, b, from, to);
+    (&a[a_part], &b[b_part])
+}
+
+/// Where in `a` and `b` their [`parts`] are.
+pub(super) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
     let i_from = co_rank(from, a, b);
     let j_from = from - i_from;
     // For ascending input the bounds change nothing. For other input a co-rank is still a valid split of its own
@@ -15,7 +22,7 @@ pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) 
     let least = i_from.max(to.saturating_sub(b.len()));
     let most = a.len().min(i_from + (to - from));
     let i_to = co_rank(to, a, b).clamp(least, most);
-    (&a[i_from..i_to], &b[j_from..to - i_to])
+    (i_from..i_to, j_from..to - i_to)
 }
 
 #[cfg(test)]

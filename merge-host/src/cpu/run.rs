@@ -1,0 +1,71 @@
+//! A run of keys with values, or of keys alone, which are keys with the value `()`.
+//!
+//! Of keys alone the values take no memory and no time, so that there is one merge for both.
+
+use crate::Key;
+use std::ops::Range;
+
+/// A run to merge: keys, and the value of each.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a, K, V> {
+    pub keys: &'a [K],
+    pub values: &'a [V],
+}
+
+/// A run to fill: room for keys, and for the value of each.
+pub(super) struct RunMut<'a, K, V> {
+    pub keys: &'a mut [K],
+    pub values: &'a mut [V],
+}
+
+impl<'a, K: Key> Run<'a, K, ()> {
+    /// Keys alone.
+    #[inline(always)]
+    pub fn of_keys(keys: &'a [K]) -> Self {
+        Run { keys, values: &[(); usize::MAX][..keys.len()] }
+    }
+}
+
+impl<'a, K: Key, V> Run<'a, K, V> {
+    /// Keys with as many values.
+    pub fn new((keys, values): (&'a [K], &'a [V])) -> Self {
+        Run { keys, values }
+    }
+
+    /// The part of it at `range`.
+    #[inline(always)]
+    pub fn part(self, range: Range<usize>) -> Self {
+        Run { keys: &self.keys[range.clone()], values: &self.values[range] }
+    }
+}
+
+impl<'a, K: Key> RunMut<'a, K, ()> {
+    /// Keys alone.
+    #[inline(always)]
+    pub fn of_keys(keys: &'a mut [K]) -> Self {
+        // Without a size, they have no memory that could leak.
+        let values = vec![(); keys.len()].leak();
+        RunMut { keys, values }
+    }
+}
+
+impl<'a, K: Key, V> RunMut<'a, K, V> {
+    /// Room for keys and as many values.
+    pub fn new((keys, values): (&'a mut [K], &'a mut [V])) -> Self {
+        RunMut { keys, values }
+    }
+
+    /// The part of it at `range`.
+    #[inline(always)]
+    pub fn part(&mut self, range: Range<usize>) -> RunMut<'_, K, V> {
+        RunMut { keys: &mut self.keys[range.clone()], values: &mut self.values[range] }
+    }
+
+    /// What is before `middle`, and the rest.
+    #[inline(always)]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let (keys, keys_after) = self.keys.split_at_mut(middle);
+        let (values, values_after) = self.values.split_at_mut(middle);
+        (RunMut { keys, values }, RunMut { keys: keys_after, values: values_after })
+    }
+}
