@@ -536,8 +536,14 @@ mod graph {
         fn begin(stream: *mut c_void, mode: u32) -> i32;
         #[link_name = "cuStreamEndCapture"]
         fn end(stream: *mut c_void, graph: *mut *mut c_void) -> i32;
-        #[link_name = "cuGraphInstantiateWithFlags"]
-        fn instantiate(executable: *mut *mut c_void, graph: *mut c_void, flags: u64) -> i32;
+        #[link_name = "cuGraphInstantiate_v2"]
+        fn instantiate(
+            executable: *mut *mut c_void,
+            graph: *mut c_void,
+            error_node: *mut *mut c_void,
+            log: *mut u8,
+            log_bytes: usize,
+        ) -> i32;
         #[link_name = "cuGraphLaunch"]
         fn launch(executable: *mut c_void, stream: *mut c_void) -> i32;
     }
@@ -554,7 +560,7 @@ mod graph {
             let worked = work();
             assert_eq!(end(handle, &mut graph), 0, "cuStreamEndCapture");
             worked?;
-            assert_eq!(instantiate(&mut executable, graph, 0), 0, "cuGraphInstantiate");
+            assert_eq!(instantiate(&mut executable, graph, null_mut(), null_mut(), 0), 0, "cuGraphInstantiate");
         }
         Ok(Graph(executable))
     }
