@@ -50,6 +50,111 @@ fn batches_need_whole_runs_and_as_many_of_each() {
     refused_batch([1, 8, 8], 4, 0, "a has 1 keys, expected 0 (|out| / d * a_len)");
 }
 
+/// Calls each merge of pairs that makes sense of these numbers of keys and values, of A, B and the output.
+#[track_caller]
+fn refused_pairs(keys: [usize; 3], values: [usize; 3], message: &str) -> Error {
+    let [a, b, _] = keys.map(|count| vec![1u32; count]);
+    let [a_values, b_values, _] = values.map(|count| vec![2u64; count]);
+    let mut errors = Vec::new();
+    for merge in 0..3 {
+        let (mut out, mut out_values) = (vec![7u32; keys[2]], vec![7u64; values[2]]);
+        let (a, b, to) = ((&a[..], &a_values[..]), (&b[..], &b_values[..]), (&mut out[..], &mut out_values[..]));
+        let (a_offsets, b_offsets) = ([0, a.0.len()], [0, b.0.len()]);
+        let error = match merge {
+            0 => Engine::cpu().merge_pairs(a, b, to),
+            1 => Engine::cpu().merge_batch_pairs(a, b, to, 8, 3),
+            _ => Engine::cpu().merge_ragged_pairs((a.0, a.1, &a_offsets), (b.0, b.1, &b_offsets), to),
+        };
+        errors.push(error.unwrap_err());
+        assert!(out.iter().all(|&key| key == 7) && out_values.iter().all(|&value| value == 7), "wrote to its output");
+    }
+    assert_eq!(errors[0].to_string(), message);
+    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+    errors.remove(0)
+}
+
+#[test]
+fn pairs_need_a_value_for_each_key() {
+    let error = refused_pairs([3, 5, 8], [2, 5, 8], "a has 3 keys and 2 values, expected a value for each key");
+    assert_eq!(error, Error::ValuesMismatch { what: "a", keys: 3, values: 2 });
+    refused_pairs([3, 5, 8], [4, 5, 8], "a has 3 keys and 4 values, expected a value for each key");
+    refused_pairs([3, 5, 8], [3, 0, 8], "b has 5 keys and 0 values, expected a value for each key");
+    refused_pairs([3, 5, 8], [3, 6, 8], "b has 5 keys and 6 values, expected a value for each key");
+    refused_pairs([3, 5, 8], [3, 5, 7], "out has 8 keys and 7 values, expected a value for each key");
+    refused_pairs([3, 5, 8], [3, 5, 9], "out has 8 keys and 9 values, expected a value for each key");
+}
+
+#[test]
+fn pairs_need_an_output_of_the_right_length() {
+    for length in [0, 7, 9] {
+        let (mut keys, mut values) = (vec![7; length], vec![7; length]);
+        let out = (&mut keys[..], &mut values[..]);
+        let error = Engine::cpu().merge_pairs((&[1, 2, 3], &[1; 3]), (&[1, 2, 3, 4, 5], &[2; 5]), out).unwrap_err();
+        assert_eq!(error, Error::LengthMismatch { what: "out", expected: 8, found: length, rule: "|a| + |b|" });
+        assert!(keys.iter().chain(&values).all(|&x| x == 7), "wrote to an output of the wrong length");
+    }
+}
+
+#[test]
+fn batches_of_pairs_need_the_lengths_that_batches_need() {
+    let refused = |[a, b, out]: [usize; 3], d, a_len| {
+        let (mut keys, mut values) = (vec![7u32; out], vec![7u8; out]);
+        let (a, b) = ((vec![1u32; a], vec![1u8; a]), (vec![1u32; b], vec![1u8; b]));
+        let out = (&mut keys[..], &mut values[..]);
+        let error = Engine::cpu().merge_batch_pairs((&a.0, &a.1), (&b.0, &b.1), out, d, a_len).unwrap_err();
+        assert!(keys.iter().all(|&key| key == 7) && values.iter().all(|&value| value == 7));
+        error.to_string()
+    };
+    assert_eq!(refused([0, 0, 0], 0, 0), "d is 0, expected 1 to 1024");
+    assert_eq!(refused([1000, 25, 1025], 1025, 1000), "d is 1025, expected 1 to 1024");
+    assert_eq!(refused([5, 0, 4], 4, 5), "a_len is 5, expected at most 4 (d)");
+    assert_eq!(refused([4, 4, 9], 4, 2), "out has 9 keys, expected a multiple of 4 (d)");
+    assert_eq!(refused([3, 4, 8], 4, 2), "a has 3 keys, expected 4 (|out| / d * a_len)");
+    assert_eq!(refused([4, 6, 8], 4, 2), "b has 6 keys, expected 4 (|out| / d * (d - a_len))");
+}
+
+/// Calls both ragged merges with these offsets, of 6 keys of A and 4 of B, and an output of `out` keys.
+#[track_caller]
+fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error {
+    let (a_keys, b_keys, a_values, b_values) = ([1u32; 6], [2u32; 4], [3u8; 6], [4u8; 4]);
+    let (mut keys, mut values) = (vec![7u32; out], vec![7u8; out]);
+    let error = Engine::cpu().merge_ragged((&a_keys, a), (&b_keys, b), &mut keys).unwrap_err();
+    let (of_a, of_b) = ((&a_keys[..], &a_values[..], a), (&b_keys[..], &b_values[..], b));
+    let of_pairs = Engine::cpu().merge_ragged_pairs(of_a, of_b, (&mut keys, &mut values)).unwrap_err();
+    assert_eq!((error.to_string().as_str(), &error), (message, &of_pairs));
+    assert!(keys.iter().all(|&key| key == 7) && values.iter().all(|&value| value == 7), "wrote to its output");
+    error
+}
+
+#[test]
+fn ragged_batches_need_offsets_from_0_up_to_the_end() {
+    let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected as many of each");
+    assert_eq!(error, Error::OffsetsMismatch { a: 3, b: 2 });
+    let error = refused_offsets(&[], &[], 10, "there are no offsets, expected one more than there are pairs");
+    assert_eq!(error, Error::NoOffsets);
+    let error = refused_offsets(&[1, 6], &[0, 4], 10, "the first offset of a is 1, expected 0");
+    assert_eq!(error, Error::FirstOffset { what: "a", found: 1 });
+    refused_offsets(&[0, 6], &[4, 4], 10, "the first offset of b is 4, expected 0");
+    let error =
+        refused_offsets(&[0, 3, 5, 4, 6], &[0, 1, 2, 3, 4], 10, "offset 3 of a is 4, below the one before it (5)");
+    assert_eq!(error, Error::DescendingOffsets { what: "a", index: 3, found: 4, before: 5 });
+    refused_offsets(&[0, 3, 6], &[0, 5, 4], 10, "offset 2 of b is 4, below the one before it (5)");
+    refused_offsets(
+        &[0, usize::MAX, 6],
+        &[0, 2, 4],
+        10,
+        &format!("offset 2 of a is 6, below the one before it ({})", usize::MAX),
+    );
+    let error =
+        refused_offsets(&[0, 2, 5], &[0, 2, 4], 10, "the last offset of a is 5, expected 6 (its number of keys)");
+    assert_eq!(error, Error::LastOffset { what: "a", found: 5, expected: 6 });
+    refused_offsets(&[0, 2, 6], &[0, 2, 5], 10, "the last offset of b is 5, expected 4 (its number of keys)");
+    refused_offsets(&[0], &[0], 10, "the last offset of a is 0, expected 6 (its number of keys)");
+    let error = refused_offsets(&[0, 2, 6], &[0, 2, 4], 9, "out has 9 keys, expected 10 (|a| + |b|)");
+    assert_eq!(error, Error::LengthMismatch { what: "out", expected: 10, found: 9, rule: "|a| + |b|" });
+    refused_offsets(&[0, 2, 6], &[0, 2, 4], 11, "out has 11 keys, expected 10 (|a| + |b|)");
+}
+
 #[test]
 fn engines_need_1_to_4096_threads() {
     let refused = |threads| Engine::cpu_with_threads(threads).unwrap_err().to_string();

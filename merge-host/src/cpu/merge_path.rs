@@ -23,7 +23,7 @@ use kernels_gpu::co_rank::co_rank;
 /// Pieces for each thread: more than one, so that a thread that is held up leaves some to the others.
 const PIECES_A_THREAD: usize = 4;
 /// Keys that make it worth finding the middle.
-const LEAST_TO_CUT: usize = 64;
+const LEAST_TO_CUT: usize = 128;
 
 /// Merges `a` and `b` into `out`, which has room for just these.
 pub(super) fn merge<K: Key, V: Copy + Send + Sync>(a: Run<K, V>, b: Run<K, V>, out: RunMut<K, V>, threads: usize) {

@@ -121,6 +121,9 @@ fn merge_piece_of_pairs<K: Key, V: Copy>(
         let length = a.keys.len() + b.keys.len();
         let begin = if p == from.pair { from.key } else { 0 };
         let end = if p == to.pair { to.key } else { length };
+        if begin == end {
+            continue;
+        }
         let out = out.part(done..done + (end - begin));
         done += end - begin;
         if end - begin == length {

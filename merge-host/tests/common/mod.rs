@@ -149,3 +149,93 @@ pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> Strin
 pub fn cpu_engines() -> Vec<Engine> {
     (1..=3).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
 }
+
+/// A value type with what the tests need to know about it.
+pub trait TestValue: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
+    /// A value for each number, and another for each other number as far as the type can tell them apart.
+    fn number(value: usize) -> Self;
+}
+
+impl TestValue for u32 {
+    fn number(value: usize) -> Self {
+        value as u32
+    }
+}
+
+impl TestValue for u64 {
+    fn number(value: usize) -> Self {
+        value as u64 | 0xabcd << 48
+    }
+}
+
+impl TestValue for f64 {
+    fn number(value: usize) -> Self {
+        value as f64 + 0.5
+    }
+}
+
+impl TestValue for [u8; 3] {
+    fn number(value: usize) -> Self {
+        std::array::from_fn(|i| (value >> (8 * i)) as u8)
+    }
+}
+
+impl TestValue for (u64, u64, u64) {
+    fn number(value: usize) -> Self {
+        (value as u64, !value as u64, 7 * value as u64)
+    }
+}
+
+impl TestValue for () {
+    fn number(_: usize) -> Self {}
+}
+
+/// Calls a generic test function of a key type once with each value type.
+#[macro_export]
+macro_rules! for_all_value_types {
+    ($test:ident::<$K:ty>($($argument:expr),*)) => {
+        $test::<$K, u32>($($argument),*);
+        $test::<$K, u64>($($argument),*);
+        $test::<$K, f64>($($argument),*);
+        $test::<$K, [u8; 3]>($($argument),*);
+        $test::<$K, (u64, u64, u64)>($($argument),*);
+        $test::<$K, ()>($($argument),*);
+    };
+}
+
+/// The number of a value that no input has.
+const POISON: usize = 0xdead00;
+
+/// A number for each of `count` keys, in order, from `first` on. They tell equal keys apart.
+pub fn values<V: TestValue>(first: usize, count: usize) -> Vec<V> {
+    assert!(first + count <= POISON);
+    (first..first + count).map(V::number).collect()
+}
+
+/// The pairs of `a` and `b` by a stable sort.
+pub fn merged_pairs<K: TestKey, V: TestValue>(a: (&[K], &[V]), b: (&[K], &[V])) -> (Vec<K>, Vec<V>) {
+    let pairs = |run: (&[K], &[V])| run.0.iter().copied().zip(run.1.iter().copied()).collect::<Vec<_>>();
+    let mut all = [pairs(a), pairs(b)].concat();
+    all.sort_by(|x, y| x.0.order(&y.0));
+    all.into_iter().unzip()
+}
+
+/// An output in which every key and every value that is not written is wrong.
+pub fn poisoned_pairs<K: TestKey, V: TestValue>(want: &(Vec<K>, Vec<V>)) -> (Vec<K>, Vec<V>) {
+    (poisoned(&want.0), vec![V::number(POISON); want.1.len()])
+}
+
+/// Fails unless keys and values are the same.
+#[track_caller]
+pub fn assert_same_pairs<K: TestKey, V: TestValue>(
+    found: &(Vec<K>, Vec<V>),
+    want: &(Vec<K>, Vec<V>),
+    what: impl Fn() -> String,
+) {
+    assert_same(&found.0, &want.0, &what);
+    if found.1 != want.1 {
+        let i = (0..want.1.len()).find(|&i| found.1[i] != want.1[i]).expect("they differ somewhere");
+        let (key, found, want) = (want.0[i], found.1[i], want.1[i]);
+        panic!("{} {}: the value of key {i} ({key:?}) is {found:?}, expected {want:?}", K::NAME, what());
+    }
+}
