@@ -24,6 +24,7 @@ Examples:
   gmerge gen -n 100000000 --seed 1 --dist zipf -o keys.u32
   gmerge sort keys.u32 -o keys.u32 --stats text
   gmerge merge monday.f64 tuesday.f64 -o week.f64
+  gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows
   gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
   gmerge check week.f64 && echo in order
 
@@ -78,7 +79,7 @@ pub struct CommonArgs {
     pub parallel: Option<usize>,
     /// Print on standard error where the time went
     ///
-    /// A phase's GB/s are the bytes of keys that it handled by its time, 0 where it took none.
+    /// A phase's GB/s are the bytes of keys and values that it handled by its time, 0 where it took none.
     #[arg(long, value_name = "FORMAT")]
     pub stats: Option<StatsFormat>,
 }
@@ -127,6 +128,17 @@ pub struct PairArgs {
     pub b: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Files of the values of A's keys and of B's keys, which go along with them
+    ///
+    /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
+    /// Of equal keys, those of A come first with their values, and the keys of each in the order that they had.
+    #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
+    pub values: Option<Vec<PathBuf>>,
+    /// File to write the values of OUT's keys to; not OUT
+    ///
+    /// Both files are written completely before the first of them replaces an old one.
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
     /// Do not look whether A and B are sorted; if they are not, the order of the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
@@ -141,7 +153,7 @@ pub struct PairArgs {
 pub struct MergeArgs {
     #[command(flatten)]
     pub pair: PairArgs,
-    /// How to merge, on either engine; all give the same file
+    /// How to merge, on either engine; all give the same file. Values need auto or merge-path
     #[arg(long, value_name = "KERNEL", default_value = "auto")]
     pub kernel: Kernel,
 }

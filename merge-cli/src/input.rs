@@ -1,11 +1,11 @@
-//! Reading keys from a file, with all threads, or from a pipe.
+//! Reading keys or values from a file, with all threads, or from a pipe.
 //!
 //! A file is read with pread(2) and not mapped: a mapped file that shrinks kills its reader. The length that a file has
 //! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
 //! left for another run.
 
 use crate::error::{Failure, Result, os_message};
-use crate::key_type::FileKey;
+use crate::key_type::Element;
 use crate::memory;
 use rayon::prelude::*;
 use std::fs::File;
@@ -19,7 +19,7 @@ const PIECE: usize = 4 << 20;
 /// Keys to make room for in the beginning where the length is not known.
 const FIRST_ROOM: usize = 1 << 16;
 
-/// A file that keys are read from, in order.
+/// A file that keys or the bytes of values are read from, in order.
 #[derive(Debug)]
 pub struct Input {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl Input {
         };
         let metadata = file.metadata().map_err(|e| failure(&e))?;
         if metadata.is_dir() {
-            return Err(Failure::file(path, "is a directory, expected a file of keys"));
+            return Err(Failure::file(path, "is a directory, expected a file to read"));
         }
         // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
         let sized = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
@@ -53,8 +53,8 @@ impl Input {
         &self.path
     }
 
-    /// The number of keys, where it is known before reading. An error if the length is not a whole number of keys.
-    pub fn count<K: FileKey>(&self) -> Result<Option<u64>> {
+    /// The number of keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a whole number of keys.
+    pub fn count<K: Element>(&self) -> Result<Option<u64>> {
         let Some(length) = self.length else { return Ok(None) };
         if !length.is_multiple_of(K::SIZE as u64) {
             return Err(self.not_whole_keys::<K>(length));
@@ -69,7 +69,7 @@ impl Input {
     }
 
     /// All keys from here to the end.
-    pub fn read_all<K: FileKey>(&mut self) -> Result<Vec<K>> {
+    pub fn read_all<K: Element>(&mut self) -> Result<Vec<K>> {
         let what = crate::error::name(&self.path);
         if let Some(count) = self.count::<K>()? {
             let mut keys = memory::zeroed::<K>(count - self.position / K::SIZE as u64, &what)?;
@@ -92,14 +92,14 @@ impl Input {
     }
 
     /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
-    pub fn read<K: FileKey>(&mut self, keys: &mut [K]) -> Result<usize> {
+    pub fn read<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
         match self.length {
             Some(length) => self.read_file(keys, length),
             None => self.read_stream(keys),
         }
     }
 
-    fn read_file<K: FileKey>(&mut self, keys: &mut [K], length: u64) -> Result<usize> {
+    fn read_file<K: Element>(&mut self, keys: &mut [K], length: u64) -> Result<usize> {
         let left = usize::try_from((length - self.position) / K::SIZE as u64).unwrap_or(usize::MAX);
         let count = keys.len().min(left);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut keys[..count]);
@@ -116,7 +116,7 @@ impl Input {
         Ok(count)
     }
 
-    fn read_stream<K: FileKey>(&mut self, keys: &mut [K]) -> Result<usize> {
+    fn read_stream<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
         let mut file = &self.file;
         let read = fill(bytemuck::cast_slice_mut(keys), |part, _| file.read(part));
         let read = read.map_err(|e| Failure::io(&self.path, &e))?;
@@ -128,8 +128,8 @@ impl Input {
         Ok(read / K::SIZE)
     }
 
-    fn not_whole_keys<K: FileKey>(&self, length: u64) -> Failure {
-        let (size, name) = (K::SIZE, K::NAME);
+    fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
+        let (size, name) = (K::SIZE, K::TYPE);
         Failure::file(
             &self.path,
             format!("length is {length} bytes, expected a multiple of {size}, the size of a {name}"),

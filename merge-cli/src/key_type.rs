@@ -92,11 +92,25 @@ macro_rules! with_key_type {
 }
 pub(crate) use with_key_type;
 
-/// A key as this program needs it, beyond what the library does with it.
-pub trait FileKey: merge_host::Key + fmt::Debug {
-    /// The number of a key's bytes.
+/// What can be read from a file: a key, or a byte of a value.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// The number of its bytes.
     const SIZE: usize = size_of::<Self>();
+    /// The type's name, for messages.
+    const TYPE: &'static str;
+}
 
+macro_rules! element {
+    ($($t:ident)*) => {$(
+        impl Element for $t {
+            const TYPE: &'static str = stringify!($t);
+        }
+    )*};
+}
+element!(u8 u32 i32 f32 u64 i64 f64);
+
+/// A key as this program needs it, beyond what the library does with it.
+pub trait FileKey: merge_host::Key + Element {
     /// The key that lies as far up its type's range as `position` lies in 0..2^64: all of an integer's range, and
     /// [-1, 1) for floating point. A greater position never gives a lesser key.
     fn from_position(position: u64) -> Self;

@@ -5,6 +5,7 @@ use crate::signals;
 use rayon::prelude::*;
 use rustix::fs::Access;
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -82,6 +83,24 @@ impl Output {
         Ok(())
     }
 
+    /// Whether the two are one file, of which the second writing would leave nothing of the first. A terminal or
+    /// /dev/null may be written to twice.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.target, &other.target) {
+            (Target::Through { file, .. }, Target::Through { file: other, .. }) => {
+                let (Ok(here), Ok(there)) = (file.metadata(), other.metadata()) else { return false };
+                (here.dev(), here.ino()) == (there.dev(), there.ino()) && !here.file_type().is_char_device()
+            }
+            (Target::Replace { file, folder, .. }, Target::Replace { file: other, folder: other_folder, .. }) => {
+                // Names tell, and not what is there now: two names of one file become two files.
+                let place =
+                    |file: &Path, folder: &Path| (fs::canonicalize(folder).ok(), file.file_name().map(OsStr::to_owned));
+                place(file, folder) == place(other, other_folder)
+            }
+            _ => false,
+        }
+    }
+
     /// Starts to write.
     pub fn begin(self) -> Result<Writer> {
         let sink = match self.target {
@@ -102,11 +121,11 @@ impl Output {
         Ok(Writer { path: self.path, sink })
     }
 
-    /// Writes all of the output.
-    pub fn write(self, bytes: &[u8]) -> Result<()> {
+    /// Starts to write, with all of the output.
+    pub fn write(self, bytes: &[u8]) -> Result<Writer> {
         let mut writer = self.begin()?;
         writer.write(bytes)?;
-        writer.finish()
+        Ok(writer)
     }
 }
 
@@ -223,14 +242,13 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
-    /// Makes the output permanent, and the target's.
-    pub fn finish(self) -> Result<()> {
-        let Self { path, sink } = self;
-        let result = match sink {
-            Sink::Through(file) => sync_through(&file),
-            Sink::Temporary { temporary, file, folder, .. } => temporary.replace(&file, &folder),
+    /// Waits until what was written is on its medium.
+    fn sync(&self) -> Result<()> {
+        let result = match &self.sink {
+            Sink::Through(file) => sync_through(file),
+            Sink::Temporary { temporary, .. } => temporary.file().sync_all(),
         };
-        result.map_err(|error| Failure::io(&path, &error))
+        result.map_err(|error| Failure::io(&self.path, &error))
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
@@ -238,6 +256,38 @@ impl Writer {
             (Sink::Through(_), ErrorKind::BrokenPipe) => Failure::closed_pipe(),
             _ => Failure::io(&self.path, error),
         }
+    }
+}
+
+/// Makes outputs permanent, and the targets'. No target is replaced before all outputs are complete, and no signal ends
+/// the program when only some of them are.
+pub fn finish<const N: usize>(writers: [Writer; N]) -> Result<()> {
+    writers.iter().try_for_each(Writer::sync)?;
+    let mut result = Ok(());
+    let mut folders = Vec::new();
+    {
+        let mut registered = signals::temporaries();
+        for Writer { path, sink } in writers {
+            if let Sink::Temporary { mut temporary, file, folder, .. } = sink {
+                // After one that failed, the others' files stay as they are.
+                let target = result.is_ok().then_some(&*file);
+                if let Err(error) = temporary.end(target, &mut registered) {
+                    result = Err(Failure::io(&path, &error));
+                }
+                folders.push((path, folder));
+            }
+        }
+    }
+    result?;
+    folders.iter().try_for_each(|(path, folder)| sync_folder(folder).map_err(|error| Failure::io(path, &error)))
+}
+
+/// Waits until the new names of files in a folder are permanent. A folder that may not be read cannot be synced, and
+/// some file systems do not know how.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).map(|folder| folder.sync_all()) {
+        Ok(Err(error)) if error.kind() != ErrorKind::InvalidInput => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -259,9 +309,9 @@ impl Temporary {
         // people than that one.
         builder.permissions(Permissions::from_mode(if old.is_some() { 0o600 } else { 0o666 }));
         let temporary = {
-            let mut registered = signals::temporary();
+            let mut registered = signals::temporaries();
             let temporary = builder.tempfile_in(folder)?;
-            *registered = Some(temporary.path().to_owned());
+            registered.push(temporary.path().to_owned());
             Self(Some(temporary))
         };
         if let Some(old) = old {
@@ -280,35 +330,28 @@ impl Temporary {
     }
 
     fn file(&self) -> &File {
-        self.0.as_ref().expect("only `replace` takes the file").as_file()
+        self.0.as_ref().expect("only `end` takes the file").as_file()
     }
 
-    /// Makes this the file at `target`, which is in `folder`.
-    fn replace(mut self, target: &Path, folder: &Path) -> io::Result<()> {
-        self.file().sync_all()?;
-        {
-            let mut registered = signals::temporary();
-            let temporary = self.0.take().expect("only `replace` takes the file");
+    /// Makes this the file at `target` or, without one, removes it. `registered` are the names of all temporary files.
+    fn end(&mut self, target: Option<&Path>, registered: &mut Vec<PathBuf>) -> io::Result<()> {
+        let Some(temporary) = self.0.take() else { return Ok(()) };
+        let name = temporary.path().to_owned();
+        let result = match target {
             // The error holds the file, and dropping it removes that.
-            let result = temporary.persist(target).map_err(|error| error.error);
-            *registered = None;
-            result?;
-        }
-        // The new name is permanent when its folder is. A folder that may not be read cannot be synced, and some file
-        // systems do not know how.
-        match File::open(folder).map(|folder| folder.sync_all()) {
-            Ok(Err(error)) if error.kind() != ErrorKind::InvalidInput => Err(error),
-            _ => Ok(()),
-        }
+            Some(target) => temporary.persist(target).map(drop).map_err(|error| error.error),
+            None => temporary.close(),
+        };
+        registered.retain(|other| *other != name);
+        result
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Some(temporary) = self.0.take() {
-            let mut registered = signals::temporary();
-            let _ = temporary.close();
-            *registered = None;
+        // Whoever has ended it may hold the lock.
+        if self.0.is_some() {
+            let _ = self.end(None, &mut signals::temporaries());
         }
     }
 }

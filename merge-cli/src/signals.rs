@@ -1,7 +1,7 @@
-//! Signals, and the one temporary file that a run may have to remove when one arrives.
+//! Signals, and the temporary files that a run may have to remove when one arrives.
 //!
 //! A thread waits for signals, so that the file goes away whatever the other threads are busy with. Whoever creates,
-//! renames or removes the temporary file holds the lock meanwhile, so that the thread sees either a file and its name
+//! renames or removes a temporary file holds the lock meanwhile, so that the thread sees either a file and its name
 //! or neither.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// has a GPU for.
 const SIGXFSZ: i32 = 25;
 
-static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The name of the temporary file, if there is one, locked.
-pub fn temporary() -> MutexGuard<'static, Option<PathBuf>> {
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+/// The names of the temporary files that there are, locked.
+pub fn temporaries() -> MutexGuard<'static, Vec<PathBuf>> {
+    TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts to handle signals.
@@ -34,7 +34,8 @@ pub fn install() -> io::Result<()> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             // Never unlocked again: the other threads must not begin anything new.
-            if let Some(path) = &*temporary() {
+            let temporaries = temporaries();
+            for path in &*temporaries {
                 let _ = std::fs::remove_file(path);
             }
             // Not `std::process::exit`, which would take the GPU's driver down under the threads that are using it.

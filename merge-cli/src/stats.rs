@@ -46,6 +46,8 @@ pub struct Stats {
     pub kernel: Option<&'static str>,
     /// How many keys were handled.
     pub keys: u64,
+    /// Bytes of a key's value, where there are values.
+    pub value_size: Option<usize>,
     key_size: usize,
     begin: Instant,
     phases: [Duration; Phase::ALL.len()],
@@ -60,6 +62,7 @@ impl Stats {
             engine: "cpu",
             kernel: None,
             keys: 0,
+            value_size: None,
             key_size: K::SIZE,
             begin: Instant::now(),
             phases: Default::default(),
@@ -92,7 +95,7 @@ impl Stats {
     }
 
     fn bytes(&self) -> u64 {
-        self.keys * self.key_size as u64
+        self.keys * (self.key_size + self.value_size.unwrap_or(0)) as u64
     }
 
     fn rate(&self, time: Duration) -> f64 {
@@ -105,6 +108,7 @@ impl Stats {
             op: self.op,
             key_type: self.key_type,
             keys: self.keys,
+            value_bytes: self.value_size,
             bytes: self.bytes(),
             engine: self.engine,
             kernel: self.kernel,
@@ -124,8 +128,10 @@ impl Stats {
         let (op, keys, key_type, bytes) = (self.op, self.keys, self.key_type, self.bytes());
         let (engine, threads) = (self.engine, rayon::current_num_threads());
         let kernel = self.kernel.map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
-        let mut text =
-            format!("{op}: {keys} {key_type} keys, {bytes} bytes, engine {engine}{kernel}, threads {threads}\n");
+        let values = self.value_size.map(|size| format!(" with values of {size} bytes")).unwrap_or_default();
+        let mut text = format!(
+            "{op}: {keys} {key_type} keys{values}, {bytes} bytes, engine {engine}{kernel}, threads {threads}\n"
+        );
         text += &format!("{:<10}{:>12}{:>14}\n", "phase", "ms", "GB/s");
         let rows = Phase::ALL.iter().map(|&(phase, name)| (name, self.phases[phase as usize]));
         for (name, time) in rows.chain([("total", total)]) {
@@ -143,6 +149,7 @@ struct Object {
     #[serde(rename = "type")]
     key_type: &'static str,
     keys: u64,
+    value_bytes: Option<usize>,
     bytes: u64,
     engine: &'static str,
     kernel: Option<&'static str>,

@@ -1,10 +1,11 @@
 //! `gmerge batch`
 
-use super::pair::{self, Pairing};
+use super::pair::{self, Pairing, Pairs, PairsMut};
 use crate::args::BatchArgs;
 use crate::error::{Failure, Result, name};
 use crate::key_type::{FileKey, with_key_type};
 use crate::order::first_unsorted_in_runs;
+use bytemuck::Pod;
 use merge_host::{Engine, Error, Timing};
 
 pub fn run(args: &BatchArgs) -> Result<()> {
@@ -71,5 +72,15 @@ impl<K: FileKey> Pairing<K> for Runs {
 
     fn merge(&self, engine: &Engine, a: &[K], b: &[K], out: &mut [K]) -> std::result::Result<Timing, Error> {
         engine.merge_batch(a, b, out, self.d, self.lengths[0])
+    }
+
+    fn merge_pairs<V: Pod + Send + Sync>(
+        &self,
+        engine: &Engine,
+        a: Pairs<K, V>,
+        b: Pairs<K, V>,
+        out: PairsMut<K, V>,
+    ) -> std::result::Result<Timing, Error> {
+        engine.merge_batch_pairs(a, b, out, self.d, self.lengths[0])
     }
 }

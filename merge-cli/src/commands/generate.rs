@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::generate::Generator;
 use crate::key_type::{FileKey, KeyType, with_key_type};
 use crate::memory;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 
 /// Bytes of keys to hold in memory at once, so that a file of any size can be made.
@@ -34,7 +34,7 @@ fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
         stats.time(Phase::Write, || writer.write(bytemuck::cast_slice(part)))?;
         stats.keys += count;
     }
-    stats.time(Phase::Write, || writer.finish())?;
+    stats.time(Phase::Write, || output::finish([writer]))?;
     stats.print(args.common.stats);
     Ok(())
 }

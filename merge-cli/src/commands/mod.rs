@@ -7,6 +7,7 @@ mod info;
 mod merge;
 mod pair;
 mod sort;
+mod values;
 
 use crate::args::{Args, Command};
 use crate::error::Result;

@@ -5,7 +5,7 @@ use crate::engine::{ChosenEngine, start_threads};
 use crate::error::Result;
 use crate::input::Input;
 use crate::key_type::{FileKey, KeyType, with_key_type};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 
 pub fn run(args: &SortArgs) -> Result<()> {
@@ -33,7 +33,7 @@ fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
         Ok(possible)
     };
     stats.add(engine.run(&mut keys, |engine, keys| engine.sort(keys), read_again)?);
-    stats.time(Phase::Write, || output.write(bytemuck::cast_slice(&keys)))?;
+    stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&keys))?]))?;
 
     stats.engine = engine.name()?;
     stats.keys = keys.len() as u64;

@@ -15,3 +15,4 @@ mod signals;
 mod sort;
 mod stats;
 mod streams;
+mod values;

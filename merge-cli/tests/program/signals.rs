@@ -82,6 +82,47 @@ fn at_any_moment_of_a_sort() {
 }
 
 #[test]
+fn keys_and_values_are_replaced_both_or_neither() {
+    let folder = Folder::new();
+    let (keys, values): (Vec<u32>, Vec<u64>) = ((0..2_000_000).collect(), (0..2_000_000).collect());
+    let old = [7u32, 8];
+    folder.write("in.u32", &keys);
+    folder.write("in.rows", &values);
+    let arguments = "merge in.u32 in.u32 --values in.rows in.rows -o out.u32 --values-out out.rows --engine cpu";
+    let mut interrupted = 0;
+    for i in 0..24 {
+        folder.write("out.u32", &old);
+        folder.write("out.rows", &old);
+        let mut child = start(&folder, arguments);
+        wait_until_it_handles_signals(&child);
+        // Half of the signals come when there are temporary files.
+        if i % 2 == 0 {
+            wait_until("there is a temporary file or the end", || {
+                folder.files().len() > 4 || child.try_wait().unwrap().is_some()
+            });
+        }
+        std::thread::sleep(Duration::from_millis(i * i / 4));
+        // It may have ended, but nobody has asked how.
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        let code = child.wait().unwrap().code();
+        assert_eq!(folder.files(), ["in.rows", "in.u32", "out.rows", "out.u32"]);
+        let (keys_are_old, values_are_old) =
+            (folder.read::<u32>("out.u32") == old, folder.read::<u32>("out.rows") == old);
+        assert_eq!(keys_are_old, values_are_old, "{code:?}");
+        if !keys_are_old {
+            let sizes = ["out.u32", "out.rows"].map(|name| std::fs::metadata(folder.path(name)).unwrap().len());
+            assert_eq!(sizes, [4 * 4_000_000, 8 * 4_000_000]);
+        }
+        match code {
+            Some(143) => interrupted += 1,
+            Some(0) => assert!(!keys_are_old),
+            _ => panic!("{code:?}"),
+        }
+    }
+    assert!(interrupted > 0);
+}
+
+#[test]
 fn nohup_is_respected() {
     let folder = Folder::new();
     let mut command = folder.command("sh");

@@ -76,6 +76,21 @@ fn a_table_for_people() {
 }
 
 #[test]
+fn values_count_as_bytes() {
+    let folder = folder();
+    folder.write("a.rows", &vec![1u8; 30_000]);
+    folder.write("b.rows", &vec![1u8; 15_000]);
+    let run = "merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --engine cpu";
+    let stats = json(&folder, run);
+    assert_eq!((&stats["keys"], &stats["value_bytes"], &stats["bytes"]), (&15_000.into(), &3.into(), &105_000.into()));
+    assert_eq!(json(&folder, "merge a.u32 b.u32 -o out.u32 --engine cpu")["value_bytes"], Value::Null);
+    let run = folder.run(&format!("{run} --stats text"));
+    let stderr = run.stderr();
+    let start = "merge: 15000 u32 keys with values of 3 bytes, 105000 bytes, engine cpu, kernel auto, threads ";
+    assert!(stderr.starts_with(start), "{stderr}");
+}
+
+#[test]
 fn disorder_comes_with_statistics_too() {
     let folder = Folder::new();
     folder.write("keys.u32", &[2u32, 1]);

@@ -1,0 +1,328 @@
+//! `--values` of `gmerge merge` and `gmerge batch`
+
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+const WIDTHS: [usize; 8] = [1, 2, 3, 4, 8, 12, 16, 100];
+
+/// `count` values of `width` bytes, of which no two near each other are the same: those of the numbers from `first` on.
+fn values(first: usize, count: usize, width: usize) -> Vec<Vec<u8>> {
+    let value = |i: usize| (0..width).map(|byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8).collect();
+    (first..first + count).map(value).collect()
+}
+
+/// The pairs of runs of `lengths` keys of A and of B, by the standard library's stable sort.
+fn merged<K: TestKey>(a: &[K], b: &[K], width: usize, lengths: [usize; 2]) -> (Vec<K>, Vec<u8>) {
+    let values = values(0, a.len() + b.len(), width);
+    let pairs: Vec<(K, &Vec<u8>)> = a.iter().chain(b).copied().zip(&values).collect();
+    let (of_a, of_b) = pairs.split_at(a.len());
+    let mut out = Vec::new();
+    let [a_length, b_length] = lengths;
+    let count = a.len().checked_div(a_length).or(b.len().checked_div(b_length)).unwrap_or(0);
+    for run in 0..count {
+        let begin = out.len();
+        out.extend_from_slice(&of_a[run * a_length..][..a_length]);
+        out.extend_from_slice(&of_b[run * b_length..][..b_length]);
+        out[begin..].sort_by(|x: &(K, _), y: &(K, _)| x.0.order(&y.0));
+    }
+    (out.iter().map(|pair| pair.0).collect(), out.iter().flat_map(|pair| pair.1.clone()).collect())
+}
+
+/// Runs a command on these keys, with values, and checks both outputs.
+fn check<K: TestKey>(folder: &Folder, command: &str, a: &[K], b: &[K], width: usize, lengths: [usize; 2]) {
+    let name = K::NAME;
+    folder.write(&format!("a.{name}"), a);
+    folder.write(&format!("b.{name}"), b);
+    folder.write("a.rows", &values(0, a.len(), width).concat());
+    folder.write("b.rows", &values(a.len(), b.len(), width).concat());
+    let run = format!("{command} a.{name} b.{name} --values a.rows b.rows -o out.{name} --values-out out.rows");
+    folder.run(&run).succeeds();
+    let what = format!("width {width}, {} and {} keys: {run}", a.len(), b.len());
+    let (keys, rows) = merged(a, b, width, lengths);
+    assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, &what);
+    let found = folder.read::<u8>("out.rows");
+    assert_eq!(found.len(), rows.len(), "{what}");
+    let place = (0..rows.len()).find(|&i| found[i] != rows[i]);
+    assert_eq!(place.map(|i| i / width), None, "{what}: the first wrong value");
+}
+
+fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
+    let folder = Folder::new();
+    // The keys' many duplicates show whether the values keep their order.
+    for (a_size, b_size) in [(0, 0), (0, 1), (1, 0), (1, 1), (1000, 0), (777, 20_011)] {
+        let (a, b) = (random.sorted::<K>(a_size), random.sorted::<K>(b_size));
+        let kernel = if a_size % 2 == 0 { "auto" } else { "merge-path" };
+        let command = format!("merge --engine {engine} --kernel {kernel}");
+        check(&folder, &command, &a, &b, width, [a_size, b_size]);
+    }
+    let name = K::NAME;
+    let names = [&format!("a.{name}"), "a.rows", &format!("b.{name}"), "b.rows", &format!("out.{name}"), "out.rows"];
+    assert_eq!(folder.files(), {
+        let mut names = names.map(str::to_owned);
+        names.sort();
+        names
+    });
+}
+
+#[test]
+fn merge_of_all_types_and_widths() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for width in WIDTHS {
+            if *engine == "cpu" {
+                for_each_type!(K => merges::<K>(&mut random, engine, width));
+            } else {
+                merges::<f32>(&mut random, engine, width);
+            }
+        }
+    }
+}
+
+#[test]
+fn merge_on_several_threads() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    for width in [4, 5] {
+        let (a, b) = (random.sorted::<u32>(500_000), random.sorted::<u32>(300_001));
+        check(&folder, "merge --engine cpu --parallel 3", &a, &b, width, [500_000, 300_001]);
+    }
+}
+
+#[test]
+fn batch_of_all_types_and_widths() {
+    fn merges<K: TestKey>(random: &mut Random, engine: &str, width: usize) {
+        let folder = Folder::new();
+        for (pairs, d, a_len) in
+            [(0, 5, 2), (1, 1, 0), (300, 7, 3), (50, 100, 33), (3, 1024, 512), (9, 8, 0), (9, 8, 8)]
+        {
+            let mut runs = |length| (0..pairs).flat_map(|_| random.sorted::<K>(length)).collect::<Vec<K>>();
+            let (a, b) = (runs(a_len), runs(d - a_len));
+            let command = format!("batch -d {d} --a-len {a_len} --engine {engine}");
+            check(&folder, &command, &a, &b, width, [a_len, d - a_len]);
+        }
+    }
+    let mut random = Random::new();
+    for engine in engines() {
+        for width in WIDTHS {
+            if *engine == "cpu" {
+                for_each_type!(K => merges::<K>(&mut random, engine, width));
+            } else {
+                merges::<f32>(&mut random, engine, width);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_equal_keys_those_of_a_come_first() {
+    let folder = Folder::new();
+    folder.write("k.u32", &[5u32; 4]);
+    folder.write("a.txt", b"abcd");
+    folder.write("b.txt", b"wxyz");
+    folder.run("merge k.u32 k.u32 --values a.txt b.txt -o out.u32 --values-out out.txt").succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![5; 8], b"abcdwxyz".to_vec()));
+    folder.run("batch k.u32 k.u32 -d 4 --values a.txt b.txt -o out.u32 --values-out out.txt").succeeds();
+    assert_eq!(folder.read::<u8>("out.txt"), b"abwxcdyz");
+}
+
+/// A folder of keys and values to merge, and of outputs that must not change.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.u32", &[1u32, 2, 3]);
+    folder.write("b.u32", &[2u32, 3]);
+    folder.write("none.u32", &[0u32; 0]);
+    folder.write("a.rows", b"aabbcc");
+    folder.write("b.rows", b"xxyy");
+    folder.write("none.rows", b"");
+    folder.write("out.u32", &[9u32]);
+    folder.write("out.rows", b"old");
+    folder
+}
+
+#[track_caller]
+fn unchanged(folder: &Folder, before: &[String]) {
+    assert_eq!(folder.files(), before);
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.rows")), (vec![9], b"old".to_vec()));
+}
+
+#[test]
+fn values_that_do_not_fit_the_keys() {
+    let folder = folder();
+    folder.write("5.rows", b"12345");
+    folder.write("6.rows", b"123456");
+    folder.write("unsorted.u32", &[2u32, 1]);
+    let before = folder.files();
+    let options = "-o out.u32 --values-out out.rows";
+    let run = |keys: &str, values: &str| folder.run(&format!("merge {keys} --values {values} {options}"));
+    // The same through pipes, whose lengths nobody knows before.
+    let run_with_pipes = |keys: &str, values: &str| {
+        let (files, mut script) = ([keys, values].map(|names| names.split(' ')), String::new());
+        for name in files.into_iter().flatten() {
+            script += &format!("mkfifo {name}.pipe; cat {name} > {name}.pipe 2> /dev/null &\n");
+        }
+        let pipes = |names: &str| names.replace(".u32", ".u32.pipe").replace(".rows", ".rows.pipe");
+        let (keys, values) = (pipes(keys), pipes(values));
+        script += &format!("gmerge merge {keys} --type u32 --values {values} {options}\ncode=$?\n");
+        script += "kill $(jobs -p) 2> /dev/null\nrm *.pipe\nexit $code";
+        folder.shell(&script)
+    };
+    let cases: [(&str, &str, &[&str]); 7] = [
+        ("a.u32 b.u32", "5.rows b.rows", &["5.rows", "has 5 bytes", "multiple of 3", "keys of a.u32"]),
+        ("a.u32 b.u32", "a.rows 5.rows", &["5.rows", "has 5 bytes", "multiple of 2", "keys of b.u32"]),
+        (
+            "a.u32 b.u32",
+            "none.rows b.rows",
+            &["none.rows", "no bytes, expected a value for each of the 3 keys of a.u32"],
+        ),
+        (
+            "a.u32 b.u32",
+            "a.rows none.rows",
+            &["none.rows", "no bytes, expected a value for each of the 2 keys of b.u32"],
+        ),
+        (
+            "a.u32 b.u32",
+            "a.rows 6.rows",
+            &["a.rows", "values of 2 bytes (6 bytes for 3 keys)", "6.rows", "3 bytes (6 bytes for 2 keys)"],
+        ),
+        ("none.u32 b.u32", "a.rows b.rows", &["a.rows", "has 6 bytes, expected none", "none.u32", "has no keys"]),
+        ("a.u32 none.u32", "a.rows b.rows", &["b.rows", "has 4 bytes, expected none", "none.u32", "has no keys"]),
+    ];
+    for (keys, values, parts) in cases {
+        run(keys, values).fails(2, parts);
+        // Through pipes, the names have another end.
+        let parts: Vec<&str> =
+            parts.iter().map(|part| part.trim_end_matches(".u32").trim_end_matches(".rows")).collect();
+        run_with_pipes(keys, values).fails(2, &parts);
+        unchanged(&folder, &before);
+    }
+    folder
+        .run("merge a.u32 unsorted.u32 --values a.rows b.rows -o out.u32 --values-out out.rows")
+        .fails(2, &["unsorted.u32: not sorted at index 1", "1 after 2"]);
+    folder
+        .run("batch a.u32 b.u32 -d 5 --a-len 4 --values a.rows b.rows -o out.u32 --values-out out.rows")
+        .fails(2, &["a.u32: has 3 keys", "multiple of 4"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    let folder = folder();
+    fs::create_dir(folder.path("dir")).unwrap();
+    let before = folder.files();
+    let run = |values: &str, out: &str| folder.run(&format!("merge a.u32 b.u32 --values {values} {out}"));
+    let out = "-o out.u32 --values-out out.rows";
+    run("a.rows lost.rows", out).fails(2, &["lost.rows: No such file or directory"]);
+    run("dir b.rows", out).fails(2, &["dir: is a directory"]);
+    run("a.rows b.rows", "-o out.u32 --values-out dir").fails(2, &["dir: is a directory"]);
+    run("a.rows b.rows", "-o out.u32 --values-out lost/x").fails(2, &["lost/x: ", "No such file or directory"]);
+    run("a.rows b.rows", "-o lost/x --values-out out.rows").fails(2, &["lost/x: ", "No such file or directory"]);
+    run("a.rows b.rows", "-o out.u32 --values-out /dev/full").fails(2, &["/dev/full: No space left on device"]);
+    run("a.rows b.rows", "-o /dev/full --values-out out.rows").fails(2, &["/dev/full: No space left on device"]);
+    run("- -", out).fails(2, &["VA and VB are both -"]);
+    folder.run(&format!("merge a.u32 - --values - b.rows {out}")).fails(2, &["B and VA are both -"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn keys_and_values_go_to_different_files() {
+    let folder = folder();
+    symlink("out.u32", folder.path("link.u32")).unwrap();
+    symlink(".", folder.path("here")).unwrap();
+    let before = folder.files();
+    let run = |out: &str| folder.run(&format!("merge a.u32 b.u32 --values a.rows b.rows {out}"));
+    for (keys, values) in [
+        ("out.u32", "out.u32"),
+        ("out.u32", "./out.u32"),
+        ("out.u32", "here/out.u32"),
+        ("link.u32", "out.u32"),
+        ("out.u32", "link.u32"),
+        ("new.u32", "new.u32"),
+        ("here/new.u32", "new.u32"),
+    ] {
+        run(&format!("-o {keys} --values-out {values}"))
+            .fails(2, &[&format!("{values}: is where the keys go"), "--values-out"]);
+        unchanged(&folder, &before);
+    }
+    let both = run("-o - --values-out - --type u32");
+    both.fails(2, &["-: is where the keys go"]);
+    assert_eq!(both.stdout(), b"");
+    // What nobody reads may be both.
+    run("-o /dev/null --values-out /dev/null").succeeds();
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn one_flag_needs_the_other() {
+    let folder = folder();
+    let before = folder.files();
+    for command in ["merge", "batch -d 2"] {
+        let run = |options: &str| folder.run(&format!("{command} a.u32 b.u32 -o out.u32 {options}"));
+        run("--values a.rows b.rows").is_misuse(&["--values-out <OUTV>"]);
+        run("--values-out out.rows").is_misuse(&["--values <VA> <VB>"]);
+        run("--values a.rows --values-out out.rows").is_misuse(&["--values <VA> <VB>", "2 values required"]);
+        run("--values a.rows b.rows a.rows --values-out out.rows").is_misuse(&["a.rows"]);
+    }
+    folder.run("sort a.u32 -o out.u32 --values a.rows b.rows").is_misuse(&["--values"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn kernels_that_merge_keys_only() {
+    let folder = folder();
+    let before = folder.files();
+    for kernel in ["basic", "tiled", "circular"] {
+        let run =
+            format!("merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --kernel {kernel}");
+        folder.run(&run).fails(2, &[&format!("--kernel {kernel}"), "--values", "auto or merge-path"]);
+    }
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn inputs_may_be_outputs_and_pipes() {
+    let folder = folder();
+    folder.run("merge a.u32 b.u32 --values a.rows b.rows -o a.u32 --values-out a.rows").succeeds();
+    assert_eq!(
+        (folder.read::<u32>("a.u32"), folder.read::<u8>("a.rows")),
+        (vec![1, 2, 2, 3, 3], b"aabbxxccyy".to_vec())
+    );
+
+    let run = folder.run_with_input("merge b.u32 b.u32 --values b.rows - -o out.u32 --values-out -", b"vvww");
+    run.succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), run.stdout()), (vec![2, 2, 3, 3], &b"xxvvyyww"[..]));
+    // One file, with two names, is two files in the end.
+    fs::hard_link(folder.path("out.u32"), folder.path("out2")).unwrap();
+    folder.run("merge b.u32 b.u32 --values b.rows b.rows -o out.u32 --values-out out2").succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out2")), (vec![2, 2, 3, 3], b"xxxxyyyy".to_vec()));
+}
+
+#[test]
+fn unsorted_keys_that_nobody_looks_at_keep_their_values() {
+    let mut random = Random::new();
+    let folder = folder();
+    let (a, b) = (random.keys::<u32>(1000), random.keys::<u32>(2000));
+    folder.write("a.u32", &a);
+    folder.write("b.u32", &b);
+    folder.write("a.rows", &a);
+    folder.write("b.rows", &b);
+    folder.run("merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows --assume-sorted").succeeds();
+    let keys = folder.read::<u32>("out.u32");
+    assert_eq!(keys.len(), 3000);
+    assert_same(&folder.read::<u32>("out.rows"), &keys, "each value is its key");
+}
+
+#[test]
+fn a_file_that_grows_too_large_leaves_both_old_ones() {
+    let folder = folder();
+    folder.write("a.u32", &vec![1u32; 100_000]);
+    folder.write("b.u32", &[2u32]);
+    folder.write("a.rows", &vec![1u8; 1_200_000]);
+    folder.write("b.rows", &[2u8; 12]);
+    let before = folder.files();
+    // 1000 blocks of 512 bytes (or 1024, in some shells): the keys fit and the values do not.
+    let command = "gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows";
+    folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.rows: File too large"]);
+    unchanged(&folder, &before);
+    folder.shell(command).succeeds();
+}
