@@ -1,1 +1,191 @@
-//! Under construction.
+//! What the sweeps share: inputs, the two engines, and time by the GPU's own clock.
+//!
+//! `cargo bench` runs three sweeps, `merge`, `batch` and `sort`, on the CPU engine and, where there is a GPU, on the GPU.
+//! Criterion writes its figures as JSON to `target/criterion`, from which `scripts/plot` draws.
+//!
+//! Work on a GPU is on data in its memory and timed by events, so that neither transfers nor the host are in the time.
+//! Each GPU row is followed by a line that compares it with a copy of the same bytes.
+//!
+//! The environment sets how far the sweeps go: `GMERGE_BENCH_MAX_LG` is the binary logarithm of the most keys, 22 on the
+//! CPU and 28 on the GPU where it is not set.
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Throughput};
+use merge_host::cust::event::{Event, EventFlags};
+use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
+use merge_host::cust::stream::Stream;
+use merge_host::{Engine, Gpu, Key};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How the keys of a merge lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Random bits on both sides.
+    Uniform,
+    /// All of A before all of B.
+    ABeforeB,
+    /// A key of A, a key of B, and so on.
+    Alternating,
+    /// Sixteen different keys.
+    Dups16,
+    /// A thousandth of the keys in A, the others in B.
+    Skewed,
+}
+
+impl Distribution {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Uniform, Self::ABeforeB, Self::Alternating, Self::Dups16, Self::Skewed];
+
+    /// The name in the sweeps' output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::ABeforeB => "a-before-b",
+            Self::Alternating => "alternating",
+            Self::Dups16 => "dups16",
+            Self::Skewed => "skewed",
+        }
+    }
+
+    /// Two ascending arrays of `n` keys together.
+    pub fn sides<K: Key>(self, n: usize) -> (Vec<K>, Vec<K>) {
+        let m = if self == Self::Skewed { n / 1001 } else { n / 2 };
+        let side = |name: u64, len: usize| {
+            let mut keys: Vec<K> = match self {
+                Self::Uniform | Self::Skewed => uniform(len, name),
+                Self::Dups16 => (0..len as u64).map(|i| key(random(i, name) & 15)).collect(),
+                // Ordered bits, so that the arrays are ascending whatever the type. A float's bits above 0 ascend too.
+                Self::ABeforeB => (0..len as u64).map(|i| key(i + (name - 1) * n as u64)).collect(),
+                Self::Alternating => (0..len as u64).map(|i| key(2 * i + name)).collect(),
+            };
+            Engine::cpu().sort(&mut keys).expect("there is memory for the inputs");
+            keys
+        };
+        (side(1, m), side(2, n - m))
+    }
+}
+
+/// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their places.
+pub fn uniform<K: Key>(n: usize, seed: u64) -> Vec<K> {
+    (0..n as u64).map(|i| key(random(i, seed))).collect()
+}
+
+fn random(i: u64, seed: u64) -> u64 {
+    let z = seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn key<K: Key>(bits: u64) -> K {
+    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
+}
+
+/// The binary logarithms of the sizes to sweep.
+pub fn sizes(default_most: u32) -> Vec<u32> {
+    let most = std::env::var("GMERGE_BENCH_MAX_LG").ok().and_then(|lg| lg.parse().ok()).unwrap_or(default_most);
+    (10..=most).step_by(2).collect()
+}
+
+/// The most keys that a sweep at one size takes: the middle of the sweep over sizes.
+pub fn one_size(default_most: u32) -> u32 {
+    sizes(default_most).last().map_or(20, |&most| most.min(24))
+}
+
+/// Settings that keep a sweep of many rows short.
+pub fn brief(group: &mut BenchmarkGroup<'_, WallTime>) {
+    group.sample_size(10).warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
+}
+
+/// A GPU with a stream, and how long copies take on it.
+pub struct Device {
+    engine: Engine,
+    /// Where all work is put.
+    pub stream: Stream,
+    copies: RefCell<HashMap<usize, Duration>>,
+}
+
+impl Device {
+    /// The first GPU, or none, with a line that says why.
+    pub fn first() -> Option<Self> {
+        let engine = match Engine::gpu(0) {
+            Ok(engine) => engine,
+            Err(error) => {
+                eprintln!("rows of the CPU only: {error}");
+                return None;
+            }
+        };
+        let stream = engine.as_gpu()?.stream().expect("a GPU makes streams");
+        Some(Self { engine, stream, copies: RefCell::default() })
+    }
+
+    /// The GPU.
+    pub fn gpu(&self) -> &Gpu {
+        self.engine.as_gpu().expect("it is a GPU engine")
+    }
+
+    /// An array in the GPU's memory with a copy of `from`.
+    pub fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> DeviceBuffer<T> {
+        self.gpu().upload(from).expect("the GPU has memory for the inputs")
+    }
+
+    /// An array in the GPU's memory.
+    pub fn buffer<T: DeviceCopy + bytemuck::Pod>(&self, len: usize) -> DeviceBuffer<T> {
+        self.gpu().buffer(len).expect("the GPU has memory for the output")
+    }
+
+    /// How long `work` takes, `repeats` times; `prepare` is called before each and is not in the time.
+    pub fn time(&self, repeats: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
+        let event = || Event::new(EventFlags::DEFAULT).expect("a GPU makes events");
+        let mut total = Duration::ZERO;
+        for _ in 0..repeats {
+            let (start, end) = (event(), event());
+            prepare();
+            start.record(&self.stream).expect("a stream takes events");
+            work();
+            end.record(&self.stream).expect("a stream takes events");
+            end.synchronize().expect("the work ends well");
+            let ms = end.elapsed_time_f32(&start).expect("both events have happened");
+            total += Duration::from_secs_f64(f64::from(ms) / 1e3);
+        }
+        total
+    }
+
+    /// Measures `work`, which reads and writes `bytes` bytes in all, as one row, and compares it with a copy.
+    pub fn bench(
+        &self,
+        group: &mut BenchmarkGroup<'_, WallTime>,
+        id: BenchmarkId,
+        bytes: usize,
+        mut prepare: impl FnMut(),
+        mut work: impl FnMut(),
+    ) {
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_function(id, |bencher| {
+            bencher.iter_custom(|repeats| self.time(repeats, &mut prepare, &mut work));
+        });
+        let mean = self.time(5, &mut prepare, &mut work) / 5;
+        println!("{:>24}of copy: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
+    }
+
+    /// How long a copy that reads and writes `bytes` bytes in all takes, measured once.
+    fn copy(&self, bytes: usize) -> Duration {
+        *self.copies.borrow_mut().entry(bytes).or_insert_with(|| {
+            let (from, mut to) = (self.buffer::<u8>(bytes / 2), self.buffer::<u8>(bytes / 2));
+            let mut copy = |repeats| {
+                self.time(
+                    repeats,
+                    || {},
+                    || {
+                        // SAFETY: both arrays live until `time` has waited.
+                        unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
+                    },
+                )
+            };
+            copy(3);
+            copy(9) / 9
+        })
+    }
+}
