@@ -5,7 +5,7 @@
 //! | target | backend | a memory access is |
 //! | --- | --- | --- |
 //! | `nvptx64-nvidia-cuda` | `nvptx` | one instruction: `ld.global`, `st.shared`, … |
-//! | the host, feature `emulator` | [`emulator`] | checked: bounds, uninitialised reads, races |
+//! | the host, feature `emulator` | `emulator` | checked: bounds, uninitialised reads, races |
 //!
 //! [`thread`] and [`warp`] say who the running thread is and let threads wait for each other, [`Global`] and
 //! [`GlobalMut`] are views of global memory, [`Shared`] of the block's shared memory, and

@@ -18,7 +18,7 @@ use syn::{
 ///
 /// ```ignore
 /// #[kernel]
-/// pub unsafe fn add_one(x: &[f32], y: *mut f32) { … }
+/// pub unsafe fn add_one(x: &[f32], y: *mut f32) { /* … */ }
 /// ```
 ///
 /// A generic function names its instances, each with the suffix that tells it apart. This one exports `fill_u32` and
@@ -26,7 +26,7 @@ use syn::{
 ///
 /// ```ignore
 /// #[kernel(u32 = <u32, 1>, f32x2 = <f32, 2>)]
-/// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { … }
+/// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { /* … */ }
 /// ```
 #[proc_macro_attribute]
 pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
