@@ -107,6 +107,7 @@ fn on_gpu(criterion: &mut Criterion) {
     let (auto, uniform) = (MergeKernel::Auto, Distribution::Uniform);
     let lg = sizes(28).last().copied().unwrap_or(20);
     for lg in sizes(28) {
+        device.bench_copy(&mut group, id::<u32>("copy", lg), 4 << lg);
         gpu::<u32>(&mut group, &device, auto, uniform, lg);
         gpu::<u64>(&mut group, &device, auto, uniform, lg);
         gpu_pairs::<u32, u32>(&mut group, &device, lg);

@@ -170,6 +170,21 @@ impl Device {
         println!("{:>24}of copy: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
     }
 
+    /// Measures a copy of `bytes` bytes as a row, for the line that others are compared with.
+    pub fn bench_copy(&self, group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, bytes: usize) {
+        let (from, mut to) = (self.buffer::<u8>(bytes), self.buffer::<u8>(bytes));
+        self.bench(
+            group,
+            id,
+            2 * bytes,
+            || {},
+            || {
+                // SAFETY: both arrays live until `bench` has waited.
+                unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
+            },
+        );
+    }
+
     /// How long a copy that reads and writes `bytes` bytes in all takes, measured once.
     fn copy(&self, bytes: usize) -> Duration {
         *self.copies.borrow_mut().entry(bytes).or_insert_with(|| {
