@@ -134,3 +134,36 @@ fn merge_piece_of_pairs<K: Key, V: Copy>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Not which keys a piece has, which the result of the merge shows, but that no piece has more than its share.
+        #[test]
+        fn a_place_is_where_it_costs_as_much_as_asked_for(
+            lengths in prop::collection::vec((0usize..40, 0usize..40), 0..20),
+            share in 0.0..1.0f64,
+        ) {
+            let (mut a, mut b) = (vec![0], vec![0]);
+            for (p, (m, n)) in lengths.into_iter().enumerate() {
+                a.push(a[p] + m);
+                b.push(b[p] + n);
+            }
+            let offsets = Offsets { a: &a, b: &b };
+            let cost = (offsets.cost() as f64 * share) as usize;
+            let place = offsets.place(cost);
+            let found = offsets.cost_before(place.pair) + place.key;
+            if place.pair < offsets.pairs() {
+                let length = offsets.start(place.pair + 1) - offsets.start(place.pair);
+                prop_assert!(place.key <= length);
+                // What a pair costs beside its keys cannot be cut.
+                prop_assert!(found == cost || place.key == length && found < cost && cost < found + PAIR);
+            } else {
+                prop_assert_eq!((place.key, found), (0, cost));
+            }
+        }
+    }
+}
