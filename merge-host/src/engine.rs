@@ -265,6 +265,9 @@ impl Engine {
     /// `a.0.len() + b.0.len()` of both. A value is anything that can be copied, and nobody looks at it: an index, a
     /// record, an array of bytes.
     ///
+    /// On the CPU, values of any size are moved along with their keys. On a GPU, numbers of 4 and 8 bytes are; of other
+    /// values it moves the indices, and the values are gathered on the host.
+    ///
     /// Otherwise as [`merge`](Self::merge). If `a` or `b` is not ascending, `out` holds unspecified pairs of both.
     ///
     /// # Errors

@@ -17,6 +17,10 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
+//! Keys may have values, which go along with them: [`Engine::merge_pairs`]. Many pairs of short runs are merged by one
+//! call, whether they are all of one length, [`Engine::merge_batch`], or of any, [`Engine::merge_ragged`]; both take
+//! values too.
+//!
 //! # Order
 //!
 //! Six types are keys: `u32`, `i32`, `f32`, `u64`, `i64` and `f64` (see [`Key`]). Integers are in their usual order and

@@ -44,9 +44,12 @@ fn while_reading_a_pipe_that_never_ends() {
         let folder = Folder::new();
         folder.write("out.u64", &[7u64]);
         let mut child = start(&folder, "sort - -o out.u64");
+        // To wait for a child closes its standard input, and that would be the end of the pipe.
+        let pipe = child.stdin.take();
         wait_until_it_handles_signals(&child);
         send(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(code));
+        drop(pipe);
         assert_eq!((folder.files(), folder.read::<u64>("out.u64")), (vec!["out.u64".to_owned()], vec![7]));
     }
 }
