@@ -1,11 +1,103 @@
 //! Batch merge: by the length of the pairs, and of pairs of random lengths, on the CPU engine and on a GPU.
 
-use benches::Group;
-use criterion::{Criterion, criterion_group, criterion_main};
+use benches::{Device, brief, one_size, sizes, uniform};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use merge_host::{BatchKernel, Engine, Gpu};
 
-fn batch(criterion: &mut Criterion) {
-    benches::bench(criterion, Group::Batch);
+const LENGTHS: [usize; 12] = [4, 8, 16, 30, 32, 64, 100, 128, 256, 512, 1000, 1024];
+
+/// `pairs` runs of `len` keys each, every one ascending.
+fn runs(pairs: usize, len: usize, seed: u64) -> Vec<u32> {
+    let mut keys = uniform::<u32>(pairs * len, seed);
+    if len > 0 {
+        keys.chunks_mut(len).for_each(<[u32]>::sort_unstable);
+    }
+    keys
 }
 
-criterion_group!(group, batch);
-criterion_main!(group);
+/// Runs of 0 to 100 keys, `n` keys in all, with their offsets; as many runs as `pairs`, the last ones empty.
+fn ragged(n: usize, pairs: usize, seed: u64) -> (Vec<u32>, Vec<usize>) {
+    let (mut keys, mut offsets) = (uniform::<u32>(n, seed), vec![0]);
+    for length in uniform::<u32>(pairs, seed ^ 9) {
+        let start = offsets[offsets.len() - 1];
+        let end = (start + length as usize % 101).min(n);
+        keys[start..end].sort_unstable();
+        offsets.push(end);
+    }
+    let last = offsets.len() - 1;
+    keys[offsets[last - 1]..].sort_unstable();
+    offsets[last] = n;
+    (keys, offsets)
+}
+
+fn on_cpu(criterion: &mut Criterion) {
+    let (engine, mut group) = (Engine::cpu(), criterion.benchmark_group("batch-cpu"));
+    brief(&mut group);
+    let n = 1usize << one_size(22);
+    for d in LENGTHS {
+        let (pairs, a_len) = (n / d, d / 2);
+        let (a, b) = (runs(pairs, a_len, 1), runs(pairs, d - a_len, 2));
+        let mut out = vec![0u32; pairs * d];
+        group.throughput(Throughput::Bytes(8 * (pairs * d) as u64));
+        group.bench_function(BenchmarkId::new("u32", format!("d{d}")), |bencher| {
+            bencher.iter(|| engine.merge_batch(&a, &b, &mut out, d, a_len).expect("the CPU merges"));
+        });
+    }
+    let pairs = n / 100;
+    let ((a, a_offsets), (b, b_offsets)) = (ragged(n / 2, pairs, 1), ragged(n / 2, pairs, 2));
+    let mut out = vec![0u32; n];
+    group.throughput(Throughput::Bytes(8 * n as u64));
+    group.bench_function(BenchmarkId::new("u32", "ragged"), |bencher| {
+        bencher.iter(|| engine.merge_ragged((&a, &a_offsets), (&b, &b_offsets), &mut out).expect("the CPU merges"));
+    });
+}
+
+fn on_gpu(criterion: &mut Criterion) {
+    let Some(device) = Device::first() else { return };
+    let mut group = criterion.benchmark_group("batch-gpu");
+    brief(&mut group);
+    let n = 1usize << sizes(28).last().copied().unwrap_or(20);
+    for d in LENGTHS {
+        let (pairs, a_len) = (n / d, d / 2);
+        let (a, b) = (device.upload(&runs(pairs, a_len, 1)), device.upload(&runs(pairs, d - a_len, 2)));
+        let mut out = device.buffer::<u32>(pairs * d);
+        for (name, kernel) in [("u32", BatchKernel::Auto), ("u32/one-thread-a-key", BatchKernel::Small)] {
+            device.bench(
+                &mut group,
+                BenchmarkId::new(name, format!("d{d}")),
+                8 * pairs * d,
+                || {},
+                || {
+                    device
+                        .gpu()
+                        .merge_batch_with(kernel, &a, &b, &mut out, d, a_len, &device.stream)
+                        .expect("the GPU merges");
+                },
+            );
+        }
+    }
+    let pairs = n / 100;
+    let side = |seed| {
+        let (keys, offsets) = ragged(n / 2, pairs, seed);
+        let offsets: Vec<u64> = offsets.into_iter().map(|offset| offset as u64).collect();
+        (device.upload(&keys), device.upload(&offsets))
+    };
+    let ((a, a_offsets), (b, b_offsets)) = (side(1), side(2));
+    let mut out = device.buffer::<u32>(n);
+    let mut workspace = device.buffer(Gpu::merge_ragged_workspace_bytes::<u32>(n));
+    device.bench(
+        &mut group,
+        BenchmarkId::new("u32", "ragged"),
+        8 * n,
+        || {},
+        || {
+            let (a, b) = ((&*a, &*a_offsets), (&*b, &*b_offsets));
+            // SAFETY: the offsets ascend from 0 to the lengths.
+            unsafe { device.gpu().merge_ragged(a, b, &mut out, &mut workspace, &device.stream) }
+                .expect("the GPU merges");
+        },
+    );
+}
+
+criterion_group!(batch, on_cpu, on_gpu);
+criterion_main!(batch);

@@ -1,161 +1,206 @@
-//! How fast it is: one list of cases, two ways to run them.
+//! What the sweeps share: inputs, the two engines, and time by the GPU's own clock.
 //!
-//! A [`Case`] is a piece of work: merge, batch merge or sort of so many keys of some type. `cargo bench` takes the cases
-//! through Criterion, on the CPU engine and, where there is one, on a GPU. The example `sweep` takes them by itself,
-//! compares each result with the CPU engine's first, and needs no cargo, so that it can be carried to another machine.
+//! `cargo bench` runs three sweeps, `merge`, `batch` and `sort`, on the CPU engine and, where there is a GPU, on the GPU.
+//! Criterion writes its figures as JSON to `target/criterion`, from which `scripts/plot` draws.
 //!
-//! ```text
-//! cargo bench                                    all of it, on both engines
-//! cargo bench --bench merge -- gpu               those with "gpu" in their name
-//! cargo run --release -p benches --example sweep -- --help
-//! ```
+//! Work on a GPU is on data in its memory and timed by events, so that neither transfers nor the host are in the time.
+//! Each GPU row is followed by a line that compares it with a copy of the same bytes.
 //!
-//! Both add their results to `target/bench-rows.jsonl`, one JSON object a line (see [`Row`]), and so does
-//! `benches/peers/run`, which does the same work on the same inputs with the libraries of others. `scripts/plot` draws from
-//! that file. Where a row is there several times, the last one counts.
-//!
-//! On a GPU, data is in its memory before and after, and time is that between two events on the stream around the call: it
-//! has the launches in it and no transfer. GB/s counts each byte of input and each byte of output once, whatever a kernel
-//! really moves, and is compared with a copy of the same bytes within GPU memory, measured in the same run.
-//!
-//! | variable | |
-//! | --- | --- |
-//! | `GMERGE_BENCH_MAX_LG` | the binary logarithm of the most keys; 24 on a CPU and 28 on a GPU where it is not set |
-//! | `GMERGE_BENCH_ROWS` | where rows go |
+//! The environment sets how far the sweeps go: `GMERGE_BENCH_MAX_LG` is the binary logarithm of the most keys, 22 on the
+//! CPU and 28 on the GPU where it is not set.
 
-mod case;
-mod cpu;
-mod gpu;
-pub mod input;
-mod row;
-mod through_criterion;
-mod verify;
-
-pub use case::{Case, Group, Op, Scale, Type};
-pub use gpu::Device;
-pub use row::{Row, Rows, Times};
-pub use through_criterion::bench;
-
-use merge_host::Engine;
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Throughput};
+use merge_host::cust::event::{Event, EventFlags};
+use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
+use merge_host::cust::stream::Stream;
+use merge_host::{Engine, Gpu, Key};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::time::Duration;
 
-/// How many keys a result may have to be compared with the CPU engine's: with more, that takes too long.
-const MOST_COMPARED: usize = 1 << 24;
-
-/// Why a case could not be run, or that its result is wrong.
-pub type Failure = Box<dyn std::error::Error>;
-
-/// A case with its inputs in place, ready to be timed.
-pub trait Work {
-    /// Does the work once and says how long it took. What the work changes is restored before, outside the time.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    fn time(&mut self) -> Result<Duration, Failure>;
-
-    /// Checks what the last call of [`time`](Self::time) made, and returns a checksum of its keys in any order.
-    ///
-    /// # Errors
-    /// Says what is wrong with the result.
-    fn verify(&self) -> Result<u64, Failure>;
+/// How the keys of a merge lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Random bits on both sides.
+    Uniform,
+    /// All of A before all of B.
+    ABeforeB,
+    /// A key of A, a key of B, and so on.
+    Alternating,
+    /// Sixteen different keys.
+    Dups16,
+    /// A thousandth of the keys in A, the others in B.
+    Skewed,
 }
 
-/// Where cases are run.
-pub enum Place {
-    /// On the CPU engine.
-    Cpu(Engine),
-    /// On a GPU.
-    Gpu(Box<Device>),
+impl Distribution {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Uniform, Self::ABeforeB, Self::Alternating, Self::Dups16, Self::Skewed];
+
+    /// The name in the sweeps' output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::ABeforeB => "a-before-b",
+            Self::Alternating => "alternating",
+            Self::Dups16 => "dups16",
+            Self::Skewed => "skewed",
+        }
+    }
+
+    /// Two ascending arrays of `n` keys together.
+    pub fn sides<K: Key>(self, n: usize) -> (Vec<K>, Vec<K>) {
+        let m = if self == Self::Skewed { n / 1001 } else { n / 2 };
+        let side = |name: u64, len: usize| {
+            let mut keys: Vec<K> = match self {
+                Self::Uniform | Self::Skewed => uniform(len, name),
+                Self::Dups16 => (0..len as u64).map(|i| key(random(i, name) & 15)).collect(),
+                // Ordered bits, so that the arrays are ascending whatever the type. A float's bits above 0 ascend too.
+                Self::ABeforeB => (0..len as u64).map(|i| key(i + (name - 1) * n as u64)).collect(),
+                Self::Alternating => (0..len as u64).map(|i| key(2 * i + name)).collect(),
+            };
+            Engine::cpu().sort(&mut keys).expect("there is memory for the inputs");
+            keys
+        };
+        (side(1, m), side(2, n - m))
+    }
 }
 
-impl Place {
-    /// All cores of the CPU.
-    pub fn cpu() -> Self {
-        Place::Cpu(Engine::cpu())
+/// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their places.
+pub fn uniform<K: Key>(n: usize, seed: u64) -> Vec<K> {
+    (0..n as u64).map(|i| key(random(i, seed))).collect()
+}
+
+fn random(i: u64, seed: u64) -> u64 {
+    let z = seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn key<K: Key>(bits: u64) -> K {
+    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
+}
+
+/// The binary logarithms of the sizes to sweep.
+pub fn sizes(default_most: u32) -> Vec<u32> {
+    let most = std::env::var("GMERGE_BENCH_MAX_LG").ok().and_then(|lg| lg.parse().ok()).unwrap_or(default_most);
+    (10..=most).step_by(2).collect()
+}
+
+/// The most keys that a sweep at one size takes: the middle of the sweep over sizes.
+pub fn one_size(default_most: u32) -> u32 {
+    sizes(default_most).last().map_or(20, |&most| most.min(24))
+}
+
+/// Settings that keep a sweep of many rows short.
+pub fn brief(group: &mut BenchmarkGroup<'_, WallTime>) {
+    group.sample_size(10).warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
+}
+
+/// A GPU with a stream, and how long copies take on it.
+pub struct Device {
+    engine: Engine,
+    /// Where all work is put.
+    pub stream: Stream,
+    copies: RefCell<HashMap<usize, Duration>>,
+}
+
+impl Device {
+    /// The first GPU, or none, with a line that says why.
+    pub fn first() -> Option<Self> {
+        let engine = match Engine::gpu(0) {
+            Ok(engine) => engine,
+            Err(error) => {
+                eprintln!("rows of the CPU only: {error}");
+                return None;
+            }
+        };
+        let stream = engine.as_gpu()?.stream().expect("a GPU makes streams");
+        Some(Self { engine, stream, copies: RefCell::default() })
     }
 
-    /// The first GPU.
-    ///
-    /// # Errors
-    /// Says why there is none.
-    pub fn gpu() -> Result<Self, Failure> {
-        Device::first().map(|device| Place::Gpu(Box::new(device)))
+    /// The GPU.
+    pub fn gpu(&self) -> &Gpu {
+        self.engine.as_gpu().expect("it is a GPU engine")
     }
 
-    /// "cpu" or "gpu".
-    pub fn name(&self) -> &'static str {
-        match self {
-            Place::Cpu(_) => "cpu",
-            Place::Gpu(_) => "gpu",
+    /// An array in the GPU's memory with a copy of `from`.
+    pub fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> DeviceBuffer<T> {
+        self.gpu().upload(from).expect("the GPU has memory for the inputs")
+    }
+
+    /// An array in the GPU's memory.
+    pub fn buffer<T: DeviceCopy + bytemuck::Pod>(&self, len: usize) -> DeviceBuffer<T> {
+        self.gpu().buffer(len).expect("the GPU has memory for the output")
+    }
+
+    /// How long `work` takes, `repeats` times; `prepare` is called before each and is not in the time.
+    pub fn time(&self, repeats: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
+        let event = || Event::new(EventFlags::DEFAULT).expect("a GPU makes events");
+        let mut total = Duration::ZERO;
+        for _ in 0..repeats {
+            let (start, end) = (event(), event());
+            prepare();
+            start.record(&self.stream).expect("a stream takes events");
+            work();
+            end.record(&self.stream).expect("a stream takes events");
+            end.synchronize().expect("the work ends well");
+            let ms = end.elapsed_time_f32(&start).expect("both events have happened");
+            total += Duration::from_secs_f64(f64::from(ms) / 1e3);
         }
+        total
     }
 
-    /// What it is: a GPU's name, or a number of cores.
-    pub fn device(&self) -> String {
-        match self {
-            Place::Cpu(_) => format!("{} CPU cores", input::cores()),
-            Place::Gpu(device) => device.name().to_owned(),
-        }
+    /// Measures `work`, which reads and writes `bytes` bytes in all, as one row, and compares it with a copy.
+    pub fn bench(
+        &self,
+        group: &mut BenchmarkGroup<'_, WallTime>,
+        id: BenchmarkId,
+        bytes: usize,
+        mut prepare: impl FnMut(),
+        mut work: impl FnMut(),
+    ) {
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_function(id, |bencher| {
+            bencher.iter_custom(|repeats| self.time(repeats, &mut prepare, &mut work));
+        });
+        let mean = self.time(5, &mut prepare, &mut work) / 5;
+        println!("{:>24}of copy: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
     }
 
-    /// The sizes to sweep here.
-    pub fn scale(&self) -> Scale {
-        let most = std::env::var("GMERGE_BENCH_MAX_LG").ok().and_then(|lg| lg.parse().ok());
-        self.scale_up_to(most)
+    /// Measures a copy of `bytes` bytes as a row, for the line that others are compared with.
+    pub fn bench_copy(&self, group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, bytes: usize) {
+        let (from, mut to) = (self.buffer::<u8>(bytes), self.buffer::<u8>(bytes));
+        self.bench(
+            group,
+            id,
+            2 * bytes,
+            || {},
+            || {
+                // SAFETY: both arrays live until `bench` has waited.
+                unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
+            },
+        );
     }
 
-    /// The sizes to sweep here, up to the one whose binary logarithm is given.
-    pub fn scale_up_to(&self, most: Option<u32>) -> Scale {
-        match self {
-            Place::Cpu(_) => Scale::cpu(most.unwrap_or(24)),
-            Place::Gpu(_) => Scale::gpu(most.unwrap_or(28)),
-        }
-    }
-
-    /// Makes the inputs of a case and puts them where the work is.
-    ///
-    /// # Errors
-    /// Not enough memory, or the device fails.
-    pub fn set_up(&self, case: Case) -> Result<Box<dyn Work + '_>, Failure> {
-        match self {
-            Place::Cpu(engine) => cpu::set_up(engine, case),
-            Place::Gpu(device) => gpu::set_up(device, case),
-        }
-    }
-
-    /// The row of a case that took so long. On a GPU, a copy that reads and writes as many bytes is measured to compare
-    /// with, if none was yet, which is a row of its own before that of the case.
-    ///
-    /// # Errors
-    /// Not enough memory, or the device fails.
-    pub fn rows(&self, case: Case, times: Times, sum: Option<u64>) -> Result<Vec<Row>, Failure> {
-        let mut row =
-            Row { time: Some(times), sum: sum.map(|sum| format!("{sum:016x}")), ..self.row_without_time(case) };
-        let Place::Gpu(device) = self else { return Ok(vec![row]) };
-        let (copy, is_new) = device.copy(case.bytes())?;
-        row.time = Some(Times { of_copy: Some(copy.ms / times.ms), ..times });
-        let copy_row = Row::of_copy(case.bytes(), copy, self.device());
-        Ok(if is_new { vec![copy_row, row] } else { vec![row] })
-    }
-
-    /// The row of a case that could not be measured.
-    pub fn failed(&self, case: Case, failure: &str) -> Row {
-        Row { error: Some(failure.to_owned()), ..self.row_without_time(case) }
-    }
-
-    fn row_without_time(&self, case: Case) -> Row {
-        Row {
-            op: case.op_name().to_owned(),
-            kernel: case.kernel_name().to_owned(),
-            engine: self.name().to_owned(),
-            key_type: case.type_name(),
-            n: case.n,
-            dist: case.distribution.name().to_owned(),
-            d: case.d(),
-            time: None,
-            sum: None,
-            device: self.device(),
-            error: None,
-        }
+    /// How long a copy that reads and writes `bytes` bytes in all takes, measured once.
+    fn copy(&self, bytes: usize) -> Duration {
+        *self.copies.borrow_mut().entry(bytes).or_insert_with(|| {
+            let (from, mut to) = (self.buffer::<u8>(bytes / 2), self.buffer::<u8>(bytes / 2));
+            let mut copy = |repeats| {
+                self.time(
+                    repeats,
+                    || {},
+                    || {
+                        // SAFETY: both arrays live until `time` has waited.
+                        unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
+                    },
+                )
+            };
+            copy(3);
+            copy(9) / 9
+        })
     }
 }
