@@ -389,9 +389,9 @@ fn check_pairs<K: DeviceCopy, V: DeviceCopy>(
     out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
 ) -> Result<(PairsAt, PairsAt, PairsAt), Error> {
     let (out_keys, out_values) = (&*out.0, &*out.1);
-    crate::engine::check_values("values of a", a.0.len(), a.1.len())?;
-    crate::engine::check_values("values of b", b.0.len(), b.1.len())?;
-    crate::engine::check_values("values of out", out_keys.len(), out_values.len())?;
+    crate::engine::check_values("a", a.0.len(), a.1.len())?;
+    crate::engine::check_values("b", b.0.len(), b.1.len())?;
+    crate::engine::check_values("out", out_keys.len(), out_values.len())?;
     check_apart("out", out_keys, [("a", a.0), ("b", b.0)])?;
     check_apart("values of out", out_values, [("values of a", a.1), ("values of b", b.1)])?;
     let at = |keys: &DeviceSlice<K>, values: &DeviceSlice<V>| PairsAt {
