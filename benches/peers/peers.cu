@@ -77,7 +77,7 @@ static void copy_rows() {
 
 template <class K> static void merge_rows(const char *type, size_t n, const char *dist, uint64_t mask) {
   size_t m = n / 2; Dev<K> a(m), b(n - m), c(n);
-  a.random(11, mask); b.random(22, mask); sort_in_place(a.p, m); sort_in_place(b.p, n - m);
+  a.random(1, mask); b.random(2, mask); sort_in_place(a.p, m); sort_in_place(b.p, n - m);
   int reps = n > (1u << 28) ? 9 : 21;
   if (wanted("cub_merge_keys")) {
     size_t bytes = 0; CHECK(cub::DeviceMerge::MergeKeys(nullptr, bytes, a.p, (int64_t)m, b.p, (int64_t)(n - m), c.p)); Dev<char> tmp(bytes);
@@ -95,7 +95,7 @@ template <class K> static void merge_rows(const char *type, size_t n, const char
 struct Less { template <class T> __device__ bool operator()(const T &a, const T &b) const { return a < b; } };
 
 template <class K> static void sort_rows(const char *type, size_t n, const char *dist, uint64_t mask) {
-  Dev<K> in(n), a(n), b(n); in.random(7, mask);
+  Dev<K> in(n), a(n), b(n); in.random(1, mask);
   if (!strcmp(dist, "sorted")) sort_in_place(in.p, n);
   int reps = n > (1u << 28) ? 5 : 11;
   auto reset = [&] { CHECK(cudaMemcpyAsync(a.p, in.p, n * sizeof(K), cudaMemcpyDeviceToDevice)); };
@@ -131,18 +131,19 @@ template <class K> __global__ void merge_small_batch(const K *a, const K *b, K *
   c[g * d + tidx] = (i < la && (j >= lb || A[i] <= B[j])) ? A[i] : B[j];
 }
 
-// Every segment of `len` keys ascending and spread over the whole range: key j is drawn from the j-th of `len` equal slices.
-__global__ void fill_sorted_segments(uint32_t *p, size_t n, int len, uint64_t seed) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
-    uint64_t z = (seed + i) * 0x9e3779b97f4a7c15ull; z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull; z ^= z >> 31;
-    uint64_t slice = (1ull << 32) / len; p[i] = (uint32_t)((i % len) * slice + (z >> 32) % slice);
-  }
+// `n / len` runs of `len` random keys each, every one ascending, and what is left over.
+static void fill_runs(uint32_t *p, size_t n, int len, uint64_t seed) {
+  Dev<uint32_t> in(n); in.random(seed);
+  int runs = (int)(n / len); std::vector<int> off(runs + 1); for (int i = 0; i <= runs; ++i) off[i] = i * len;
+  Dev<int> o(runs + 1); CHECK(cudaMemcpy(o.p, off.data(), off.size() * 4, cudaMemcpyHostToDevice));
+  size_t bytes = 0; CHECK(cub::DeviceSegmentedSort::SortKeys(nullptr, bytes, in.p, p, (int)n, runs, o.p, o.p + 1)); Dev<char> tmp(bytes);
+  CHECK(cub::DeviceSegmentedSort::SortKeys(tmp.p, bytes, in.p, p, (int)n, runs, o.p, o.p + 1)); CHECK(cudaDeviceSynchronize());
 }
 
 static void batch_rows(int d) {
   typedef uint32_t K; size_t total = size_t(1) << 28, batches = total / d; int la = d / 2;
   Dev<K> a(total / 2), b(total / 2), c(total);
-  fill_sorted_segments<<<1024, 256>>>(a.p, total / 2, la, 5); fill_sorted_segments<<<1024, 256>>>(b.p, total / 2, d - la, 6);
+  fill_runs(a.p, total / 2, la, 1); fill_runs(b.p, total / 2, d - la, 2);
   char type[32]; snprintf(type, sizeof type, "u32_d%d", d);
   if (wanted("course_batch_merge")) {
     int threads = d * std::max(1, 256 / d); unsigned blocks = (unsigned)((batches + threads / d - 1) / (threads / d));

@@ -11,7 +11,7 @@
 use crate::key::{Bits, Key};
 use crate::stable_tile::{self, Cursors, Parts};
 use crate::tile;
-use crate::tuning::{STABLE_4, STABLE_8};
+use crate::tuning::ROW;
 use core::hint::{assert_unchecked, select_unpredictable};
 use cuda_std::prelude::*;
 
@@ -102,7 +102,7 @@ impl Block {
         thread::sync_threads();
         tile::registers_upwards(merged, first, tile);
         thread::sync_threads();
-        stable_tile::store_keys::<K, NT, VT>(tile, to);
+        tile::shared_to_global::<K, NT, VT>(tile, to);
     }
 }
 
@@ -114,12 +114,12 @@ impl Block {
 /// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`stable_tile::shared_bytes`] of dynamic
 /// shared memory.
 #[kernel(
-    u32 = <u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    i32 = <i32, { STABLE_4.threads }, { STABLE_4.values }>,
-    f32 = <f32, { STABLE_4.threads }, { STABLE_4.values }>,
-    u64 = <u64, { STABLE_8.threads }, { STABLE_8.values }>,
-    i64 = <i64, { STABLE_8.threads }, { STABLE_8.values }>,
-    f64 = <f64, { STABLE_8.threads }, { STABLE_8.values }>,
+    u32 = <u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    i32 = <i32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    f32 = <f32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    u64 = <u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    i64 = <i64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    f64 = <f64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
 )]
 pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
     a: *const K,
@@ -141,18 +141,18 @@ pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_batch`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    i32v4 = <i32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    f32v4 = <f32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    u64v4 = <u64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    i64v4 = <i64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    f64v4 = <f64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    u32v8 = <u32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    i32v8 = <i32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    f32v8 = <f32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    u64v8 = <u64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
-    i64v8 = <i64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
-    f64v8 = <f64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    u32v4 = <u32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    i32v4 = <i32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    f32v4 = <f32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    u64v4 = <u64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    i64v4 = <i64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    f64v4 = <f64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    u32v8 = <u32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    i32v8 = <i32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    f32v8 = <f32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    u64v8 = <u64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    i64v8 = <i64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    f64v8 = <f64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(

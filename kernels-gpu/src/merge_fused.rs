@@ -15,7 +15,7 @@
 use crate::co_rank::in_step;
 use crate::key::Key;
 use crate::tile;
-use crate::tuning::{FUSED_4, FUSED_8};
+use crate::tuning::ROW;
 use crate::warp_search::warp_diagonal_search;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
@@ -41,12 +41,12 @@ const fn splits_offset<K: Key>(keys: usize) -> u32 {
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
 /// `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { FUSED_4.threads }, { FUSED_4.values }>,
-    i32 = <i32, { FUSED_4.threads }, { FUSED_4.values }>,
-    f32 = <f32, { FUSED_4.threads }, { FUSED_4.values }>,
-    u64 = <u64, { FUSED_8.threads }, { FUSED_8.values }>,
-    i64 = <i64, { FUSED_8.threads }, { FUSED_8.values }>,
-    f64 = <f64, { FUSED_8.threads }, { FUSED_8.values }>,
+    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
+    i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
+    f32 = <f32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
+    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
+    i64 = <i64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
+    f64 = <f64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
 )]
 pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
     a: *const K,

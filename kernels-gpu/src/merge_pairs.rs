@@ -7,7 +7,7 @@ use crate::co_rank::in_step;
 use crate::key::{Bits, Key};
 use crate::stable_tile::{self, Cursors, Parts};
 use crate::tile;
-use crate::tuning::{STABLE_4, STABLE_8};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Kernel: merges the keys `a_keys` and `b_keys` into `c_keys`, and the values accordingly, one block a tile, at the splits
@@ -18,18 +18,18 @@ use cuda_std::prelude::*;
 /// room for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
 /// tile, with [`stable_tile::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <u32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    i32v4 = <i32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    f32v4 = <f32, u32, { STABLE_4.threads }, { STABLE_4.values }>,
-    u64v4 = <u64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    i64v4 = <i64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    f64v4 = <f64, u32, { STABLE_8.threads }, { STABLE_8.values }>,
-    u32v8 = <u32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    i32v8 = <i32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    f32v8 = <f32, u64, { STABLE_4.threads }, { STABLE_4.values }>,
-    u64v8 = <u64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
-    i64v8 = <i64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
-    f64v8 = <f64, u64, { STABLE_8.threads }, { STABLE_8.values }>,
+    u32v4 = <u32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    i32v4 = <i32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    f32v4 = <f32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    u64v4 = <u64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    i64v4 = <i64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    f64v4 = <f64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    u32v8 = <u32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    i32v8 = <i32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    f32v8 = <f32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
+    u64v8 = <u64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    i64v8 = <i64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    f64v8 = <f64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
@@ -91,6 +91,6 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
     tile::registers_upwards(merged, first, tile);
     thread::sync_threads();
-    stable_tile::store_keys::<K, NT, VT>(tile, to_keys);
+    tile::shared_to_global::<K, NT, VT>(tile, to_keys);
     stable_tile::gather_values::<V, NT, VT>(values, places, to_values);
 }

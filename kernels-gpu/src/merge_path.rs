@@ -16,7 +16,7 @@ use crate::co_rank::in_step;
 use crate::diagonal::search_near;
 use crate::key::Key;
 use crate::tile;
-use crate::tuning::{MERGE_4, MERGE_8};
+use crate::tuning::ROW;
 use crate::warp_search::warp_diagonal_search;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
@@ -89,12 +89,12 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
 /// dynamic shared memory.
 #[kernel(
-    u32 = <u32, { MERGE_4.threads }, { MERGE_4.values }>,
-    i32 = <i32, { MERGE_4.threads }, { MERGE_4.values }>,
-    f32 = <f32, { MERGE_4.threads }, { MERGE_4.values }>,
-    u64 = <u64, { MERGE_8.threads }, { MERGE_8.values }>,
-    i64 = <i64, { MERGE_8.threads }, { MERGE_8.values }>,
-    f64 = <f64, { MERGE_8.threads }, { MERGE_8.values }>,
+    u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
+    i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
+    f32 = <f32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
+    u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
+    i64 = <i64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
+    f64 = <f64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
 )]
 pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
     a: *const K,

@@ -15,7 +15,8 @@ use crate::co_rank::in_step;
 use crate::diagonal::diagonal_search;
 use crate::key::Key;
 use crate::stable_tile::{self, Cursors, Parts};
-use crate::tuning::{RAGGED_4, RAGGED_8};
+use crate::tile;
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Where the runs of each pair begin, and the last ones end.
@@ -195,7 +196,7 @@ impl Tile {
             self.merge_share::<K, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
         }
         thread::sync_threads();
-        stable_tile::store_keys::<K, NT, VT>(memory.merged, to);
+        tile::shared_to_global::<K, NT, VT>(memory.merged, to);
     }
 
     /// Shared to shared: a thread's share of the merged keys.
@@ -331,12 +332,12 @@ pub const fn shared_bytes<K: Key>(keys: usize, values: usize, with_values: bool)
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
 /// dynamic shared memory.
 #[kernel(
-    u32 = <u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    i32 = <i32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    f32 = <f32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    u64 = <u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    i64 = <i64, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    f64 = <f64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    f32 = <f32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    i64 = <i64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    f64 = <f64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
@@ -364,18 +365,18 @@ pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_ragged`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    i32v4 = <i32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    f32v4 = <f32, u32, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    u64v4 = <u64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    i64v4 = <i64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    f64v4 = <f64, u32, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    u32v8 = <u32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    i32v8 = <i32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    f32v8 = <f32, u64, { RAGGED_4.threads }, { RAGGED_4.values }>,
-    u64v8 = <u64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    i64v8 = <i64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
-    f64v8 = <f64, u64, { RAGGED_8.threads }, { RAGGED_8.values }>,
+    u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    i32v4 = <i32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    f32v4 = <f32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    i64v4 = <i64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    f64v4 = <f64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    i32v8 = <i32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    f32v8 = <f32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
+    u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    i64v8 = <i64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    f64v8 = <f64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(

@@ -150,13 +150,6 @@ pub fn merge<B: Bits>(
     }
 }
 
-/// Shared to global, strided: the merged keys.
-#[inline(always)]
-#[track_caller]
-pub fn store_keys<K: Key, const NT: usize, const VT: usize>(merged: Shared<K::Bits>, to: GlobalMut<K>) {
-    crate::tile::shared_to_global::<K, NT, VT>(merged, to);
-}
-
 /// Global to global, strided: each merged key's value, from the place that its key came from.
 #[inline(always)]
 #[track_caller]

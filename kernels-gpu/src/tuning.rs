@@ -1,4 +1,8 @@
 //! Tile shapes: how many threads a block has and how many keys each of them merges.
+//!
+//! A table: a row for each architecture that was tuned, a column for each kernel and key size. Kernels are compiled with
+//! the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
+//! `scripts/tune`, add a row, name it in `ROW` and compile.
 
 /// The shape of a tile: `threads * values` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,48 +20,72 @@ impl Tile {
     }
 }
 
-/// The merge of 4-byte keys.
-pub const MERGE_4: Tile = Tile { threads: 512, values: 23 };
-/// The merge of 8-byte keys.
-pub const MERGE_8: Tile = Tile { threads: 256, values: 19 };
-/// The fused merge of 4-byte keys.
-pub const FUSED_4: Tile = Tile { threads: 256, values: 19 };
-/// The fused merge of 8-byte keys.
-pub const FUSED_8: Tile = Tile { threads: 256, values: 11 };
-/// Merges that keep places, of 4-byte keys: with values, and of batches.
-pub const STABLE_4: Tile = Tile { threads: 256, values: 17 };
-/// Merges that keep places, of 8-byte keys.
-pub const STABLE_8: Tile = Tile { threads: 320, values: 15 };
-/// Ragged batches of 4-byte keys.
-pub const RAGGED_4: Tile = Tile { threads: 256, values: 15 };
-/// Ragged batches of 8-byte keys.
-pub const RAGGED_8: Tile = Tile { threads: 160, values: 15 };
-/// The sort of 4-byte keys.
-pub const SORT_4: Tile = Tile { threads: 512, values: 23 };
-/// The sort of 8-byte keys.
-pub const SORT_8: Tile = Tile { threads: 256, values: 19 };
+/// The shapes for one architecture. Names end in the bytes of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The merge.
+    pub merge_4: Tile,
+    /// The merge.
+    pub merge_8: Tile,
+    /// The fused merge.
+    pub fused_4: Tile,
+    /// The fused merge.
+    pub fused_8: Tile,
+    /// Blocks of the fused merge on a multiprocessor, which holds at least so many at once.
+    pub fused_blocks: usize,
+    /// Merges that keep places: with values, and of batches.
+    pub stable_4: Tile,
+    /// Merges that keep places.
+    pub stable_8: Tile,
+    /// Ragged batches.
+    pub ragged_4: Tile,
+    /// Ragged batches.
+    pub ragged_8: Tile,
+    /// The sort.
+    pub sort_4: Tile,
+    /// The sort.
+    pub sort_8: Tile,
+}
+
+/// Compute capability 9.0, measured on an H200.
+pub const SM_90: Row = Row {
+    merge_4: Tile { threads: 256, values: 31 },
+    merge_8: Tile { threads: 256, values: 19 },
+    fused_4: Tile { threads: 256, values: 19 },
+    fused_8: Tile { threads: 256, values: 11 },
+    fused_blocks: 4,
+    stable_4: Tile { threads: 256, values: 17 },
+    stable_8: Tile { threads: 320, values: 15 },
+    ragged_4: Tile { threads: 256, values: 15 },
+    ragged_8: Tile { threads: 160, values: 15 },
+    sort_4: Tile { threads: 512, values: 23 },
+    sort_8: Tile { threads: 256, values: 19 },
+};
+
+/// The row that kernels are compiled with.
+pub const ROW: Row = SM_90;
 
 /// The shape for the merge of keys of `bytes` bytes, 4 or 8.
 pub const fn merge(bytes: usize) -> Tile {
-    if bytes == 8 { MERGE_8 } else { MERGE_4 }
+    if bytes == 8 { ROW.merge_8 } else { ROW.merge_4 }
 }
 
 /// The shape for the fused merge of keys of `bytes` bytes, 4 or 8.
 pub const fn fused(bytes: usize) -> Tile {
-    if bytes == 8 { FUSED_8 } else { FUSED_4 }
+    if bytes == 8 { ROW.fused_8 } else { ROW.fused_4 }
 }
 
 /// The shape for merges that keep places, with values or of batches, for keys of `bytes` bytes, 4 or 8.
 pub const fn stable(bytes: usize) -> Tile {
-    if bytes == 8 { STABLE_8 } else { STABLE_4 }
+    if bytes == 8 { ROW.stable_8 } else { ROW.stable_4 }
 }
 
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
 pub const fn ragged(bytes: usize) -> Tile {
-    if bytes == 8 { RAGGED_8 } else { RAGGED_4 }
+    if bytes == 8 { ROW.ragged_8 } else { ROW.ragged_4 }
 }
 
 /// The shape for the sort of keys of `bytes` bytes, 4 or 8.
 pub const fn sort(bytes: usize) -> Tile {
-    if bytes == 8 { SORT_8 } else { SORT_4 }
+    if bytes == 8 { ROW.sort_8 } else { ROW.sort_4 }
 }

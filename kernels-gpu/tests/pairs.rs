@@ -334,12 +334,14 @@ fn the_tiles_that_ship() {
             }
         }
     }
-    use kernels_gpu::tuning::{RAGGED_4 as R4, RAGGED_8 as R8, STABLE_4 as S4, STABLE_8 as S8};
+    use kernels_gpu::tuning::ROW;
     fn four<K: TestKey, V: Value>() {
-        all::<K, V, { S4.threads }, { S4.values }, { R4.threads }, { R4.values }>();
+        all::<K, V, { ROW.stable_4.threads }, { ROW.stable_4.values }, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>(
+        );
     }
     fn eight<K: TestKey, V: Value>() {
-        all::<K, V, { S8.threads }, { S8.values }, { R8.threads }, { R8.values }>();
+        all::<K, V, { ROW.stable_8.threads }, { ROW.stable_8.values }, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>(
+        );
     }
     four::<u32, u32>();
     four::<i32, u64>();

@@ -62,8 +62,8 @@ fn small_tiles_and_many_passes() {
 
 #[test]
 fn the_tiles_that_ship() {
-    const W4: tuning::Tile = tuning::SORT_4;
-    const W8: tuning::Tile = tuning::SORT_8;
+    const W4: tuning::Tile = tuning::ROW.sort_4;
+    const W8: tuning::Tile = tuning::ROW.sort_8;
     fn all<K: TestKey, const NT: usize, const VT: usize>() {
         let tile = NT * VT;
         check::<K, NT, VT>(&[tile - 1, tile, 2 * tile + tile / 2]);

@@ -4,7 +4,7 @@
 //! gpu_test [--seed S] [--large] [--no-check] [--no-time]
 //! ```
 //!
-//! `--large` adds a sort and a merge of more than 2^31 keys. Ends with 0 if everything agreed. A machine without a GPU is a
+//! `--large` adds a sort and merges of more than 2^32 keys. Ends with 0 if everything agreed. A machine without a GPU is a
 //! failure: this program tests nothing there.
 
 use merge_host::cust::event::{Event, EventFlags};
@@ -278,39 +278,90 @@ impl Test {
         }
     }
 
-    /// Calls on device buffers, captured in a graph and replayed on other input.
+    /// Every call on device buffers, captured in one graph and replayed on other input.
     fn check_graph<K: Key + DeviceCopy>(&mut self) {
-        let n = 50_021;
-        let keys: Vec<Vec<K>> = (0..2).map(|_| self.keys(n, |word| word)).collect();
+        use merge_host::cust::memory::CopyDestination;
+        const D: usize = 100;
+        let (n, values) = (50_000, (0..50_000).collect::<Vec<u32>>());
+        let offsets: Vec<usize> = (0..=n / D).map(|i| i * D).collect();
+        let inputs: Vec<[Vec<K>; 2]> = (0..2).map(|_| [0; 2].map(|_| self.keys(n, |word| word))).collect();
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
-        let mut on_gpu = gpu.upload(&keys[0]).expect("the device has memory");
-        let mut out = gpu.buffer::<K>(2 * n).expect("the device has memory");
-        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+        let buffer = |n| gpu.buffer::<K>(n).expect("the device has memory");
+        let mut workspaces =
+            (0..7).map(|_| gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("there is memory"));
+        let mut workspace = || workspaces.next().expect("there are enough");
+        let (mut a, mut b) = (buffer(n), buffer(n));
+        let upload = |values: &[u32]| gpu.upload(values).expect("the device has memory");
+        let (a_values, b_values, ends) = (
+            upload(&values),
+            upload(&values),
+            gpu.upload(&offsets.iter().map(|&o| o as u64).collect::<Vec<_>>()).expect("memory"),
+        );
+        let kernels = MergeKernel::ALL;
+        let mut merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
+        let mut others: Vec<_> = (0..5).map(|_| (buffer(2 * n), upload(&[&values[..], &values].concat()))).collect();
+        let [mut for_sort, mut for_merge, mut for_pairs, mut for_ragged, mut for_ragged_pairs] =
+            [(); 5].map(|()| workspace());
         let graph = graph::capture(&stream, || {
-            gpu.sort(&mut on_gpu, &mut workspace, &stream)?;
-            gpu.merge(MergeKernel::MergePath, &on_gpu, &on_gpu, &mut out, &mut workspace, &stream)
+            gpu.sort(&mut a, &mut for_sort, &stream)?;
+            gpu.sort(&mut b, &mut for_sort, &stream)?;
+            for (&kernel, out) in kernels.iter().zip(&mut merged) {
+                gpu.merge(kernel, &a, &b, out, &mut for_merge, &stream)?;
+            }
+            let [pairs, batch, batch_pairs, ragged, ragged_pairs] = &mut others[..] else { unreachable!("five") };
+            let (av, bv) = ((&*a, &*a_values), (&*b, &*b_values));
+            gpu.merge_pairs(av, bv, (&mut pairs.0, &mut pairs.1), &mut for_pairs, &stream)?;
+            // Pieces of a sorted array are sorted.
+            gpu.merge_batch(&a, &b, &mut batch.0, 2 * D, D, &stream)?;
+            gpu.merge_batch_pairs(av, bv, (&mut batch_pairs.0, &mut batch_pairs.1), 2 * D, D, &stream)?;
+            // SAFETY: the offsets ascend from 0 to the lengths.
+            unsafe {
+                gpu.merge_ragged((&a, &ends), (&b, &ends), &mut ragged.0, &mut for_ragged, &stream)?;
+                let (a, b) = ((&*a, &*a_values, &*ends), (&*b, &*b_values, &*ends));
+                let out = (&mut *ragged_pairs.0, &mut *ragged_pairs.1);
+                gpu.merge_ragged_pairs(a, b, out, &mut for_ragged_pairs, &stream)
+            }
         });
         let graph = match graph {
             Ok(graph) => graph,
             Err(error) => return self.expect::<K>(|| "capture in a graph".to_owned(), Err(error), &[]),
         };
-        for input in &keys {
-            use merge_host::cust::memory::CopyDestination;
-            on_gpu.copy_from(input).expect("the device copies");
+        for [x, y] in inputs {
+            a.copy_from(&x).expect("the device copies");
+            b.copy_from(&y).expect("the device copies");
             graph.launch(&stream);
             stream.synchronize().expect("the graph ends well");
-            let found = self.gpu.as_gpu().expect("this is the GPU engine").download(&out);
-            let mut expected = [&input[..], &input[..]].concat();
-            self.cpu.sort(&mut expected).expect("the CPU sorts");
-            self.expect(|| "sort and merge, replayed from a graph".to_owned(), found, &expected);
+            let (mut x, mut y) = (x, y);
+            self.cpu.sort(&mut x).expect("the CPU sorts");
+            self.cpu.sort(&mut y).expect("the CPU sorts");
+            let out = || (poison::<K>(2 * n), vec![0u32; 2 * n]);
+            let (mut whole, mut pieces) = (out(), out());
+            let (xv, yv) = ((&x[..], &values[..]), (&y[..], &values[..]));
+            self.cpu.merge_pairs(xv, yv, (&mut whole.0, &mut whole.1)).expect("the CPU merges");
+            self.cpu.merge_batch_pairs(xv, yv, (&mut pieces.0, &mut pieces.1), 2 * D, D).expect("the CPU merges");
+            let download = |test: &Self, at: &DeviceBuffer<K>| test.gpu.as_gpu().expect("it is the GPU").download(at);
+            for (kernel, out) in kernels.iter().zip(&merged) {
+                let found = download(self, out);
+                self.expect(|| format!("sort and {kernel} merge, replayed from a graph"), found, &whole.0);
+            }
+            let calls = ["pairs", "batch", "batch of pairs", "ragged batch", "ragged batch of pairs"];
+            for (i, (call, out)) in calls.into_iter().zip(&others).enumerate() {
+                let expected = if i == 0 { &whole } else { &pieces };
+                let found = download(self, &out.0);
+                self.expect(|| format!("{call}, replayed from a graph"), found, &expected.0);
+                if call.ends_with("pairs") {
+                    let found = self.gpu.as_gpu().expect("it is the GPU").download(&out.1);
+                    self.expect(|| format!("values of {call}, replayed from a graph"), found, &expected.1);
+                }
+            }
         }
     }
 
-    /// More keys than 32 bits count, or than 31 do.
+    /// More keys than 32 bits count.
     fn large(&mut self) {
-        let n = (1usize << 31) + 12_345;
+        let n = (1usize << 32) + 12_345;
         let seed = self.random.next();
         let sum = |keys: &[u32]| keys.iter().fold(0u64, |sum, &key| sum.wrapping_add(mix(key.into())));
         let mut keys: Vec<u32> = (0..n as u64).map(|i| mix(seed ^ i) as u32).collect();

@@ -8,7 +8,7 @@
 use crate::key::Key;
 use crate::sort::network::sort_registers;
 use crate::tile;
-use crate::tuning::{SORT_4, SORT_8};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
@@ -17,12 +17,12 @@ use cuda_std::prelude::*;
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
 /// a power of two, one for each tile, with [`tile::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { SORT_4.threads }, { SORT_4.values }>,
-    i32 = <i32, { SORT_4.threads }, { SORT_4.values }>,
-    f32 = <f32, { SORT_4.threads }, { SORT_4.values }>,
-    u64 = <u64, { SORT_8.threads }, { SORT_8.values }>,
-    i64 = <i64, { SORT_8.threads }, { SORT_8.values }>,
-    f64 = <f64, { SORT_8.threads }, { SORT_8.values }>,
+    u32 = <u32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    i32 = <i32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    f32 = <f32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    u64 = <u64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    i64 = <i64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    f64 = <f64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
 )]
 pub unsafe fn block_sort<K: Key, const NT: usize, const VT: usize>(from: *mut K, to: *mut K, n: usize) {
     // SAFETY: the caller's promise. `from` is not a constant view: it may be what this kernel writes.

@@ -11,7 +11,7 @@
 use crate::diagonal::diagonal_search;
 use crate::key::Key;
 use crate::merge_path::merge_tile;
-use crate::tuning::{SORT_4, SORT_8};
+use crate::tuning::ROW;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
 
@@ -72,12 +72,12 @@ pub unsafe fn path_runs<K: Key>(
 /// overlap `from`; `splits` are those of `path_runs` for tiles of `NT * VT` keys, and `run` is a positive multiple of that. Blocks
 /// are of `NT` threads, one for each tile, with [`crate::tile::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { SORT_4.threads }, { SORT_4.values }>,
-    i32 = <i32, { SORT_4.threads }, { SORT_4.values }>,
-    f32 = <f32, { SORT_4.threads }, { SORT_4.values }>,
-    u64 = <u64, { SORT_8.threads }, { SORT_8.values }>,
-    i64 = <i64, { SORT_8.threads }, { SORT_8.values }>,
-    f64 = <f64, { SORT_8.threads }, { SORT_8.values }>,
+    u32 = <u32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    i32 = <i32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    f32 = <f32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
+    u64 = <u64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    i64 = <i64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    f64 = <f64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
 )]
 pub unsafe fn merge_runs<K: Key, const NT: usize, const VT: usize>(
     from: *const K,

@@ -190,7 +190,7 @@ impl Gpu {
             }
             (MergeKernel::Auto, AutoMerge::Fused) => {
                 let shape = tuning::fused(size_of::<K>());
-                let blocks = total.div_ceil(shape.keys()).min(FUSED_BLOCKS * self.multiprocessors);
+                let blocks = total.div_ceil(shape.keys()).min(tuning::ROW.fused_blocks * self.multiprocessors);
                 let shape = Shape {
                     blocks,
                     threads: merge_fused::block_threads(shape.threads),
@@ -347,6 +347,3 @@ impl Gpu {
         }
     }
 }
-
-/// Blocks of the fused merge on a multiprocessor, which holds at least so many at once.
-const FUSED_BLOCKS: usize = 4;
