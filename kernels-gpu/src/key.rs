@@ -12,7 +12,7 @@
 //!
 //! For floating point this is IEEE 754's total order, the one of [`f32::total_cmp`].
 
-use core::ops::{Add, Sub};
+use core::ops::{Add, BitAnd, BitXor, Sub};
 use cuda_std::Word;
 
 /// A number that the kernels can merge and sort by.
@@ -28,21 +28,81 @@ pub trait Key: Word {
 }
 
 /// Ordered bits: `u32` or `u64`.
-pub trait Bits: Word + Ord {
+pub trait Bits: Word + Ord + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// The least value.
     const MIN: Self;
     /// The greatest value.
     const MAX: Self;
+    /// The top bit alone.
+    const TOP: Self;
+    /// All ones if the top bit is set, and else 0.
+    fn spread_top(self) -> Self;
 }
 
-impl Bits for u32 {
-    const MIN: Self = u32::MIN;
-    const MAX: Self = u32::MAX;
+macro_rules! bits {
+    ($($t:ident as $signed:ident;)*) => {$(
+        impl Bits for $t {
+            const MIN: Self = $t::MIN;
+            const MAX: Self = $t::MAX;
+            const TOP: Self = 1 << ($t::BITS - 1);
+            #[inline(always)]
+            fn spread_top(self) -> Self {
+                (self as $signed >> ($t::BITS - 1)) as $t
+            }
+        }
+    )*};
+}
+bits!(u32 as i32; u64 as i64;);
+
+/// How keys become ordered bits, as two numbers instead of a type: kernels that take them as arguments serve all key types
+/// of one width, and both directions.
+///
+/// ```text
+///                         always   when_negative (top bit set)
+///   u32, u64              0…0      0…0
+///   i32, i64              10…0     0…0
+///   f32, f64              10…0     01…1
+///   the same, descending  inverted the same
+/// ```
+///
+/// ```
+/// # use kernels_gpu::key::{Coding, Key};
+/// let descending = Coding::of::<f32>(true);
+/// assert!(descending.encode((2.0f32).to_bits()) < descending.encode((-1.0f32).to_bits()));
+/// assert_eq!(descending.decode(descending.encode(7)), 7);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coding<B> {
+    /// The bits to invert in every key.
+    pub always: B,
+    /// The bits to invert, besides, in a key with the top bit set. The top bit is not among them.
+    pub when_negative: B,
 }
 
-impl Bits for u64 {
-    const MIN: Self = u64::MIN;
-    const MAX: Self = u64::MAX;
+impl<B: Bits> Coding<B> {
+    /// Bits that are in order already.
+    pub const NONE: Self = Self { always: B::MIN, when_negative: B::MIN };
+
+    /// The coding of keys of type `K`, in ascending or in descending order.
+    pub fn of<K: Key<Bits = B>>(descending: bool) -> Self {
+        let ordered = |bits: B| K::from_register(bits.to_register()).to_ordered();
+        let (zero, top) = (ordered(B::MIN), ordered(B::TOP));
+        Self { always: if descending { zero ^ B::MAX } else { zero }, when_negative: top ^ zero ^ B::TOP }
+    }
+
+    /// A key's bits to ordered bits.
+    #[inline(always)]
+    pub fn encode(self, bits: B) -> B {
+        bits ^ (bits.spread_top() & self.when_negative) ^ self.always
+    }
+
+    /// Ordered bits to a key's.
+    #[inline(always)]
+    pub fn decode(self, ordered: B) -> B {
+        // The top bit is the key's own by now, and tells again what else is to invert.
+        let bits = ordered ^ self.always;
+        bits ^ (bits.spread_top() & self.when_negative)
+    }
 }
 
 macro_rules! unsigned_key {

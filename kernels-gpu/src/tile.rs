@@ -18,7 +18,7 @@
 //! stays in registers.
 
 use crate::diagonal::diagonal_search;
-use crate::key::{Bits, Key};
+use crate::key::{Bits, Coding, Key};
 use crate::sequence::Sequence;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
@@ -28,18 +28,18 @@ pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
     (keys * size_of::<K>()) as u32
 }
 
-/// Global to registers, strided: keys `0 .. from.len()` of a tile, and the greatest key beyond.
+/// Global to registers, strided: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
 ///
 /// The padding makes every tile a full one: it sorts to the end, where it is not stored.
 #[inline(always)]
 #[track_caller]
-pub fn global_to_registers<K: Key, const NT: usize, const VT: usize>(from: GlobalMut<K>) -> [K::Bits; VT] {
+pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
     let (thread, count) = (thread::thread_idx_x() as usize, from.len());
-    let mut keys = [K::Bits::MAX; VT];
+    let mut keys = [B::MAX; VT];
     for i in 0..VT {
         let at = thread + i * NT;
         if count == NT * VT || at < count {
-            keys[i] = from.get(at).to_ordered();
+            keys[i] = coding.encode(from.get(at));
         }
     }
     keys
@@ -113,6 +113,20 @@ pub fn shared_to_global<K: Key, const NT: usize, const VT: usize>(shared: Shared
         if count == NT * VT || at < count {
             to.set(at, K::from_ordered(shared.get(at as u32)));
         }
+    }
+}
+
+/// Shared to global, strided, as `coding` decodes them: the first `to.len()` keys.
+///
+/// In a loop that stays one, which takes fewer registers than [`shared_to_global`]: a kernel that has many in use for
+/// other things can have more threads.
+#[inline(always)]
+#[track_caller]
+pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
+    let mut i = thread::thread_idx_x() as usize;
+    while i < to.len() {
+        to.set(i, coding.decode(shared.get(i as u32)));
+        i += NT;
     }
 }
 

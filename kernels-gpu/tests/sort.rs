@@ -2,41 +2,60 @@
 
 mod common;
 use common::*;
+use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort::block_sort;
-use kernels_gpu::sort::merge_pass::{merge_runs, path_runs};
+use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
+use kernels_gpu::sort::runs::{Runs, levels_of_pass};
 use kernels_gpu::{tile, tuning};
 
 /// The sort as the host launches it: tiles, then passes between two buffers.
-fn run<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
-    let (n, tile_keys) = (keys.len(), NT * VT);
-    let tiles = n.div_ceil(tile_keys);
+fn run<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K], descending: bool) -> Result<Vec<K>, Fault>
+where
+    K::Bits: Bits,
+{
+    let (n, slots) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
-    let (mut from, mut to) = (emulator.buffer(keys), emulator.uninit::<K>(n));
+    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let (mut from, mut to) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
+    let read = |emulator: &mut Emulator, from| -> Result<Vec<K>, Fault> {
+        Ok(emulator.read(from)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect())
+    };
     if n == 0 {
-        return emulator.read(from);
+        return read(&mut emulator, from);
     }
-    let shared = tile::shared_bytes::<K>(tile_keys);
+    let coding = Coding::of::<K>(descending);
+    let mut levels = n.div_ceil(slots).next_power_of_two().trailing_zeros();
+    let decode = if levels == 0 { coding } else { Coding::NONE };
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("block_sort", tiles as u32, NT as u32, shared, || unsafe {
-        block_sort::<K, NT, VT>(from.as_mut_ptr(), from.as_mut_ptr(), n)
+    emulator.launch("block_sort", n.div_ceil(slots) as u32, NT as u32, tile::shared_bytes::<K>(slots), || unsafe {
+        let (encode, decode) = ((coding.always, coding.when_negative), (decode.always, decode.when_negative));
+        block_sort::<_, NT, VT>(from.as_mut_ptr(), from.as_mut_ptr(), n, encode.0, encode.1, decode.0, decode.1)
     })?;
-    let mut run = tile_keys;
-    while run < n {
-        let splits = emulator.uninit::<usize>(tiles);
+    let mut run = slots;
+    while levels > 0 {
+        let k = 1 << levels_of_pass(levels);
+        let runs = Runs { n, run, k, tile_keys: merge_pass::tile_keys(slots, VT, k) };
+        let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
+        let warps = runs.tiles().div_ceil(3);
         // SAFETY: as above.
-        emulator.launch("path_runs", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
-            path_runs::<K>(from.as_ptr(), n, run, splits.as_mut_ptr(), tiles, tile_keys)
+        emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
+            split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 3)
         })?;
+        levels -= k.trailing_zeros();
+        let decode = if levels == 0 { coding } else { Coding::NONE };
+        let shared = merge_pass::shared_bytes::<K::Bits>(slots);
         // SAFETY: as above.
-        emulator.launch("merge_runs", tiles as u32, NT as u32, shared, || unsafe {
-            merge_runs::<K, NT, VT>(from.as_ptr(), n, run, to.as_mut_ptr(), splits.as_ptr())
+        emulator.launch("merge_runs", runs.tiles() as u32, NT as u32, shared, || unsafe {
+            let (always, when_negative) = (decode.always, decode.when_negative);
+            merge_runs::<_, NT, VT>(from.as_ptr(), n, run, k, to.as_mut_ptr(), splits.as_ptr(), always, when_negative)
         })?;
         std::mem::swap(&mut from, &mut to);
-        run *= 2;
+        run *= k as usize;
     }
-    emulator.read(from)
+    read(&mut emulator, from)
 }
 
 fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
@@ -45,8 +64,12 @@ fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
             let seed = fresh_seed();
             let input = keys.random::<K>(n, seed);
             let at = || format!("{} {n} in tiles of {NT} x {VT}, {keys:?}, seed {seed}", K::NAME);
-            let found = run::<K, NT, VT>(seed, &input).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
-            assert!(bits(&found) == bits(&sorted(input)), "{}", at());
+            let mut expected = sorted(input.clone());
+            for descending in [false, true] {
+                let found = run::<K, NT, VT>(seed, &input, descending).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+                assert!(bits(&found) == bits(&expected), "{}, descending: {descending}", at());
+                expected.reverse();
+            }
         }
     }
 }
@@ -54,8 +77,8 @@ fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
 #[test]
 fn small_tiles_and_many_passes() {
     fn all<K: TestKey>() {
-        check::<K, 4, 3>(&[0, 1, 2, 11, 12, 13, 23, 24, 25, 100, 12 * 16, 12 * 16 + 1, 12 * 17 - 1, 500]);
-        check::<K, 32, 5>(&[1, 159, 160, 161, 320, 481, 160 * 5 + 3]);
+        check::<K, 32, 5>(&[0, 1, 2, 159, 160, 161, 320, 481, 160 * 5 + 3, 160 * 16, 160 * 32 + 1, 160 * 67]);
+        check::<K, 64, 3>(&[191, 193, 1000, 192 * 32 + 191]);
     }
     for_all_types!(all());
 }

@@ -5,7 +5,7 @@
 //!   shared      runs of VT → 2 VT → 4 VT → … → NT * VT     a round a doubling: 2, 4, 8 … threads merge two runs
 //! ```
 
-use crate::key::Key;
+use crate::key::{Bits, Coding};
 use crate::sort::network::sort_registers;
 use crate::tile;
 use crate::tuning::ROW;
@@ -13,29 +13,38 @@ use cuda_std::prelude::*;
 
 /// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
 ///
+/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them.
+///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
-/// a power of two, one for each tile, with [`tile::shared_bytes`] of dynamic shared memory.
+/// a power of two, one for each tile, with `NT * VT` keys of dynamic shared memory.
 #[kernel(
     u32 = <u32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
-    i32 = <i32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
-    f32 = <f32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
     u64 = <u64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
-    i64 = <i64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
-    f64 = <f64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
 )]
-pub unsafe fn block_sort<K: Key, const NT: usize, const VT: usize>(from: *mut K, to: *mut K, n: usize) {
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
+    from: *mut B,
+    to: *mut B,
+    n: usize,
+    encode_always: B,
+    encode_when_negative: B,
+    decode_always: B,
+    decode_when_negative: B,
+) {
+    let encode = Coding { always: encode_always, when_negative: encode_when_negative };
+    let decode = Coding { always: decode_always, when_negative: decode_when_negative };
     // SAFETY: the caller's promise. `from` is not a constant view: it may be what this kernel writes.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     let start = thread::block_idx_x() as usize * NT * VT;
     let count = (n - start).min(NT * VT);
     let (from, to) = (from.slice(start, count), to.slice(start, count));
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
-    let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
+    let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
     let thread = thread::thread_idx_x();
 
     // Any VT keys will do for a thread to begin with, so those that it loads.
-    let mut keys: [K::Bits; VT] = tile::global_to_registers::<K, NT, VT>(from);
+    let mut keys = tile::global_to_registers::<B, NT, VT>(from, encode);
     sort_registers(&mut keys);
 
     let mut threads = 1;
@@ -57,5 +66,5 @@ pub unsafe fn block_sort<K: Key, const NT: usize, const VT: usize>(from: *mut K,
 
     tile::registers_upwards(keys, thread * VT as u32, tile);
     thread::sync_threads();
-    tile::shared_to_global::<K, NT, VT>(tile, to);
+    tile::decode_to_global::<_, NT>(tile, to, decode);
 }

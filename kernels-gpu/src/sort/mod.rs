@@ -1,14 +1,16 @@
-//! Merge sort on Merge Path: sorted tiles, then merges of neighbouring runs until one is left.
+//! Merge sort: sorted tiles, then merges of up to 32 neighbouring runs at a time until one is left.
 //!
 //! ```text
 //!   block_sort         │ tile │ tile │ tile │ tile │ tile │     each tile sorted on its own
-//!   merge_runs         │    run      │    run      │ run  │     passes: run length doubles each time
-//!                      │           run             │ run  │     (path_runs finds the splits of all pairs)
-//!                      │               run                │
+//!   merge_runs         │    run                    │ run  │     passes: K runs become one
+//!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! A pass reads one buffer and writes the other.
+//! A pass reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and the
+//! last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
 
 pub mod block_sort;
 pub mod merge_pass;
 pub mod network;
+pub mod runs;
+pub mod select;

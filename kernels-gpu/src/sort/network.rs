@@ -13,7 +13,7 @@
 use crate::key::Bits;
 
 /// Room for the comparisons of the largest network.
-const CAPACITY: usize = 256;
+const CAPACITY: usize = 1024;
 
 /// The comparisons of the network for `N` keys, in order.
 struct Network<const N: usize>;

@@ -200,9 +200,12 @@ impl CudaBuilder {
     fn command(&self, compiler: &Compiler, target_dir: &Path) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         // What a surrounding cargo has set for its own build is not meant for this one.
-        for inherited in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
+        for inherited in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
             command.env_remove(inherited);
         }
+        // That pass knows nothing of barriers: between two tests of one condition it gives each case a barrier of its own,
+        // and a warp with threads in both cases waits forever.
+        command.env("RUSTFLAGS", "-Zmir-enable-passes=-JumpThreading");
         command
             .args(["rustc", "--lib", "--crate-type", "cdylib", "-Zbuild-std=core", "--target", TARGET])
             .arg("--manifest-path")

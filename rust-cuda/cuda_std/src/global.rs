@@ -80,6 +80,16 @@ impl<T: Word> Place<T> {
     }
 }
 
+impl<T: Word> Global<T> {
+    /// The address of element `i`, which is below the length.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn address(self, i: usize) -> *const T {
+        backend::check_index(i, self.len);
+        self.ptr.wrapping_add(i)
+    }
+}
+
 /// A view of an array in global memory that this launch writes.
 ///
 /// On the GPU an access is one `ld.global` or `st.global` instruction without a bounds check; in the emulator it is

@@ -26,8 +26,15 @@ missing! {
     shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32;
     shuffle_idx(mask: u32, value: u32, src: u32) -> u32;
     ballot(mask: u32, predicate: bool) -> u32;
+    reduce_add(mask: u32, value: u32) -> u32;
+    reduce_max(mask: u32, value: u32) -> u32;
+    wait_for_copies() -> ();
     dynamic_shared_base() -> u32;
     dynamic_shared_size() -> u32;
+}
+
+pub unsafe fn copy_async<T: Word>(_to: u32, _from: *const T) {
+    not_in_a_kernel()
 }
 
 pub unsafe fn load_shared<T: Word>(_address: u32) -> T {

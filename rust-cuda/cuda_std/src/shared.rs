@@ -1,6 +1,6 @@
 //! The block's shared memory.
 
-use crate::{Word, backend};
+use crate::{Global, Word, backend};
 use core::marker::PhantomData;
 
 /// A view of an array in the block's shared memory: 32-bit positions, words of one type.
@@ -58,6 +58,17 @@ impl<T: Word> Shared<T> {
         unsafe { backend::store_shared(self.base + i * size_of::<T>() as u32, value) }
     }
 
+    /// Starts copying element `j` of `from` to element `i`, for words of 4 or 8 bytes (`cp.async`). The copy does not pass
+    /// through registers, and many can be under way; it is there after [`wait_for_copies`] of the same thread, and a
+    /// barrier for other threads.
+    #[inline(always)]
+    #[track_caller]
+    pub fn copy_async(self, i: u32, from: Global<T>, j: usize) {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: as for `get`; `address` is of an element of the view.
+        unsafe { backend::copy_async(self.base + i * size_of::<T>() as u32, from.address(j)) }
+    }
+
     /// The address of element `i` in the window of shared memory, for arithmetic in bytes. `i` need not be below the
     /// length.
     #[inline(always)]
@@ -82,6 +93,12 @@ impl<T: Word> Shared<T> {
         backend::check_range(start as usize, len as usize, self.len as usize);
         Self { base: self.base + start * size_of::<T>() as u32, len, of: PhantomData }
     }
+}
+
+/// Waits until all copies that this thread has started with [`Shared::copy_async`] are there.
+#[inline(always)]
+pub fn wait_for_copies() {
+    backend::wait_for_copies();
 }
 
 /// Bytes of dynamic shared memory that the launch gave to each block.

@@ -44,6 +44,26 @@ pub unsafe fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
     backend::shuffle_idx(mask, value, src)
 }
 
+/// The sum of the `value`s that the lanes of `mask` passed, modulo 2^32. One instruction.
+///
+/// # Safety
+/// The calling lane has to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn reduce_add(mask: u32, value: u32) -> u32 {
+    backend::reduce_add(mask, value)
+}
+
+/// The greatest of the `value`s that the lanes of `mask` passed. One instruction.
+///
+/// # Safety
+/// The calling lane has to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn reduce_max(mask: u32, value: u32) -> u32 {
+    backend::reduce_max(mask, value)
+}
+
 /// The lanes of `mask` whose `predicate` is true, as a bit mask.
 ///
 /// # Safety

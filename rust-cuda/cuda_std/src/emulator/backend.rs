@@ -99,6 +99,25 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
 }
 
 #[track_caller]
+pub fn reduce_add(mask: u32, value: u32) -> u32 {
+    warp_call(mask, Operation::ReduceAdd(value))
+}
+
+#[track_caller]
+pub fn reduce_max(mask: u32, value: u32) -> u32 {
+    warp_call(mask, Operation::ReduceMax(value))
+}
+
+/// Done at once here; that nobody reads the copy before the wait is not checked.
+#[track_caller]
+pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
+    // SAFETY: the caller's promise.
+    unsafe { store_shared(to, load_global_const(from)) }
+}
+
+pub fn wait_for_copies() {}
+
+#[track_caller]
 pub unsafe fn load_shared<T: Word>(address: u32) -> T {
     T::from_register(load_shared_bits(address, size_of::<T>()))
 }

@@ -16,6 +16,8 @@ pub(super) enum Operation {
     ShuffleXor { value: u32, lane_mask: u32 },
     ShuffleIndex { value: u32, source: u32 },
     Ballot(bool),
+    ReduceAdd(u32),
+    ReduceMax(u32),
 }
 
 impl WarpCall {
@@ -37,7 +39,7 @@ impl Operation {
         match self {
             Self::ShuffleXor { lane_mask, .. } => Some(lane ^ lane_mask),
             Self::ShuffleIndex { source, .. } => Some(source),
-            Self::Sync | Self::Ballot(_) => None,
+            Self::Sync | Self::Ballot(_) | Self::ReduceAdd(_) | Self::ReduceMax(_) => None,
         }
     }
 
@@ -45,7 +47,7 @@ impl Operation {
     fn value(self) -> u32 {
         match self {
             Self::ShuffleXor { value, .. } | Self::ShuffleIndex { value, .. } => value,
-            Self::Sync | Self::Ballot(_) => 0,
+            Self::Sync | Self::Ballot(_) | Self::ReduceAdd(_) | Self::ReduceMax(_) => 0,
         }
     }
 }
@@ -79,11 +81,14 @@ impl Warp {
     /// Carries out the operation that the lanes with `calls` make together; gives each lane's result.
     pub(super) fn carry_out(&mut self, calls: &[Option<WarpCall>; WARP], random: &mut Random) -> [u32; WARP] {
         let mut results = [0; WARP];
-        let mut ballot = 0;
+        // What all lanes get from a vote or a reduction.
+        let (mut joint, mut is_joint) = (0u32, false);
         for (lane, call) in calls.iter().enumerate() {
             let Some(call) = call else { continue };
             match call.operation {
-                Operation::Ballot(predicate) => ballot |= u32::from(predicate) << lane,
+                Operation::Ballot(predicate) => (joint, is_joint) = (joint | u32::from(predicate) << lane, true),
+                Operation::ReduceAdd(value) => (joint, is_joint) = (joint.wrapping_add(value), true),
+                Operation::ReduceMax(value) => (joint, is_joint) = (joint.max(value), true),
                 // Only this one orders memory; shuffles and votes do not, on a GPU either.
                 Operation::Sync => return self.synchronise(calls),
                 operation => {
@@ -93,10 +98,7 @@ impl Warp {
                 }
             }
         }
-        if let Some(Operation::Ballot(_)) = calls.iter().flatten().next().map(|call| call.operation) {
-            results = [ballot; WARP];
-        }
-        results
+        if is_joint { [joint; WARP] } else { results }
     }
 
     fn synchronise(&mut self, calls: &[Option<WarpCall>; WARP]) -> [u32; WARP] {

@@ -75,6 +75,10 @@ unsafe extern "C" {
     fn shfl_sync_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
     #[link_name = "llvm.nvvm.vote.ballot.sync"]
     fn vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.add"]
+    fn redux_sync_add(value: u32, mask: u32) -> u32;
+    #[link_name = "llvm.nvvm.redux.sync.umax"]
+    fn redux_sync_umax(value: u32, mask: u32) -> u32;
 }
 
 /// Segments of a shuffle: one, of all 32 lanes.
@@ -102,6 +106,38 @@ pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
 pub fn ballot(mask: u32, predicate: bool) -> u32 {
     // SAFETY: as for `sync_warp`.
     unsafe { vote_ballot_sync(mask, predicate) }
+}
+
+#[inline(always)]
+pub fn reduce_add(mask: u32, value: u32) -> u32 {
+    // SAFETY: as for `sync_warp`.
+    unsafe { redux_sync_add(value, mask) }
+}
+
+#[inline(always)]
+pub fn reduce_max(mask: u32, value: u32) -> u32 {
+    // SAFETY: as for `sync_warp`.
+    unsafe { redux_sync_umax(value, mask) }
+}
+
+/// Starts copying a word of 4 or 8 bytes from global to shared memory.
+#[inline(always)]
+pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
+    const { assert!(size_of::<T>() == 4 || size_of::<T>() == 8, "words of 4 or 8 bytes are copied") };
+    // SAFETY: the caller's promise: `to` is in the block's shared memory and `from` readable.
+    unsafe {
+        if size_of::<T>() == 8 {
+            asm!("cp.async.ca.shared.global [{0}], [{1}], 8;", in(reg32) to, in(reg64) from, options(nostack));
+        } else {
+            asm!("cp.async.ca.shared.global [{0}], [{1}], 4;", in(reg32) to, in(reg64) from, options(nostack));
+        }
+    }
+}
+
+#[inline(always)]
+pub fn wait_for_copies() {
+    // SAFETY: waits.
+    unsafe { asm!("cp.async.wait_all;", options(nostack)) }
 }
 
 #[inline(always)]

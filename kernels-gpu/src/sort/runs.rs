@@ -1,0 +1,76 @@
+//! How an array of sorted runs is divided for a pass that merges K of them into one.
+//!
+//! ```text
+//!   from    │ run 0 │ run 1 │ run 2 │ run 3 │ run 4 │ run 5 │ r │     K = 4: groups of four runs, the last one shorter
+//!   groups  │ 0                             │ 1                 │
+//!   tiles   │  0  │  1  │  2  │  3  │ … │ 9 │ 10 │ 11 │  …  │   │     a group has its own tiles; its last one is short
+//! ```
+
+use core::hint::assert_unchecked;
+use cuda_std::Global;
+
+/// The most runs that one pass merges into one: the lanes of a warp.
+pub const MAX_RUNS: u32 = 32;
+
+/// Into how many runs, as a power of two, the next pass merges one, if so many doublings are left. Passes are as few as
+/// can be, and as alike.
+pub const fn levels_of_pass(levels_left: u32) -> u32 {
+    let passes = levels_left.div_ceil(MAX_RUNS.trailing_zeros());
+    levels_left.div_ceil(passes)
+}
+
+/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs {
+    /// Keys of the array.
+    pub n: usize,
+    /// Keys of a run, the last one may have fewer. Below 2^32.
+    pub run: usize,
+    /// Runs of a group: a power of two from 2 to [`MAX_RUNS`].
+    pub k: u32,
+    /// Keys of a tile.
+    pub tile_keys: u32,
+}
+
+/// A tile: where its group is, and how many keys of the group come before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileOfRuns {
+    /// Where the group begins.
+    pub group: usize,
+    /// Keys of the group.
+    pub length: usize,
+    /// Keys of the group before the tile.
+    pub rank: usize,
+}
+
+impl Runs {
+    const fn group(self) -> usize {
+        self.run * self.k as usize
+    }
+
+    /// How many tiles there are in all.
+    pub const fn tiles(self) -> usize {
+        let (whole, rest) = (self.n / self.group(), self.n % self.group());
+        whole * self.group().div_ceil(self.tile_keys as usize) + rest.div_ceil(self.tile_keys as usize)
+    }
+
+    /// Tile `t`.
+    #[inline(always)]
+    pub fn tile(self, t: usize) -> TileOfRuns {
+        // SAFETY: both are positive, as their documentation says. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
+        let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
+        // SAFETY: a positive number divided by another, rounded up.
+        unsafe { assert_unchecked(tiles_of_group != 0) };
+        let group = t / tiles_of_group * self.group();
+        let rank = t % tiles_of_group * self.tile_keys as usize;
+        TileOfRuns { group, length: self.group().min(self.n - group), rank }
+    }
+
+    /// Run `i` of the group that `tile` is in; empty where the array has ended, and from [`k`](Self::k) on.
+    #[inline(always)]
+    pub fn run_of<B: cuda_std::Word>(self, tile: TileOfRuns, i: u32, keys: Global<B>) -> Global<B> {
+        let start = if i < self.k { (i as usize * self.run).min(tile.length) } else { tile.length };
+        keys.slice(tile.group + start, self.run.min(tile.length - start))
+    }
+}

@@ -1,0 +1,159 @@
+//! Multi-sequence selection: a co-rank over up to 32 runs, one lane of a warp each.
+//!
+//! Where is each of K ascending runs to be divided, so that the parts before are the first `rank` keys of their merge?
+//!
+//! ```text
+//!   run 0   a a c│d e g …        rank 8: three keys of run 0, one of run 1, four of run 2
+//!   run 1   b│d d f …
+//!   run 2   a b c c│h h …        of equal keys, those of the earlier run go first
+//! ```
+//!
+//! A warp knows for each run between which places the division is. Every lane takes the key where the division of its run
+//! should be if the runs were alike, and of these keys the one in the middle counts: a binary search a lane, all at once,
+//! counts the keys of every run that belong before it. By the sum of the counts the division is on one side of that key
+//! or on the other, so that one end of all ranges moves. It takes about five rounds, and each does away with one key at
+//! least, whatever the runs are.
+
+use crate::key::Bits;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, ballot, reduce_add, shuffle_idx};
+
+/// A lane's run and what is known of its division: `low` to `high` keys of it go before.
+#[derive(Clone, Copy)]
+pub struct Range<B> {
+    /// The run, of fewer than 2^32 keys.
+    pub run: Global<B>,
+    /// The least that go before.
+    pub low: u32,
+    /// The most.
+    pub high: u32,
+}
+
+/// The sum over all lanes, which may be above 2^32.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn sum(value: u32) -> u64 {
+    // SAFETY: the caller's promise.
+    let (low, high) = unsafe { (reduce_add(FULL_MASK, value & 0xffff), reduce_add(FULL_MASK, value >> 16)) };
+    low as u64 + ((high as u64) << 16)
+}
+
+/// The bits that lane `source` passed.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn broadcast<B: Bits>(bits: B, source: u32) -> B {
+    let bits = bits.to_register();
+    // SAFETY: the caller's promise.
+    let low = unsafe { shuffle_idx(FULL_MASK, bits as u32, source) };
+    if size_of::<B>() == 4 {
+        return B::from_register(low as u64);
+    }
+    // SAFETY: the caller's promise.
+    let high = unsafe { shuffle_idx(FULL_MASK, (bits >> 32) as u32, source) };
+    B::from_register(low as u64 | (high as u64) << 32)
+}
+
+/// About the square root, which is how far off counts of random keys are.
+#[inline(always)]
+fn deviation(count: u32) -> u32 {
+    1 << ((32 - count.leading_zeros()) / 2)
+}
+
+/// How many keys of the lane's run are among the first `rank` of the merge of all lanes' runs.
+///
+/// # Safety
+/// All lanes of the warp make the same call, with the same `rank`. The ranges hold the answer.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
+    let Range { run, mut low, mut high } = range;
+    let lane = warp::lane_id();
+    loop {
+        let width = high - low;
+        // SAFETY: the caller's promise, here and below: lanes leave the loop together.
+        let (left, all) = unsafe { (rank - sum(low), sum(width)) };
+        if left == 0 {
+            return low;
+        }
+        if left == all {
+            return high;
+        }
+        // If keys are spread evenly, the division is at the same share of every range.
+        let share = left as f32 / all as f32;
+        let expected = low + ((width as f32 * share) as u32).min(width.saturating_sub(1));
+        let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
+        // SAFETY: as above. Some range is not empty.
+        let (source, pivot) = unsafe { median(own, width > 0) };
+        let counted = if lane == source {
+            expected + 1
+        } else {
+            let before = |key: B| key < pivot || (key == pivot && lane < source);
+            count_near(low, high, expected, before(own), |i| before(run.get(i as usize)))
+        };
+        // SAFETY: as above.
+        if unsafe { sum(counted - low) } <= left {
+            low = counted;
+        } else {
+            high = if lane == source { expected } else { counted };
+        }
+    }
+}
+
+/// The lane that has the middle one of the keys of those lanes that `take_part`, of which there is one at least; and the key.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn median<B: Bits>(key: B, take_part: bool) -> (u32, B) {
+    // SAFETY: the caller's promise, here and below.
+    let lanes = unsafe { ballot(FULL_MASK, take_part) };
+    let (lane, mut rank, mut rest) = (warp::lane_id(), 0, lanes);
+    while rest != 0 {
+        let other_lane = rest.trailing_zeros();
+        // SAFETY: as above; `lanes` is the same for all.
+        let other = unsafe { broadcast(key, other_lane) };
+        rank += u32::from(other < key || (other == key && other_lane < lane));
+        rest &= rest - 1;
+    }
+    // SAFETY: as above. Ranks are different, so that one lane has the middle one.
+    let source = unsafe { ballot(FULL_MASK, take_part && rank == lanes.count_ones() / 2) }.trailing_zeros();
+    // SAFETY: as above.
+    (source, unsafe { broadcast(key, source) })
+}
+
+/// The place from `low` to `high` where `before` turns false, searched from `expected` on in growing steps. `first` is
+/// `before(expected)`, if the range is not empty.
+#[inline(always)]
+#[track_caller]
+fn count_near(mut low: u32, mut high: u32, expected: u32, first: bool, before: impl Fn(u32) -> bool) -> u32 {
+    let mut step = deviation((expected - low).min(high - expected));
+    let (mut near, mut place, mut above) = (true, expected, first);
+    while low < high {
+        if above {
+            low = place + 1;
+        } else {
+            high = place;
+        }
+        if low == high {
+            break;
+        }
+        place = match (near, above) {
+            // At most the last of the range, and at least its first.
+            (true, true) => (low + (step - 1)).min(high - 1),
+            (true, false) => high.saturating_sub(step).max(low),
+            (false, _) => low + (high - low) / 2,
+        };
+        step = step.saturating_mul(8);
+        above = before(place);
+        // Once the place has been passed, halves.
+        near &= above == first;
+    }
+    low
+}
