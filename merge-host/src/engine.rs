@@ -3,7 +3,8 @@
 use crate::cpu::CpuEngine;
 #[cfg(feature = "gpu")]
 use crate::gpu::Gpu;
-use crate::{Error, Key, MergeKernel};
+use crate::index::check_places;
+use crate::{Error, Index, Key, MergeKernel, SortOrder};
 use std::fmt;
 use std::time::Duration;
 
@@ -163,10 +164,96 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn sort<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
+        self.sort_with(SortOrder::Ascending, keys)
+    }
+
+    /// Sorts `keys` in the order named. Stable.
+    ///
+    /// Descending is the opposite of total order: +NaN, +infinity, …, -infinity, -NaN. Work is O(n) for n keys on one
+    /// thread, plus O(n log t) on t of them. Uses scratch memory for as many keys again.
+    ///
+    /// # Errors
+    /// Those of [`sort`](Self::sort).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut keys = [-0.0f32, 2.5, f32::INFINITY, 0.0];
+    /// Engine::auto().sort_with(SortOrder::Descending, &mut keys)?;
+    /// assert_eq!(keys, [f32::INFINITY, 2.5, 0.0, -0.0]);
+    /// assert!(keys[3].is_sign_negative());
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         match &self.backend {
-            Backend::Cpu(cpu) => cpu.sort(keys),
+            Backend::Cpu(cpu) => cpu.sort(order, keys),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.sort_host(keys),
+            Backend::Gpu(gpu) => gpu.sort_host(order, keys),
+        }
+    }
+
+    /// Sorts `keys` in the order named, each with its value. Stable: equal keys keep the order of the input, in a
+    /// descending sort too, and their values tell.
+    ///
+    /// The value of key `i` is `values[i]`, before and after. A value is anything that can be copied, and nobody looks
+    /// at it: an index, a record, an array of bytes.
+    ///
+    /// Work is as in [`sort_with`](Self::sort_with). Uses scratch memory for as many keys and values again. On the CPU,
+    /// values of more than 16 bytes are moved once, in the end, by 4 more bytes of scratch memory for each key (8 if
+    /// there are more than 2^32).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of [`sort`](Self::sort).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let (mut keys, mut values) = ([2, 7, 2, 5], ["first 2", "7", "second 2", "5"]);
+    /// Engine::cpu().sort_pairs(SortOrder::Descending, &mut keys, &mut values)?;
+    /// assert_eq!(keys, [7, 5, 2, 2]);
+    /// assert_eq!(values, ["7", "5", "first 2", "second 2"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        check_values("the input", keys.len(), values.len())?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.sort_pairs(order, keys, values),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.sort_pairs_host(order, keys, values),
+        }
+    }
+
+    /// Writes to `indices` where the keys are in the order named: `keys[indices[0]]` is the first, and so on. Stable: of
+    /// equal keys, the one with the least index goes first, in a descending sort too.
+    ///
+    /// The keys stay as they are. An index is a `u32` or a `u64`, and there are as many as keys.
+    ///
+    /// Work is as in [`sort_with`](Self::sort_with). Uses scratch memory for twice the keys and as many indices again.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32
+    /// keys and the indices are `u32`, and those of [`sort`](Self::sort).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut indices = [0u32; 4];
+    /// Engine::cpu().argsort(SortOrder::Ascending, &[0.5, -1.0, 2.0, -1.0], &mut indices)?;
+    /// assert_eq!(indices, [1, 3, 0, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn argsort<K: Key, I: Index>(&self, order: SortOrder, keys: &[K], indices: &mut [I]) -> Result<Timing, Error> {
+        check_length("indices", keys.len(), indices.len(), "|keys|")?;
+        check_places::<I>(keys.len())?;
+        match &self.backend {
+            Backend::Cpu(cpu) => cpu.argsort(order, keys, indices),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => gpu.argsort_host(order, keys, indices),
         }
     }
 

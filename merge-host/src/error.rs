@@ -97,6 +97,16 @@ pub enum Error {
         /// How many values it has.
         values: usize,
     },
+    /// There are more keys than indices of that type can tell apart.
+    #[error("there are {found} keys, {index} indices are enough for {most}")]
+    TooManyKeys {
+        /// How many keys there are.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+        /// The indices' type.
+        index: &'static str,
+    },
     /// The two sides of a ragged batch have different numbers of runs.
     #[error("a has {a} offsets and b has {b}, expected as many of each")]
     OffsetsMismatch {

@@ -1,5 +1,6 @@
 //! What can be merged and sorted.
 
+use kernels_gpu::key::Key as _;
 use std::fmt::{Debug, Display};
 
 /// A number to merge or sort by: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
@@ -17,13 +18,21 @@ pub trait Key:
 {
 }
 
-mod sealed {
-    pub trait Sealed {}
+pub(crate) mod sealed {
+    pub trait Sealed {
+        /// The key as far from the greatest as this one is from the least: mirrored keys are in the opposite order.
+        fn mirrored(self) -> Self;
+    }
 }
 
 macro_rules! key {
     ($($t:ty)*) => {$(
-        impl sealed::Sealed for $t {}
+        impl sealed::Sealed for $t {
+            #[inline(always)]
+            fn mirrored(self) -> Self {
+                Self::from_ordered(!self.to_ordered())
+            }
+        }
         impl Key for $t {}
     )*};
 }

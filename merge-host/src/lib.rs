@@ -17,7 +17,9 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
-//! Keys may have values, which go along with them: [`Engine::merge_pairs`]. Many pairs of short runs are merged by one
+//! Keys may have values, which go along with them: [`Engine::sort_pairs`], [`Engine::merge_pairs`]. A sort is ascending or
+//! descending, [`Engine::sort_with`], and it may leave the keys where they are and tell their places in order,
+//! [`Engine::argsort`]. Many pairs of short runs are merged by one
 //! call, whether they are all of one length, [`Engine::merge_batch`], or of any, [`Engine::merge_ragged`]; both take
 //! values too.
 //!
@@ -41,8 +43,10 @@ mod engine;
 mod error;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod index;
 mod key;
 mod merge_kernel;
+mod sort_order;
 mod sorted;
 
 #[cfg(feature = "gpu")]
@@ -52,6 +56,8 @@ pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH, Timing};
 pub use error::Error;
 #[cfg(feature = "gpu")]
 pub use gpu::{BatchKernel, Gpu, kernel_modules};
+pub use index::Index;
 pub use key::Key;
 pub use merge_kernel::MergeKernel;
+pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;

@@ -1,6 +1,6 @@
 //! The CPU engine: a twin of each kernel, under the same name, on a pool of threads.
 
-use crate::{Error, Key, MergeKernel, Timing};
+use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
 use merge_ragged::Offsets;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 mod both_ends;
+mod leaf;
+mod memory;
 mod merge_basic;
 mod merge_batch;
 mod merge_circular;
@@ -18,6 +20,7 @@ mod merge_tiled;
 mod radix;
 mod run;
 mod sort;
+mod sort_pairs;
 mod split;
 
 /// The most threads an engine may have: far above any machine's cores, and below what systems refuse.
@@ -54,10 +57,26 @@ impl CpuEngine {
         self.threads
     }
 
-    pub(crate) fn sort<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(keys.len() / SORT_KEYS_A_THREAD, |threads| sort::sort(keys, threads))??;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    pub(crate) fn sort<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
+        self.timed_sort(keys.len(), |threads| sort::sort_keys(order, keys, threads))
+    }
+
+    pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        self.timed_sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
+    }
+
+    pub(crate) fn argsort<K: Key, I: Index>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        indices: &mut [I],
+    ) -> Result<Timing, Error> {
+        self.timed_sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
     }
 
     pub(crate) fn merge_with<K: Key>(
@@ -140,6 +159,13 @@ impl CpuEngine {
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
+    /// Calls `sort` with the number of threads that sorting so many keys is worth.
+    fn timed_sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
+        let start = Instant::now();
+        self.run(keys / SORT_KEYS_A_THREAD, sort)??;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+    }
+
     /// Calls `work` with the number of threads to use: `worth`, or fewer where the engine has fewer. If that is more
     /// than one, `work` runs in the engine's pool, and what it does in parallel is done there.
     fn run<R: Send>(&self, worth: usize, work: impl FnOnce(usize) -> R + Send) -> Result<R, Error> {
@@ -159,21 +185,21 @@ impl CpuEngine {
 
 /// Cuts `out` into pieces of `piece` keys (the last may be shorter) and calls `fill` with each and where it begins, on
 /// the pool that this thread belongs to. With one thread it is a plain loop, and there need not be a pool.
-fn for_each_piece<K: Key, V: Send>(
-    out: RunMut<K, V>,
+fn for_each_piece<K: Send, V: Send>(
+    mut out: RunMut<K, V>,
     piece: usize,
     threads: usize,
     fill: impl Fn(usize, RunMut<K, V>) + Sync,
 ) {
-    let fill = |(p, out)| fill(p * piece, RunMut::new(out));
+    let fill = |(p, out)| fill(p * piece, out);
     if threads == 1 {
-        out.keys.chunks_mut(piece).zip(out.values.chunks_mut(piece)).enumerate().for_each(fill);
+        out.chunks(piece).enumerate().for_each(fill);
     } else {
-        out.keys.par_chunks_mut(piece).zip(out.values.par_chunks_mut(piece)).enumerate().for_each(fill);
+        out.par_chunks(piece).enumerate().for_each(fill);
     }
 }
 
 /// [`for_each_piece`] of keys alone.
-fn for_each_piece_of_keys<K: Key>(out: &mut [K], piece: usize, threads: usize, fill: impl Fn(usize, &mut [K]) + Sync) {
+fn for_each_piece_of_keys<K: Send>(out: &mut [K], piece: usize, threads: usize, fill: impl Fn(usize, &mut [K]) + Sync) {
     for_each_piece(RunMut::of_keys(out), piece, threads, |begin, out| fill(begin, out.keys));
 }

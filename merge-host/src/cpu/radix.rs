@@ -1,6 +1,7 @@
 //! Sort of one run on one thread, by digits of 8 bits.
 //!
-//! A pass counts how often each digit occurs, which says where the keys of each digit go, and then moves each key there.
+//! A pass counts how often each digit occurs, which says where the keys of each digit go, and then moves each key there,
+//! with its value.
 //!
 //! ```text
 //!   from  ├ 2 0 1 2 0 1 1 ┤   count: 2 3 2
@@ -10,111 +11,103 @@
 //! Four passes from the last digit to the first sort keys of 4 bytes. Keys of 8 bytes would take eight, so these start
 //! with the first digit that differs, and once there are few keys of one digit, a comparison sort does the rest.
 
+use super::leaf::Leaf;
+use super::run::{Run, RunMut};
 use crate::Key;
 use crate::sorted::first_unsorted_in_block;
-use kernels_gpu::key::Bits;
 
 /// How many values a digit has.
 const DIGITS: usize = 256;
-/// Keys that are faster to sort by comparisons than to distribute once more.
-const LEAF: usize = 1 << 12;
 
 /// How often each digit occurs.
 type Counts = [usize; DIGITS];
 
-/// Sorts `keys`. They end in `scratch` if `to_scratch`, which is as long, and else in `keys`; what the other holds then
+/// Sorts `run`. It ends in `scratch` if `to_scratch`, which is as long, and else where it is; what the other holds then
 /// is unspecified.
-pub(super) fn sort<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool) {
-    if first_unsorted_in_block(keys).is_none() {
+pub(super) fn sort<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>, to_scratch: bool) {
+    if first_unsorted_in_block(run.keys).is_none() {
         if to_scratch {
-            scratch.copy_from_slice(keys);
+            scratch.copy_from(run.as_run());
         }
     } else if size_of::<K>() == 4 {
-        last_digit_first(keys, scratch, to_scratch);
+        last_digit_first(run, scratch, to_scratch);
     } else {
-        first_digit_first(keys, scratch, to_scratch, &mut [K::Bits::MIN; LEAF]);
+        first_digit_first(run, scratch, to_scratch, &mut Leaf::new());
     }
 }
 
-/// Sorts keys by comparisons. `buffer` is room for as many, at least.
-///
-/// The ordered bits are made once, and not again at each comparison.
-pub(super) fn sort_leaf<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
-    let buffer = &mut buffer[..keys.len()];
-    buffer.iter_mut().zip(&*keys).for_each(|(bits, key)| *bits = key.to_ordered());
-    buffer.sort_unstable();
-    keys.iter_mut().zip(&*buffer).for_each(|(key, bits)| *key = K::from_ordered(*bits));
-}
-
-fn last_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool) {
+fn last_digit_first<K: Key, V: Copy>(run: RunMut<K, V>, scratch: RunMut<K, V>, to_scratch: bool) {
     // One look at the keys counts for all passes: they change the order, not the digits.
     let mut counts = [[0; DIGITS]; 4];
-    for key in keys.iter() {
+    for key in run.keys.iter() {
         let bits = bits(*key);
         for (d, counts) in counts.iter_mut().enumerate() {
             counts[digit(bits, 8 * d as u32)] += 1;
         }
     }
-    let (mut from, mut to) = (keys, scratch);
+    let (mut from, mut to) = (run, scratch);
     let mut in_scratch = false;
     for (d, counts) in counts.iter().enumerate() {
         // Where all keys have the same digit, there is nothing to move.
-        if counts.contains(&from.len()) {
+        if counts.contains(&from.keys.len()) {
             continue;
         }
-        distribute(from, to, counts, 8 * d as u32);
+        distribute(from.as_run(), &mut to, counts, 8 * d as u32);
         (from, to) = (to, from);
         in_scratch = !in_scratch;
     }
     if in_scratch != to_scratch {
-        to.copy_from_slice(from);
+        to.copy_from(from.as_run());
     }
 }
 
-fn first_digit_first<K: Key>(keys: &mut [K], scratch: &mut [K], to_scratch: bool, buffer: &mut [K::Bits; LEAF]) {
-    let differing = match keys {
+fn first_digit_first<K: Key, V: Copy>(
+    run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    leaf: &mut Leaf<K>,
+) {
+    let differing = match &*run.keys {
         [] => 0,
         [first, rest @ ..] => rest.iter().fold(0, |all, key| all | (bits(*key) ^ bits(*first))),
     };
-    if keys.len() <= LEAF || differing == 0 {
-        let sorted = if to_scratch {
-            scratch.copy_from_slice(keys);
-            scratch
-        } else {
-            keys
-        };
-        if differing != 0 {
-            sort_leaf(sorted, buffer);
+    if differing == 0 {
+        if to_scratch {
+            scratch.copy_from(run.as_run());
         }
         return;
+    }
+    if run.keys.len() <= Leaf::<K>::most::<V>() {
+        return leaf.sort(run, scratch, to_scratch);
     }
     // The first bit that differs is the first of the digit, so each level of the recursion does away with 8 bits.
     let shift = differing.ilog2().saturating_sub(7);
     let mut counts = [0; DIGITS];
-    for key in keys.iter() {
+    for key in run.keys.iter() {
         counts[digit(bits(*key), shift)] += 1;
     }
-    distribute(keys, scratch, &counts, shift);
-    let (mut keys, mut scratch) = (keys, scratch);
+    distribute(run.as_run(), &mut scratch, &counts, shift);
+    let (mut run, mut scratch) = (run, scratch);
     for count in counts {
-        let (keys_of_digit, scratch_of_digit);
-        (keys_of_digit, keys) = keys.split_at_mut(count);
-        (scratch_of_digit, scratch) = scratch.split_at_mut(count);
-        first_digit_first(scratch_of_digit, keys_of_digit, !to_scratch, buffer);
+        let (run_of_digit, scratch_of_digit);
+        (run_of_digit, run) = run.split_at(count);
+        (scratch_of_digit, scratch) = scratch.split_at(count);
+        first_digit_first(scratch_of_digit, run_of_digit, !to_scratch, leaf);
     }
 }
 
 /// Moves each key to the place that its digit and the keys before it give it.
-fn distribute<K: Key>(from: &[K], to: &mut [K], counts: &Counts, shift: u32) {
+fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, counts: &Counts, shift: u32) {
     let mut next = [0; DIGITS];
     let mut sum = 0;
     for (next, count) in next.iter_mut().zip(counts) {
         *next = sum;
         sum += count;
     }
-    for key in from {
+    for (key, value) in from.keys.iter().zip(from.values) {
         let place = &mut next[digit(bits(*key), shift)];
-        to[*place] = *key;
+        to.keys[*place] = *key;
+        to.values[*place] = *value;
         *place += 1;
     }
 }

@@ -3,6 +3,7 @@
 //! Of keys alone the values take no memory and no time, so that there is one merge for both.
 
 use crate::Key;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// A run to merge: keys, and the value of each.
@@ -39,7 +40,7 @@ impl<'a, K: Key, V> Run<'a, K, V> {
     }
 }
 
-impl<'a, K: Key> RunMut<'a, K, ()> {
+impl<'a, K> RunMut<'a, K, ()> {
     /// Keys alone.
     #[inline(always)]
     pub fn of_keys(keys: &'a mut [K]) -> Self {
@@ -49,7 +50,7 @@ impl<'a, K: Key> RunMut<'a, K, ()> {
     }
 }
 
-impl<'a, K: Key, V> RunMut<'a, K, V> {
+impl<'a, K, V> RunMut<'a, K, V> {
     /// Room for keys and as many values.
     pub fn new((keys, values): (&'a mut [K], &'a mut [V])) -> Self {
         RunMut { keys, values }
@@ -61,11 +62,41 @@ impl<'a, K: Key, V> RunMut<'a, K, V> {
         RunMut { keys: &mut self.keys[range.clone()], values: &mut self.values[range] }
     }
 
+    /// All of it, to read.
+    #[inline(always)]
+    pub fn as_run(&self) -> Run<'_, K, V> {
+        Run { keys: self.keys, values: self.values }
+    }
+
+    /// Copies a run of the same length.
+    pub fn copy_from(&mut self, from: Run<K, V>)
+    where
+        K: Copy,
+        V: Copy,
+    {
+        self.keys.copy_from_slice(from.keys);
+        self.values.copy_from_slice(from.values);
+    }
+
     /// What is before `middle`, and the rest.
     #[inline(always)]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (keys, keys_after) = self.keys.split_at_mut(middle);
         let (values, values_after) = self.values.split_at_mut(middle);
         (RunMut { keys, values }, RunMut { keys: keys_after, values: values_after })
+    }
+
+    /// Pieces of `length` keys, of which the last may be shorter.
+    pub fn chunks(&mut self, length: usize) -> impl Iterator<Item = RunMut<'_, K, V>> {
+        self.keys.chunks_mut(length).zip(self.values.chunks_mut(length)).map(RunMut::new)
+    }
+
+    /// [`chunks`](Self::chunks), for all threads.
+    pub fn par_chunks(&mut self, length: usize) -> impl IndexedParallelIterator<Item = RunMut<'_, K, V>>
+    where
+        K: Send,
+        V: Send,
+    {
+        self.keys.par_chunks_mut(length).zip(self.values.par_chunks_mut(length)).map(RunMut::new)
     }
 }

@@ -5,54 +5,77 @@
 //!   scratch  ├───────────────────┼───────────────────┤    merged by all
 //!   keys     ├───────────────────────────────────────┤    merged by all
 //! ```
+//!
+//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first.
 
-use super::run::{Run, RunMut};
-use super::{merge_path, radix};
+use super::run::RunMut;
+use super::{for_each_piece_of_keys, leaf, memory, merge_path, radix};
 use crate::sorted::first_unsorted_in_block;
-use crate::{Error, Key};
+use crate::{Error, Key, SortOrder};
 use kernels_gpu::key::Bits;
 use rayon::prelude::*;
 
 /// Below this, a comparison sort beats counting digits, and needs no scratch memory.
 const SMALL: usize = 1 << 10;
+/// Keys that a thread mirrors at once.
+const PIECE: usize = 1 << 14;
 
 /// Sorts `keys`. If `threads` is more than 1, this thread belongs to the pool to use.
-pub(super) fn sort<K: Key>(keys: &mut [K], threads: usize) -> Result<(), Error> {
-    // Equal keys have equal bits, so that nobody can tell a stable sort of keys from another.
+pub(super) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     if keys.len() <= SMALL {
-        radix::sort_leaf(keys, &mut [K::Bits::MIN; SMALL]);
-        return Ok(());
-    }
-    // Ends early unless the keys are sorted, or nearly.
-    if first_unsorted_in_block(keys).is_none() {
+        // Equal keys have equal bits, so that nobody can tell a stable sort of keys from another.
+        in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::MIN; SMALL]));
         return Ok(());
     }
     // Zeroed memory comes from the system untouched: each thread maps the part that it writes to first.
-    let mut scratch = bytemuck::allocation::try_zeroed_slice_box::<K>(keys.len())
-        .map_err(|()| Error::OutOfHostMemory { needed: size_of_val(keys) as u64 })?;
+    let mut scratch = memory::zeroed(keys.len())?;
+    in_order(order, keys, threads, |keys| sort(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
+    Ok(())
+}
+
+/// Calls `sort` with `keys` such that it is to sort them ascending.
+pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K])) {
+    let apply = |keys: &mut [K]| {
+        if order != SortOrder::Ascending {
+            for_each_piece_of_keys(keys, PIECE, threads, |_, keys| {
+                keys.iter_mut().for_each(|key| *key = order.applied_to(*key));
+            });
+        }
+    };
+    apply(keys);
+    sort(keys);
+    apply(keys);
+}
+
+/// Sorts `run`, ascending and stable. `scratch` is as long. If `threads` is more than 1, this thread belongs to the pool
+/// to use.
+pub(super) fn sort<K: Key, V: Copy + Send + Sync>(mut run: RunMut<K, V>, mut scratch: RunMut<K, V>, threads: usize) {
+    // Ends early unless the keys are sorted, or nearly.
+    if first_unsorted_in_block(run.keys).is_none() {
+        return;
+    }
     if threads == 1 {
-        radix::sort(keys, &mut scratch, false);
-        return Ok(());
+        return radix::sort(run, scratch, false);
     }
 
-    // Every pass of merges moves the keys to the other memory, and the last one is to end in `keys`.
-    let mut run = keys.len().div_ceil(threads);
-    let runs = keys.len().div_ceil(run);
+    // Every pass of merges moves the keys to the other memory, and the last one is to end where they were.
+    let mut length = run.keys.len().div_ceil(threads);
+    let runs = run.keys.len().div_ceil(length);
     let passes = runs.next_power_of_two().ilog2();
     let start_in_scratch = passes % 2 == 1;
-    let pairs = keys.par_chunks_mut(run).zip(scratch.par_chunks_mut(run));
-    pairs.for_each(|(keys, scratch)| radix::sort(keys, scratch, start_in_scratch));
+    let pairs = run.par_chunks(length).zip(scratch.par_chunks(length));
+    pairs.for_each(|(run, scratch)| radix::sort(run, scratch, start_in_scratch));
 
-    let (mut from, mut to) = if start_in_scratch { (&mut *scratch, keys) } else { (keys, &mut *scratch) };
-    while run < from.len() {
-        let pairs = from.par_chunks(2 * run).zip(to.par_chunks_mut(2 * run));
+    let (mut from, mut to) = if start_in_scratch { (scratch, run) } else { (run, scratch) };
+    while length < from.keys.len() {
+        let pairs = from.par_chunks(2 * length).zip(to.par_chunks(2 * length));
         pairs.for_each(|(from, to)| {
             // The last pair may have a shorter second run, or none.
-            let (a, b) = from.split_at(run.min(from.len()));
-            merge_path::merge(Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(to), threads);
+            let middle = length.min(from.keys.len());
+            let (a, b) = from.split_at(middle);
+            merge_path::merge(a.as_run(), b.as_run(), to, threads);
         });
-        run *= 2;
+        length *= 2;
         (from, to) = (to, from);
     }
-    Ok(())
 }

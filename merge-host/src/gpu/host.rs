@@ -3,14 +3,15 @@
 use super::failure::OrFailure;
 use super::launches::PairsAt;
 use super::{BatchKernel, Gpu};
-use crate::{Error, Key, MergeKernel, Timing};
+use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
 use rayon::prelude::*;
 use std::any::TypeId;
 use std::time::{Duration, Instant};
 
 impl Gpu {
-    pub(crate) fn sort_host<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
+    /// [`Engine::sort_with`](crate::Engine::sort_with).
+    pub(crate) fn sort_host<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         if keys.len() < 2 {
             return Ok(Timing::default());
         }
@@ -27,7 +28,33 @@ impl Gpu {
             stream.synchronize().or_failure("the sort on the GPU")
         })?;
         let ((), download) = timed(|| self.download_into(&on_gpu, keys))?;
+        if order == SortOrder::Descending {
+            // Equal keys have equal bits, so that nobody can tell which of them was first.
+            keys.reverse();
+        }
         Ok(Timing { upload, compute, download })
+    }
+
+    /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
+    pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        _order: SortOrder,
+        _keys: &mut [K],
+        _values: &mut [V],
+    ) -> Result<Timing, Error> {
+        // GPU twin follows
+        unimplemented_on_gpu("sort of pairs")
+    }
+
+    /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
+    pub(crate) fn argsort_host<K: Key, I: Index>(
+        &self,
+        _order: SortOrder,
+        _keys: &[K],
+        _indices: &mut [I],
+    ) -> Result<Timing, Error> {
+        // GPU twin follows
+        unimplemented_on_gpu("argsort")
     }
 
     pub(crate) fn merge_host<K: Key>(
@@ -239,6 +266,11 @@ impl Gpu {
         let needed = needed as u64;
         if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
     }
+}
+
+/// Says that the GPU engine cannot do this yet.
+fn unimplemented_on_gpu(call: &str) -> Result<Timing, Error> {
+    Err(Error::Device { call: call.to_owned(), reason: "not on the GPU yet".to_owned() })
 }
 
 /// The value of `work`, and how long it took.

@@ -1,0 +1,36 @@
+//! Which way to sort.
+
+use crate::Key;
+
+/// Which way to sort.
+///
+/// Either way a sort is stable: equal keys keep the order of the input.
+///
+/// ```
+/// use merge_host::{Engine, SortOrder};
+///
+/// let mut keys = [2, 3, 1];
+/// Engine::auto().sort_with(SortOrder::Descending, &mut keys)?;
+/// assert_eq!(keys, [3, 2, 1]);
+/// assert_eq!(SortOrder::default(), SortOrder::Ascending);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SortOrder {
+    /// From the least key to the greatest.
+    #[default]
+    Ascending,
+    /// From the greatest key to the least.
+    Descending,
+}
+
+impl SortOrder {
+    /// The key to put in place of this one, for an ascending sort to sort in this order, and the other way round.
+    #[inline(always)]
+    pub(crate) fn applied_to<K: Key>(self, key: K) -> K {
+        match self {
+            SortOrder::Ascending => key,
+            SortOrder::Descending => key.mirrored(),
+        }
+    }
+}
