@@ -35,7 +35,7 @@ mod kernels {
 
     /// The compiler unrolls loops over register arrays only up to a size, which tiles exceed; an array in a loop that
     /// is left would be in memory.
-    const BUILD_ARGS: [&str; 2] = ["-Cllvm-args=-unroll-threshold=20000", "-Cllvm-args=-unroll-full-max-count=256"];
+    const BUILD_ARGS: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
 
     /// Module names with their PTX.
     type Modules = BTreeMap<String, String>;

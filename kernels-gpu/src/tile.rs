@@ -33,7 +33,10 @@ pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
 /// The padding makes every tile a full one: it sorts to the end, where it is not stored.
 #[inline(always)]
 #[track_caller]
-pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
+pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
+    from: GlobalMut<B>,
+    coding: Coding<B>,
+) -> [B; VT] {
     let (thread, count) = (thread::thread_idx_x() as usize, from.len());
     let mut keys = [B::MAX; VT];
     for i in 0..VT {

@@ -41,10 +41,18 @@ pub struct Row {
     pub ragged_4: Tile,
     /// Ragged batches.
     pub ragged_8: Tile,
-    /// The sort.
-    pub sort_4: Tile,
-    /// The sort.
-    pub sort_8: Tile,
+    /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
+    pub block_4: Tile,
+    /// The first phase of the sort.
+    pub block_8: Tile,
+    /// The passes of the sort.
+    pub runs_4: Tile,
+    /// The passes of the sort.
+    pub runs_8: Tile,
+    /// The first phase of the sort of 4-byte keys with values: a power of two threads.
+    pub block_pairs: Tile,
+    /// The passes of the sort of 4-byte keys with values.
+    pub runs_pairs: Tile,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -58,8 +66,12 @@ pub const SM_90: Row = Row {
     stable_8: Tile { threads: 320, values: 15 },
     ragged_4: Tile { threads: 256, values: 15 },
     ragged_8: Tile { threads: 160, values: 15 },
-    sort_4: Tile { threads: 512, values: 23 },
-    sort_8: Tile { threads: 256, values: 19 },
+    block_4: Tile { threads: 256, values: 33 },
+    block_8: Tile { threads: 128, values: 33 },
+    runs_4: Tile { threads: 256, values: 47 },
+    runs_8: Tile { threads: 256, values: 31 },
+    block_pairs: Tile { threads: 256, values: 17 },
+    runs_pairs: Tile { threads: 256, values: 23 },
 };
 
 /// The row that kernels are compiled with.
@@ -85,7 +97,12 @@ pub const fn ragged(bytes: usize) -> Tile {
     if bytes == 8 { ROW.ragged_8 } else { ROW.ragged_4 }
 }
 
-/// The shape for the sort of keys of `bytes` bytes, 4 or 8.
-pub const fn sort(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.sort_8 } else { ROW.sort_4 }
+/// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.
+pub const fn block(bytes: usize) -> Tile {
+    if bytes == 8 { ROW.block_8 } else { ROW.block_4 }
+}
+
+/// The shape for the passes of the sort of keys of `bytes` bytes, 4 or 8.
+pub const fn runs(bytes: usize) -> Tile {
+    if bytes == 8 { ROW.runs_8 } else { ROW.runs_4 }
 }

@@ -8,7 +8,8 @@ use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::runs::{Runs, levels_of_pass};
+use kernels_gpu::sort::pairs;
+use kernels_gpu::sort::runs::Passes;
 use kernels_gpu::{tile, tuning};
 
 /// The sort as the host launches it: tiles, then passes between two buffers.
@@ -27,25 +28,25 @@ where
         return read(&mut emulator, from);
     }
     let coding = Coding::of::<K>(descending);
-    let mut levels = n.div_ceil(slots).next_power_of_two().trailing_zeros();
-    let decode = if levels == 0 { coding } else { Coding::NONE };
+    let mut passes = Passes::of(n.div_ceil(slots));
+    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
+    let first_decode = decode(passes);
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("block_sort", n.div_ceil(slots) as u32, NT as u32, tile::shared_bytes::<K>(slots), || unsafe {
-        let (encode, decode) = ((coding.always, coding.when_negative), (decode.always, decode.when_negative));
+        let (encode, decode) =
+            ((coding.always, coding.when_negative), (first_decode.always, first_decode.when_negative));
         block_sort::<_, NT, VT>(from.as_mut_ptr(), from.as_mut_ptr(), n, encode.0, encode.1, decode.0, decode.1)
     })?;
     let mut run = slots;
-    while levels > 0 {
-        let k = 1 << levels_of_pass(levels);
-        let runs = Runs { n, run, k, tile_keys: merge_pass::tile_keys(slots, VT, k) };
+    while let Some(k) = passes.next() {
+        let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
         let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
         let warps = runs.tiles().div_ceil(3);
         // SAFETY: as above.
         emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
             split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 3)
         })?;
-        levels -= k.trailing_zeros();
-        let decode = if levels == 0 { coding } else { Coding::NONE };
+        let decode = decode(passes);
         let shared = merge_pass::shared_bytes::<K::Bits>(slots);
         // SAFETY: as above.
         emulator.launch("merge_runs", runs.tiles() as u32, NT as u32, shared, || unsafe {
@@ -58,6 +59,84 @@ where
     read(&mut emulator, from)
 }
 
+/// The sort with values, which are the places in the input.
+fn run_pairs<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+    seed: u64,
+    keys: &[K],
+    descending: bool,
+) -> Result<(Vec<K>, Vec<u64>), Fault> {
+    let (n, slots, value_bytes) = (keys.len(), NT * VT, size_of::<V>());
+    let mut emulator = Emulator::new(seed);
+    let bits: Vec<u32> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let places: Vec<V> = (0..n as u64).map(|i| V::try_from(i).ok().expect("a place fits")).collect();
+    let mut from = (emulator.buffer(&bits), emulator.buffer(&places));
+    let mut to = (emulator.uninit::<u32>(n), emulator.uninit::<V>(n));
+    let coding = Coding::of::<K>(descending);
+    let mut passes = Passes::of(n.div_ceil(slots));
+    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
+    let d = decode(passes);
+    let shared = pairs::block_shared_bytes(slots, value_bytes);
+    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("block_sort_pairs", n.div_ceil(slots) as u32, NT as u32, shared, || unsafe {
+        let (k, v) = (from.0.as_mut_ptr(), from.1.as_mut_ptr());
+        let (e, f) = (coding.always, coding.when_negative);
+        pairs::block_sort_pairs::<V, NT, VT>(k, v, k, v, n, e, f, d.always, d.when_negative)
+    })?;
+    let mut run = slots;
+    while let Some(k) = passes.next() {
+        let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
+        let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
+        // SAFETY: as above.
+        emulator.launch("split_runs", runs.tiles().div_ceil(2) as u32, 64, 0, || unsafe {
+            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1)
+        })?;
+        let d = decode(passes);
+        let shared = pairs::merge_shared_bytes(slots, value_bytes);
+        // SAFETY: as above.
+        emulator.launch("merge_runs_pairs", runs.tiles() as u32, NT as u32, shared, || unsafe {
+            let (f, g, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
+            let splits = splits.as_ptr();
+            pairs::merge_runs_pairs::<V, NT, VT>(f, g, n, run, k, t, u, splits, d.always, d.when_negative)
+        })?;
+        std::mem::swap(&mut from, &mut to);
+        run *= k as usize;
+    }
+    let keys = emulator.read(from.0)?.into_iter().map(|bits| K::from_register(bits as u64)).collect();
+    Ok((keys, emulator.read(from.1)?.into_iter().map(|place| place.to_register()).collect()))
+}
+
+#[test]
+fn values_follow_their_keys_and_equal_keys_keep_their_order() {
+    fn check<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(sizes: &[usize]) {
+        for &n in sizes {
+            for keys in Keys::ALL {
+                let seed = fresh_seed();
+                let input = keys.random::<K>(n, seed);
+                for descending in [false, true] {
+                    let at = || format!("{} {n} in tiles of {NT} x {VT}, {keys:?}, seed {seed}", K::NAME);
+                    let (found, places) = run_pairs::<K, V, NT, VT>(seed, &input, descending)
+                        .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+                    let mut expected: Vec<u64> = (0..n as u64).collect();
+                    expected.sort_by(|&x, &y| {
+                        let order = input[x as usize].compare(&input[y as usize]);
+                        if descending { order.reverse() } else { order }
+                    });
+                    assert!(places == expected, "{}, descending: {descending}", at());
+                    let expected: Vec<K> = expected.iter().map(|&place| input[place as usize]).collect();
+                    assert!(bits(&found) == bits(&expected), "{}, descending: {descending}", at());
+                }
+            }
+        }
+    }
+    check::<u32, u32, 32, 5>(&[1, 2, 159, 160, 161, 481, 160 * 5 + 3, 160 * 33]);
+    check::<i32, u64, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
+    check::<f32, u64, 32, 5>(&[1, 160, 161, 3000]);
+    const BLOCK: tuning::Tile = tuning::ROW.block_pairs;
+    const RUNS: tuning::Tile = tuning::ROW.runs_pairs;
+    check::<f32, u32, { BLOCK.threads }, { BLOCK.values }>(&[BLOCK.keys() - 1, 2 * BLOCK.keys() + 77]);
+    check::<u32, u64, { RUNS.threads }, { RUNS.values }>(&[3 * RUNS.keys() + 1]);
+}
+
 fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
     for &n in sizes {
         for keys in Keys::ALL {
@@ -66,7 +145,8 @@ fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
             let at = || format!("{} {n} in tiles of {NT} x {VT}, {keys:?}, seed {seed}", K::NAME);
             let mut expected = sorted(input.clone());
             for descending in [false, true] {
-                let found = run::<K, NT, VT>(seed, &input, descending).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+                let found =
+                    run::<K, NT, VT>(seed, &input, descending).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
                 assert!(bits(&found) == bits(&expected), "{}, descending: {descending}", at());
                 expected.reverse();
             }
@@ -85,18 +165,18 @@ fn small_tiles_and_many_passes() {
 
 #[test]
 fn the_tiles_that_ship() {
-    const W4: tuning::Tile = tuning::ROW.sort_4;
-    const W8: tuning::Tile = tuning::ROW.sort_8;
+    const W4: [tuning::Tile; 2] = [tuning::ROW.block_4, tuning::ROW.runs_4];
+    const W8: [tuning::Tile; 2] = [tuning::ROW.block_8, tuning::ROW.runs_8];
     fn all<K: TestKey, const NT: usize, const VT: usize>() {
         let tile = NT * VT;
         check::<K, NT, VT>(&[tile - 1, tile, 2 * tile + tile / 2]);
     }
-    all::<u32, { W4.threads }, { W4.values }>();
-    all::<i32, { W4.threads }, { W4.values }>();
-    all::<f32, { W4.threads }, { W4.values }>();
-    all::<u64, { W8.threads }, { W8.values }>();
-    all::<i64, { W8.threads }, { W8.values }>();
-    all::<f64, { W8.threads }, { W8.values }>();
+    all::<u32, { W4[0].threads }, { W4[0].values }>();
+    all::<i32, { W4[1].threads }, { W4[1].values }>();
+    all::<f32, { W4[0].threads }, { W4[0].values }>();
+    all::<u64, { W8[0].threads }, { W8[0].values }>();
+    all::<i64, { W8[1].threads }, { W8[1].values }>();
+    all::<f64, { W8[0].threads }, { W8[0].values }>();
 }
 
 /// A network that sorts every input of zeros and ones sorts every input (the 0-1 principle; Knuth, volume 3, 5.3.4).

@@ -19,8 +19,8 @@ use cuda_std::prelude::*;
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
 /// a power of two, one for each tile, with `NT * VT` keys of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
-    u64 = <u64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }>,
+    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
@@ -41,10 +41,19 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     let (from, to) = (from.slice(start, count), to.slice(start, count));
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
-    let thread = thread::thread_idx_x();
 
     // Any VT keys will do for a thread to begin with, so those that it loads.
-    let mut keys = tile::global_to_registers::<B, NT, VT>(from, encode);
+    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode), tile);
+    tile::decode_to_global::<_, NT>(tile, to, decode);
+}
+
+/// Registers to shared: sorts the `VT` keys that each thread has, all together.
+///
+/// The block has `NT` threads, a power of two, which all call this; `tile` is of `NT * VT` keys.
+#[inline(always)]
+#[track_caller]
+pub(super) fn sort_tile<B: Bits, const NT: usize, const VT: usize>(mut keys: [B; VT], tile: Shared<B>) {
+    let thread = thread::thread_idx_x();
     sort_registers(&mut keys);
 
     let mut threads = 1;
@@ -66,5 +75,4 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
 
     tile::registers_upwards(keys, thread * VT as u32, tile);
     thread::sync_threads();
-    tile::decode_to_global::<_, NT>(tile, to, decode);
 }

@@ -13,10 +13,10 @@
 //! of threads there, VT keys each: where its two pieces do not fill them, the greatest key does, which merges to the end.
 
 use crate::key::{Bits, Coding};
-use crate::sort::runs::{MAX_RUNS, Runs};
+use crate::sort::runs::{MAX_RUNS, Runs, TileOfRuns};
 use crate::sort::select::{Range, select};
 use crate::tile;
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 
@@ -24,6 +24,14 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 /// there are few it is faster to find all at once.
 pub const fn boundaries_per_warp(tiles: usize) -> u32 {
     if tiles > 8192 { 4 } else { 1 }
+}
+
+/// Threads of a block of [`split_runs`] as the host launches it.
+pub const SPLIT_THREADS: u32 = 4 * WARP_SIZE;
+
+/// Blocks of [`SPLIT_THREADS`] threads that [`split_runs`] needs for so many tiles.
+pub const fn split_blocks(tiles: usize) -> usize {
+    tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
 }
 
 /// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`.
@@ -77,39 +85,52 @@ pub const fn tile_keys(slots: usize, values: usize, k: u32) -> u32 {
     ((slots - k as usize / 2 * (values - 1)) / 32 * 32) as u32
 }
 
+/// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
+pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile) -> Runs {
+    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k) }
+}
+
 /// Bytes of dynamic shared memory for tiles of `slots` places.
 pub const fn shared_bytes<B>(slots: usize) -> u32 {
     (slots * size_of::<B>()) as u32 + PLAN_WORDS * size_of::<u32>() as u32
 }
 
-/// Words of shared memory besides the tile: for each piece where it begins in its run, its length and its place; for each
-/// pair where it begins, and one for where the last one ends.
-const PLAN_WORDS: u32 = 3 * MAX_RUNS + MAX_RUNS / 2 + 1;
+/// Words of shared memory besides the tile: for each piece its run, where it begins there, its length, its place and how
+/// many keys come before it; for each pair where it begins, and one for where the last one ends; how many pieces there are.
+const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 2;
 
-/// Where the pieces of a tile go, in shared memory.
+/// Where the pieces of a tile go, in shared memory. Pieces of no keys are left out: a tile whose keys are all of one run
+/// needs no rounds, and is copied.
 #[derive(Clone, Copy)]
-struct Plan {
-    starts: Shared<u32>,
+pub(super) struct Plan {
+    pub(super) runs: Shared<u32>,
+    pub(super) starts: Shared<u32>,
     lengths: Shared<u32>,
     /// The place of a piece's first key; the pieces of a pair lie upwards from its beginning and downwards from its end.
     places: Shared<u32>,
-    /// Where pairs begin.
+    /// Keys of the pieces before.
+    pub(super) before: Shared<u32>,
+    /// Where pairs begin, and after the last one the end.
     pairs: Shared<u32>,
+    pieces: Shared<u32>,
 }
 
 impl Plan {
     /// # Safety
     /// The launch has [`shared_bytes`] of dynamic shared memory for `slots` places.
     #[inline(always)]
-    unsafe fn after<B>(slots: usize) -> Self {
+    pub(super) unsafe fn after<B>(slots: usize) -> Self {
         let at = (slots * size_of::<B>()) as u32;
         // SAFETY: the caller's promise; a barrier divides writing the plan from reading it.
-        let array = |i: u32, length| unsafe { Shared::dynamic(at + i * MAX_RUNS * 4, length) };
+        let array = |word: u32, length| unsafe { Shared::dynamic(at + word * 4, length) };
         Self {
-            starts: array(0, MAX_RUNS),
-            lengths: array(1, MAX_RUNS),
-            places: array(2, MAX_RUNS),
-            pairs: array(3, MAX_RUNS / 2 + 1),
+            runs: array(0, MAX_RUNS),
+            starts: array(MAX_RUNS, MAX_RUNS),
+            lengths: array(2 * MAX_RUNS, MAX_RUNS),
+            places: array(3 * MAX_RUNS, MAX_RUNS),
+            before: array(4 * MAX_RUNS, MAX_RUNS),
+            pairs: array(5 * MAX_RUNS, MAX_RUNS / 2 + 1),
+            pieces: array(5 * MAX_RUNS + MAX_RUNS / 2 + 1, 1),
         }
     }
 
@@ -121,28 +142,98 @@ impl Plan {
     unsafe fn lay_out(self, start: u32, length: u32, values: u32) {
         let lane = warp::lane_id();
         // SAFETY: the caller's promise, here and below.
+        let present = unsafe { warp::ballot(FULL_MASK, length > 0) };
+        if length > 0 {
+            let piece = (present & ((1 << lane) - 1)).count_ones();
+            self.runs.set(piece, lane);
+            self.starts.set(piece, start);
+            self.lengths.set(piece, length);
+        }
+        let pieces = present.count_ones();
+        if lane >= pieces {
+            self.lengths.set(lane, 0);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { warp::sync_warp(FULL_MASK) };
+        let length = self.lengths.get(lane);
+        // SAFETY: the caller's promise.
         let both = length + unsafe { warp::shuffle_xor(FULL_MASK, length, 1) };
         let slots = both.div_ceil(values) * values;
-        // The sum over the lanes up to this one, each pair counted at its first lane.
-        let mut end = if lane % 2 == 0 { slots } else { 0 };
-        let mut distance = 1;
-        while distance < WARP_SIZE {
-            // SAFETY: the caller's promise; lane 0 is there.
-            let before = unsafe { warp::shuffle_idx(FULL_MASK, end, lane.saturating_sub(distance)) };
-            if lane >= distance {
-                end += before;
-            }
-            distance *= 2;
-        }
+        // Each pair is counted at its first lane.
+        // SAFETY: the caller's promise.
+        let (end, sum) = unsafe { (sum_up_to(if lane.is_multiple_of(2) { slots } else { 0 }), sum_up_to(length)) };
+        self.before.set(lane, sum - length);
         let begin = end - slots;
-        self.starts.set(lane, start);
-        self.lengths.set(lane, length);
-        self.places.set(lane, if lane % 2 == 0 { begin } else { end.wrapping_sub(1) });
-        if lane % 2 == 0 {
+        self.places.set(lane, if lane.is_multiple_of(2) { begin } else { end.wrapping_sub(1) });
+        if lane.is_multiple_of(2) {
             self.pairs.set(lane / 2, begin);
         }
         if lane == WARP_SIZE - 1 {
             self.pairs.set(MAX_RUNS / 2, end);
+            self.pieces.set(0, pieces);
+        }
+    }
+
+    /// Divides the groups' runs for tile `t`, which has `count` keys, at its splits and those of the next. The first warp
+    /// does it; a barrier is the caller's.
+    ///
+    /// # Safety
+    /// All threads of the block make this call; `splits` are those of [`split_runs`].
+    #[inline(always)]
+    pub(super) unsafe fn divide(
+        self,
+        runs: Runs,
+        t: usize,
+        tile: TileOfRuns,
+        count: usize,
+        splits: Global<u32>,
+        values: u32,
+    ) {
+        let (lane, k) = (thread::thread_idx_x(), runs.k as usize);
+        if lane >= WARP_SIZE {
+            return;
+        }
+        let (mut start, mut end) = (0, runs.length_of(tile, lane));
+        if lane < runs.k {
+            start = splits.get(t * k + lane as usize);
+            if tile.rank + count < tile.length {
+                end = splits.get((t + 1) * k + lane as usize);
+            }
+        }
+        // SAFETY: this is the first warp.
+        unsafe { self.lay_out(start, end - start, values) };
+    }
+
+    /// Calls `load` for each key of each piece, with the piece, the key's index in it and its place in the tile. A warp
+    /// takes a piece.
+    #[inline(always)]
+    pub(super) fn each_piece<const NT: usize>(self, load: impl Fn(u32, u32, u32)) {
+        let (lane, mut piece) = (thread::thread_idx_x() % WARP_SIZE, thread::thread_idx_x() / WARP_SIZE);
+        let pieces = self.pieces.get(0);
+        while piece < pieces {
+            let (length, place) = (self.lengths.get(piece), self.places.get(piece));
+            let mut i = lane;
+            while i < length {
+                load(piece, i, if piece.is_multiple_of(2) { place + i } else { place - i });
+                i += WARP_SIZE;
+            }
+            piece += NT as u32 / WARP_SIZE;
+        }
+    }
+
+    /// Fills the places between the two pieces of each pair with the greatest key. A warp takes a pair.
+    #[inline(always)]
+    pub(super) fn fill<B: Bits, const NT: usize>(self, keys: Shared<B>) {
+        let (lane, mut piece) = (thread::thread_idx_x() % WARP_SIZE, thread::thread_idx_x() / WARP_SIZE * 2);
+        let pieces = self.pieces.get(0);
+        while piece < pieces {
+            let mut slot = self.places.get(piece) + self.lengths.get(piece) + lane;
+            let end = self.pairs.get(piece / 2 + 1) - self.lengths.get(piece + 1);
+            while slot < end {
+                keys.set(slot, B::MAX);
+                slot += WARP_SIZE;
+            }
+            piece += NT as u32 / WARP_SIZE * 2;
         }
     }
 
@@ -167,6 +258,24 @@ impl Plan {
     }
 }
 
+/// The sum over the lanes up to this one.
+///
+/// # Safety
+/// The lanes of one whole warp make this call.
+#[inline(always)]
+unsafe fn sum_up_to(value: u32) -> u32 {
+    let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
+    while distance < WARP_SIZE {
+        // SAFETY: the caller's promise; lane 0 is there.
+        let before = unsafe { warp::shuffle_idx(FULL_MASK, sum, lane.saturating_sub(distance)) };
+        if lane >= distance {
+            sum += before;
+        }
+        distance *= 2;
+    }
+    sum
+}
+
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
 /// [`split_runs`] found. Keys are stored as `always` and `when_negative` decode them ([`Coding`]).
 ///
@@ -175,8 +284,8 @@ impl Plan {
 /// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, whole warps, one for each
 /// tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` places.
 #[kernel(
-    u32 = <u32, { ROW.sort_4.threads }, { ROW.sort_4.values }>,
-    u64 = <u64, { ROW.sort_8.threads }, { ROW.sort_8.values }>,
+    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.values }>,
+    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
@@ -193,53 +302,36 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     let t = thread::block_idx_x() as usize;
     let tile = runs.tile(t);
     let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
-    let thread = thread::thread_idx_x();
     // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
     let (from, to, keys, plan) = unsafe {
         let keys = Shared::<B>::dynamic(0, (NT * VT) as u32);
         (Global::new(from, n), GlobalMut::new(to, n), keys, Plan::after::<B>(NT * VT))
     };
 
-    if thread < WARP_SIZE {
-        // SAFETY: the caller's promise.
-        let splits = unsafe { Global::new(splits, (t + 2) * k as usize) };
-        let (mut start, mut end) = (0, runs.run_of(tile, thread, from).len() as u32);
-        if thread < k {
-            start = splits.get(t * k as usize + thread as usize);
-            if tile.rank + count < tile.length {
-                end = splits.get((t + 1) * k as usize + thread as usize);
-            }
-        }
-        // SAFETY: this is the first warp.
-        unsafe { plan.lay_out(start, end - start, VT as u32) };
-    }
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, (t + 2) * k as usize) };
+    // SAFETY: the caller's promise; a barrier follows.
+    unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
     thread::sync_threads();
-
-    // Global to shared: a warp a piece.
-    let (lane, mut piece) = (thread % WARP_SIZE, thread / WARP_SIZE);
-    while piece < k {
-        let source = runs.run_of(tile, piece, from);
-        let (start, length, place) = (plan.starts.get(piece), plan.lengths.get(piece), plan.places.get(piece));
-        let mut i = lane;
-        while i < length {
-            let slot = if piece % 2 == 0 { place + i } else { place - i };
-            keys.copy_async(slot, source, (start + i) as usize);
-            i += WARP_SIZE;
-        }
-        // The places between a pair's two pieces.
-        let end = plan.pairs.get(piece / 2 + 1);
-        if piece % 2 == 0 {
-            let mut slot = place + length + lane;
-            while slot < end - plan.lengths.get(piece + 1) {
-                keys.set(slot, B::MAX);
-                slot += WARP_SIZE;
-            }
-        }
-        piece += (NT as u32) / WARP_SIZE;
-    }
+    plan.each_piece::<NT>(|piece, i, slot| {
+        let source = runs.run_of(tile, plan.runs.get(piece), from);
+        keys.copy_async(slot, source, (plan.starts.get(piece) + i) as usize);
+    });
+    plan.fill::<B, NT>(keys);
     shared::wait_for_copies();
+    merge_pieces::<B, NT, VT>(plan, keys);
+
+    // Shared to global.
+    tile::decode_to_global::<_, NT>(keys, to.slice(tile.group + tile.rank, count), Coding { always, when_negative });
+}
+
+/// Merges the pieces of a tile in shared memory by rounds: in each, a list of `1 << level` pairs of pieces is merged from
+/// its two halves. Loads have been waited for; the barrier that divides them from here is in this function.
+#[inline(always)]
+#[track_caller]
+pub(super) fn merge_pieces<B: Bits, const NT: usize, const VT: usize>(plan: Plan, keys: Shared<B>) {
     // A thread beyond the last pair merges a list of its own, so that all threads do the same.
-    let slot = thread * VT as u32;
+    let slot = thread::thread_idx_x() * VT as u32;
     let idle = slot >= plan.end();
     let pair = plan.pair_of(slot);
     if idle {
@@ -247,8 +339,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     }
     thread::sync_threads();
 
-    // Rounds: a list of `1 << level` pairs of pieces is merged from its two halves.
-    let levels = k.trailing_zeros();
+    let levels = plan.pieces.get(0).next_power_of_two().trailing_zeros();
     let mut level = 0;
     while level < levels {
         let list = pair >> level;
@@ -265,7 +356,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
         let merged: [B; VT] = tile::merge_to_registers(keys.slice(begin, end - begin), half - begin, slot - begin);
         thread::sync_threads();
         // The second half of the next list lies downwards from its end.
-        if idle || list % 2 == 0 {
+        if idle || list.is_multiple_of(2) {
             tile::registers_upwards(merged, slot, keys);
         } else {
             tile::registers_downwards(merged, end - 1 - (slot - begin), keys);
@@ -273,7 +364,4 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
         level += 1;
         thread::sync_threads();
     }
-
-    // Shared to global.
-    tile::decode_to_global::<_, NT>(keys, to.slice(tile.group + tile.rank, count), Coding { always, when_negative });
 }

@@ -12,5 +12,6 @@
 pub mod block_sort;
 pub mod merge_pass;
 pub mod network;
+pub mod pairs;
 pub mod runs;
 pub mod select;

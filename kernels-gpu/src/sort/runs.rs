@@ -7,16 +7,42 @@
 //! ```
 
 use core::hint::assert_unchecked;
-use cuda_std::Global;
+use cuda_std::{Global, Word};
 
 /// The most runs that one pass merges into one: the lanes of a warp.
 pub const MAX_RUNS: u32 = 32;
 
-/// Into how many runs, as a power of two, the next pass merges one, if so many doublings are left. Passes are as few as
-/// can be, and as alike.
-pub const fn levels_of_pass(levels_left: u32) -> u32 {
-    let passes = levels_left.div_ceil(MAX_RUNS.trailing_zeros());
-    levels_left.div_ceil(passes)
+/// The passes of a sort: how many runs each of them merges into one.
+#[derive(Clone, Copy, Debug)]
+pub struct Passes {
+    levels: u32,
+}
+
+impl Passes {
+    /// Those that make one run of `runs`.
+    pub const fn of(runs: usize) -> Self {
+        let runs = if runs == 0 { 1 } else { runs };
+        Self { levels: runs.next_power_of_two().trailing_zeros() }
+    }
+
+    /// How many passes are left.
+    pub const fn left(self) -> u32 {
+        self.levels.div_ceil(MAX_RUNS.trailing_zeros())
+    }
+}
+
+impl Iterator for Passes {
+    type Item = u32;
+
+    /// As few passes as can be, and as alike.
+    fn next(&mut self) -> Option<u32> {
+        if self.levels == 0 {
+            return None;
+        }
+        let levels = self.levels.div_ceil(self.left());
+        self.levels -= levels;
+        Some(1 << levels)
+    }
 }
 
 /// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
@@ -67,10 +93,22 @@ impl Runs {
         TileOfRuns { group, length: self.group().min(self.n - group), rank }
     }
 
-    /// Run `i` of the group that `tile` is in; empty where the array has ended, and from [`k`](Self::k) on.
+    /// Where run `i` of the group that `tile` is in begins in the group: its end where the array has ended, and from
+    /// [`k`](Self::k) on.
     #[inline(always)]
-    pub fn run_of<B: cuda_std::Word>(self, tile: TileOfRuns, i: u32, keys: Global<B>) -> Global<B> {
-        let start = if i < self.k { (i as usize * self.run).min(tile.length) } else { tile.length };
-        keys.slice(tile.group + start, self.run.min(tile.length - start))
+    fn start_of(self, tile: TileOfRuns, i: u32) -> usize {
+        if i < self.k { (i as usize * self.run).min(tile.length) } else { tile.length }
+    }
+
+    /// Keys of run `i` of the group that `tile` is in.
+    #[inline(always)]
+    pub fn length_of(self, tile: TileOfRuns, i: u32) -> u32 {
+        self.run.min(tile.length - self.start_of(tile, i)) as u32
+    }
+
+    /// Run `i` of the group that `tile` is in, in an array of keys or of their values.
+    #[inline(always)]
+    pub fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+        array.slice(tile.group + self.start_of(tile, i), self.length_of(tile, i) as usize)
     }
 }

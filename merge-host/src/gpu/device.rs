@@ -3,12 +3,13 @@
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launches::{Address, AutoMerge, PairsAt, align};
-use crate::{Error, Key, MergeKernel};
+use crate::{Error, Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
+use kernels_gpu::sort::{merge_pass, runs::Passes};
 use kernels_gpu::tuning;
 
 /// The ways of the GPU to merge a batch of pairs of one length.
@@ -150,11 +151,17 @@ impl Gpu {
         Ok(to)
     }
 
-    /// Bytes of workspace for a sort of `n` keys: room for the keys once more, and for splits (8 bytes a tile of some
-    /// thousand keys).
-    pub const fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
-        let tile_keys = tuning::sort(size_of::<K>()).keys();
-        if n <= tile_keys { 0 } else { align(n * size_of::<K>()) + n.div_ceil(tile_keys) * size_of::<usize>() }
+    /// Bytes of workspace for a sort of `n` keys: room for the keys once more, and for splits (at most 128 bytes a tile of
+    /// some thousand keys, less than 1 %).
+    pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
+        let (block, shape) = (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>()));
+        let mut run = block.keys();
+        let splits = Passes::of(n.div_ceil(run)).map(|k| {
+            let runs = merge_pass::runs_in_tiles(n, run, k, shape);
+            run *= k as usize;
+            runs.tiles() * k as usize * size_of::<u32>()
+        });
+        splits.max().map_or(0, |splits| align(n * size_of::<K>()) + splits)
     }
 
     /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys, and none where one
@@ -180,20 +187,34 @@ impl Gpu {
         total.div_ceil(tuning::ragged(size_of::<K>()).keys()) * 2 * size_of::<usize>()
     }
 
-    /// Sorts `keys`, ascending in total order. Stable.
+    /// Sorts `keys`, ascending in total order, as [`sort_with`](Self::sort_with) does.
     ///
     /// # Errors
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than [`sort_workspace_bytes`](Self::sort_workspace_bytes),
-    /// [`Error::Device`] where the driver fails.
+    /// Those of [`sort_with`](Self::sort_with).
     pub fn sort<K: Key + DeviceCopy>(
         &self,
         keys: &mut DeviceSlice<K>,
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
+        self.sort_with(SortOrder::Ascending, keys, workspace, stream)
+    }
+
+    /// Sorts `keys` in the total order of their type, or the other way round. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than [`sort_workspace_bytes`](Self::sort_workspace_bytes),
+    /// [`Error::Device`] where the driver fails.
+    pub fn sort_with<K: Key + DeviceCopy>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { self.sort_at::<K>(address(keys), keys.len(), workspace, stream) }
+        unsafe { self.sort_at::<K>(order, address(keys), keys.len(), workspace, stream) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.

@@ -59,6 +59,9 @@ impl Kernels {
         }
         let blocks = u32::try_from(shape.blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
         self.with(kernel, key, |function| {
+            if shape.shared_bytes > SHARED_BYTES_UNASKED {
+                allow_shared_bytes(&function, shape.shared_bytes)?;
+            }
             // SAFETY: the caller's promise.
             unsafe { stream.launch(&function, blocks, shape.threads, shape.shared_bytes, arguments) }
                 .or_failure("cuLaunchKernel")
@@ -81,6 +84,24 @@ impl Kernels {
             }
         };
         work(module.get_function(&entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?)
+    }
+}
+
+/// Dynamic shared memory of a block that needs no permission.
+const SHARED_BYTES_UNASKED: u32 = 48 << 10;
+
+/// Lets blocks of `function` have so much dynamic shared memory; `cust` has no call for it.
+fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> {
+    // SAFETY: the driver's function with its own signature.
+    unsafe extern "C" {
+        fn cuFuncSetAttribute(function: *mut c_void, attribute: i32, value: i32) -> i32;
+    }
+    /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
+    const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
+    // SAFETY: the function is loaded.
+    match unsafe { cuFuncSetAttribute(function.to_raw().cast(), MAX_DYNAMIC_SHARED_BYTES, bytes as i32) } {
+        0 => Ok(()),
+        code => Err(Error::Device { call: "cuFuncSetAttribute".to_owned(), reason: format!("error {code}") }),
     }
 }
 

@@ -5,8 +5,10 @@
 use super::Gpu;
 use super::kernels::{Shape, arguments};
 use crate::MAX_BATCH_LENGTH;
-use crate::{BatchKernel, Error, Key, MergeKernel};
+use crate::{BatchKernel, Error, Key, MergeKernel, SortOrder};
 use cust::stream::Stream;
+use kernels_gpu::key::Coding;
+use kernels_gpu::sort::{merge_pass, runs::Passes};
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
     stable_tile, tile, tuning,
@@ -93,15 +95,25 @@ fn with_values<K: Key>(bytes: usize) -> String {
     format!("{}v{bytes}", K::NAME)
 }
 
+/// The suffix of kernels that serve all keys of the width of `K`.
+const fn by_width<K: Key>() -> &'static str {
+    if size_of::<K>() == 8 { "u64" } else { "u32" }
+}
+
 impl Gpu {
     /// Loads the modules of kernels for keys of type `K` and values of so many bytes (0 for none), so that the driver does
     /// not compile them when time counts.
     pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
         self.make_current()?;
         let pairs = with_values::<K>(value_bytes);
-        kernels
-            .iter()
-            .try_for_each(|kernel| self.kernels.load(kernel, if kernel.ends_with("_pairs") { &pairs } else { K::NAME }))
+        kernels.iter().try_for_each(|kernel| {
+            let suffix = match *kernel {
+                "block_sort" => by_width::<K>(),
+                kernel if kernel.ends_with("_pairs") => &pairs,
+                _ => K::NAME,
+            };
+            self.kernels.load(kernel, suffix)
+        })
     }
 
     /// [`sort`](Self::sort) of `n` keys at an address.
@@ -111,33 +123,52 @@ impl Gpu {
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes), and nothing else uses them until the stream has come so far.
     pub(super) unsafe fn sort_at<K: Key>(
         &self,
+        order: SortOrder,
         keys: Address,
         n: usize,
         workspace: Address,
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let shape = tuning::sort(size_of::<K>());
-        let (tile_keys, tiles) = (shape.keys(), n.div_ceil(shape.keys()));
-        let tile_shape =
-            Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
+        let (block, shape) = (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>()));
         let launch = |kernel, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, K::NAME, shape, arguments, stream) }
+            unsafe { self.kernels.launch(kernel, by_width::<K>(), shape, arguments, stream) }
         };
+        let coding = Coding::of::<K>(order == SortOrder::Descending);
+        let mut passes = Passes::of(n.div_ceil(block.keys()));
+        // The last kernel decodes.
+        let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
 
         let scratch: Address = workspace;
         let splits: Address = workspace + align(n * size_of::<K>()) as u64;
         // Passes alternate between the two arrays and have to end in `keys`.
-        let passes = tiles.max(1).next_power_of_two().trailing_zeros();
-        let (mut from, mut to) = if passes.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
-        launch("block_sort", tile_shape, &arguments![keys, from, n])?;
-        let mut run = tile_keys;
-        while run < n {
-            launch("path_runs", one_thread_each(tiles), &arguments![from, n, run, splits, tiles, tile_keys])?;
-            launch("merge_runs", tile_shape, &arguments![from, n, run, to, splits])?;
+        let (mut from, mut to) = if passes.left().is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
+        let tiles = Shape {
+            blocks: n.div_ceil(block.keys()),
+            threads: block.threads as u32,
+            shared_bytes: tile::shared_bytes::<K>(block.keys()),
+        };
+        let Coding { always, when_negative } = decode(passes);
+        let (e_always, e_negative) = (coding.always, coding.when_negative);
+        launch("block_sort", tiles, &arguments![keys, from, n, e_always, e_negative, always, when_negative])?;
+        let mut run = block.keys();
+        while let Some(k) = passes.next() {
+            let runs = merge_pass::runs_in_tiles(n, run, k, shape);
+            let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
+            let per_warp = merge_pass::boundaries_per_warp(tiles);
+            let warps =
+                Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
+            launch("split_runs", warps, &arguments![from, n, run, k, tile_keys, splits, per_warp])?;
+            let tiles = Shape {
+                blocks: tiles,
+                threads: shape.threads as u32,
+                shared_bytes: merge_pass::shared_bytes::<K::Bits>(shape.keys()),
+            };
+            let Coding { always, when_negative } = decode(passes);
+            launch("merge_runs", tiles, &arguments![from, n, run, k, to, splits, always, when_negative])?;
             std::mem::swap(&mut from, &mut to);
-            run *= 2;
+            run *= k as usize;
         }
         Ok(())
     }
