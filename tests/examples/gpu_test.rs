@@ -10,7 +10,7 @@
 use merge_host::cust::event::{Event, EventFlags};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
-use merge_host::{BatchKernel, Engine, Error, Gpu, Key, MergeKernel, Timing, first_unsorted};
+use merge_host::{BatchKernel, Engine, Error, Gpu, Key, MergeKernel, SortOrder, Timing, first_unsorted};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         test.check::<u64>();
         test.check::<i64>();
         test.check::<f64>();
+        test.check_sort_pairs::<u32>();
+        test.check_sort_pairs::<i32>();
+        test.check_sort_pairs::<f32>();
         test.check_graph::<u32>();
         test.check_graph::<f64>();
         test.check_pairs::<u32>();
@@ -147,6 +150,11 @@ impl Test {
                 let mut found = keys;
                 let result = self.gpu.sort(&mut found).map(|_| found);
                 self.expect(|| format!("sort of {n} {name}"), result, &expected);
+                expected.reverse();
+                let mut found = expected.clone();
+                found.rotate_left(n / 3);
+                let result = self.gpu.sort_with(SortOrder::Descending, &mut found).map(|_| found);
+                self.expect(|| format!("descending sort of {n} {name}"), result, &expected);
 
                 for m in [0, n.min(1), n / 3, n / 2, n - n / 1000, n] {
                     let (a, b): (Vec<K>, Vec<K>) = (self.sorted(m, kind), self.sorted(n - m, kind));
@@ -182,6 +190,48 @@ impl Test {
                 }
             }
         }
+    }
+
+    /// Sorts with values, and of places.
+    fn check_sort_pairs<K: Key>(&mut self) {
+        let block = kernels_gpu::tuning::ROW.block_pairs.keys();
+        for (name, kind) in KINDS {
+            for n in [0, 1, 2, block - 1, block, block + 1, 2 * block, 7 * block + 5, 100_003, 1 << 20, 3_000_017] {
+                for order in [SortOrder::Ascending, SortOrder::Descending] {
+                    let keys: Vec<K> = self.keys(n, kind);
+                    let what = format!("{order:?} sort of {n} {name}");
+                    self.check_sort_values(&what, order, &keys, |i| i as u32);
+                    self.check_sort_values(&what, order, &keys, |i| i as f64);
+                    self.check_sort_values(&what, order, &keys, |i| [i as u16, (i >> 16) as u16, 7]);
+                    let argsort = |engine: &Engine| {
+                        let mut indices = vec![u32::MAX; n];
+                        engine.argsort(order, &keys, &mut indices).map(|_| indices)
+                    };
+                    let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
+                    self.expect(|| format!("places of the {what}"), found, &expected);
+                }
+            }
+        }
+    }
+
+    fn check_sort_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
+        &mut self,
+        what: &str,
+        order: SortOrder,
+        keys: &[K],
+        value: impl Fn(usize) -> V,
+    ) {
+        let run = |engine: &Engine| {
+            let (mut keys, mut values) = (keys.to_vec(), (0..keys.len()).map(&value).collect::<Vec<V>>());
+            engine.sort_pairs(order, &mut keys, &mut values).map(|_| (keys, values))
+        };
+        let expected = run(&self.cpu).expect("the CPU sorts");
+        let (found, same) = match run(&self.gpu) {
+            Ok((keys, values)) => (Ok(keys), values == expected.1),
+            Err(error) => (Err(error), true),
+        };
+        self.expect(|| format!("{what} with values"), found, &expected.0);
+        self.expect(|| format!("values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
     }
 
     /// Merges with values: with numbers, which the GPU moves, and with others, of which it moves indices.
@@ -422,6 +472,14 @@ impl Test {
         row("sort", sort);
         println!("{:<28} {:>8} {:>10.2} G keys/s", "", "", n as f64 / sort / 1e6);
 
+        if n == 1 << 28 {
+            self.time_sorts(&name, &keys, &mut out, &mut workspace)?;
+        }
+        if size_of::<K>() == 4 {
+            self.time_sort_pairs::<K, u32>(&name, &unsorted, &mut out)?;
+            self.time_sort_pairs::<K, u64>(&name, &unsorted, &mut out)?;
+        }
+
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);
         let (mut a, mut b) = (gpu.upload(low)?, gpu.upload(high)?);
@@ -473,6 +531,71 @@ impl Test {
         }
         self.time_pairs::<K, u32>(&name, &a, &b, &mut out)?;
         self.time_pairs::<K, u64>(&name, &a, &b, &mut out)
+    }
+
+    /// The sort of other keys than uniform ones.
+    fn time_sorts<K: Key + DeviceCopy>(
+        &self,
+        name: &str,
+        uniform: &[K],
+        out: &mut DeviceBuffer<K>,
+        workspace: &mut DeviceBuffer<u8>,
+    ) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let (stream, n) = (gpu.stream()?, uniform.len());
+        let made = |bits: &dyn Fn(u64) -> u64| -> Vec<K> { (0..n as u64).map(|i| key(bits(i))).collect() };
+        let mut almost = made(&|i| i);
+        (0..n).step_by(1000).for_each(|i| almost[i] = uniform[i]);
+        let inputs: [(&str, Vec<K>); 7] = [
+            ("sorted", made(&|i| i)),
+            ("reversed", made(&|i| n as u64 - i)),
+            ("8 runs", made(&|i| i % (n as u64 / 8) * 8)),
+            ("sorted but for 0.1 %", almost),
+            ("16 values", made(&|i| mix(i) & 15)),
+            // The lower the number, the more often: half of all keys are below 2^14.
+            ("zipf", made(&|i| (1u64 << (mix(i) % 28)) | (mix(!i) % (1 << (mix(i) % 28))))),
+            ("all equal", made(&|_| 7)),
+        ];
+        for (what, input) in inputs {
+            let input = gpu.upload(&input)?;
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => {
+                    // SAFETY: both arrays live until `median_ms` has waited.
+                    unsafe { input.async_copy_to(out, &stream) }.expect("the device copies");
+                    Ok(())
+                }
+                Step::Launch => gpu.sort(out, workspace, &stream),
+            })?;
+            println!("{:<28} {name:>8} {ms:>10.4} {:>9.2} G/s", format!("sort, {what}"), n as f64 / ms / 1e6);
+        }
+        Ok(())
+    }
+
+    fn time_sort_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(
+        &self,
+        name: &str,
+        unsorted: &DeviceBuffer<K>,
+        out: &mut DeviceBuffer<K>,
+    ) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let (stream, n) = (gpu.stream()?, unsorted.len());
+        let mut values = gpu.buffer::<V>(n)?;
+        values.set_8(7).expect("the device fills");
+        let mut workspace = gpu.buffer::<u8>(Gpu::sort_pairs_workspace_bytes::<K, V>(n))?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => {
+                // SAFETY: both arrays live until `median_ms` has waited.
+                unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
+                Ok(())
+            }
+            Step::Launch => gpu.sort_pairs(SortOrder::Ascending, out, &mut values, &mut workspace, &stream),
+        })?;
+        println!(
+            "{:<28} {name:>8} {ms:>10.4} {:>9.2} G/s",
+            format!("sort, with {} values", V::NAME),
+            n as f64 / ms / 1e6
+        );
+        Ok(())
     }
 
     /// The merge of other keys than uniform ones.

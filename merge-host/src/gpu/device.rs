@@ -2,14 +2,13 @@
 
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
-use super::launches::{Address, AutoMerge, PairsAt, align};
+use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align, check_sorts_values};
 use crate::{Error, Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
-use kernels_gpu::sort::{merge_pass, runs::Passes};
 use kernels_gpu::tuning;
 
 /// The ways of the GPU to merge a batch of pairs of one length.
@@ -154,14 +153,12 @@ impl Gpu {
     /// Bytes of workspace for a sort of `n` keys: room for the keys once more, and for splits (at most 128 bytes a tile of
     /// some thousand keys, less than 1 %).
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
-        let (block, shape) = (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>()));
-        let mut run = block.keys();
-        let splits = Passes::of(n.div_ceil(run)).map(|k| {
-            let runs = merge_pass::runs_in_tiles(n, run, k, shape);
-            run *= k as usize;
-            runs.tiles() * k as usize * size_of::<u32>()
-        });
-        splits.max().map_or(0, |splits| align(n * size_of::<K>()) + splits)
+        SortPlan::of::<K>(0).workspace_bytes::<K>(n)
+    }
+
+    /// Bytes of workspace for a sort of `n` keys of 4 bytes with values of type `V`: room for both once more, and for splits.
+    pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
+        SortPlan::of::<K>(const { value_bytes::<V>() }).workspace_bytes::<K>(n)
     }
 
     /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys, and none where one
@@ -213,8 +210,32 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
+        let keys = PairsAt { keys: address(keys), values: 0, len: keys.len() };
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { self.sort_at::<K>(order, address(keys), keys.len(), workspace, stream) }
+        unsafe { self.sort_at::<K>(order, 0, keys, workspace, stream) }
+    }
+
+    /// Sorts `keys` of 4 bytes with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
+    /// of the keys' type or the other way round. Stable: equal keys stay in their order. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has
+    /// fewer than [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), [`Error::Device`] where keys have 8
+    /// bytes, for which there are no kernels yet, or the driver fails.
+    pub fn sort_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        values: &mut DeviceSlice<V>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        check_sorts_values::<K>()?;
+        crate::engine::check_values("keys", keys.len(), values.len())?;
+        let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
+        let pairs = PairsAt { keys: address(keys), values: address(values), len: keys.len() };
+        // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
+        unsafe { self.sort_at::<K>(order, const { value_bytes::<V>() }, pairs, workspace, stream) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.

@@ -1,7 +1,7 @@
 //! Work on slices in host memory: upload, compute, download.
 
 use super::failure::OrFailure;
-use super::launches::PairsAt;
+use super::launches::{PairsAt, SortPlan, check_sorts_values};
 use super::{BatchKernel, Gpu};
 use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
@@ -9,48 +9,94 @@ use rayon::prelude::*;
 use std::any::TypeId;
 use std::time::{Duration, Instant};
 
+/// Keys and values in the GPU's memory.
+type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
+
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
     pub(crate) fn sort_host<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        if keys.len() < 2 {
-            return Ok(Timing::default());
-        }
-        let workspace_bytes = Self::sort_workspace_bytes::<K>(keys.len());
-        self.check_memory(size_of_val(keys) + workspace_bytes)?;
-        self.load::<K>(&["block_sort"], 0)?;
-        let stream = self.stream()?;
-        let (on_gpu, upload) = timed(|| self.upload(bytemuck::cast_slice::<K, u8>(keys)))?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let (at, workspace) = (on_gpu.as_device_ptr().as_raw(), workspace.as_device_ptr().as_raw());
-            // SAFETY: both arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { self.sort_at::<K>(order, at, keys.len(), workspace, &stream)? };
-            stream.synchronize().or_failure("the sort on the GPU")
-        })?;
-        let ((), download) = timed(|| self.download_into(&on_gpu, keys))?;
-        Ok(Timing { upload, compute, download })
+        let (sorted, mut timing) = self.sort_on_gpu(order, keys, &[], 0)?;
+        ((), timing.download) = timed(|| self.download_into(&sorted.0, keys))?;
+        Ok(timing)
     }
 
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
+    ///
+    /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, and the values are gathered
+    /// here.
     pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
-        _order: SortOrder,
-        _keys: &mut [K],
-        _values: &mut [V],
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
     ) -> Result<Timing, Error> {
-        // GPU twin follows
-        unimplemented_on_gpu("sort of pairs")
+        if let Some(value_bytes) = number_bytes::<V>() {
+            // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
+            let values =
+                unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
+            let (sorted, mut timing) = self.sort_on_gpu(order, keys, values, value_bytes)?;
+            ((), timing.download) = timed(|| {
+                self.download_into(&sorted.0, keys)?;
+                self.download_into(&sorted.1, values)
+            })?;
+            return Ok(timing);
+        }
+        let mut places = zeroed(keys.len())?;
+        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
+        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(&places), size_of::<u64>())?;
+        ((), timing.download) = timed(|| {
+            self.download_into(&sorted.0, keys)?;
+            self.download_into(&sorted.1, &mut places)
+        })?;
+        let mut gathered: Vec<V> = Vec::new();
+        gathered
+            .try_reserve_exact(values.len())
+            .map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
+        gathered.par_extend(places.par_iter().map(|&place| values[place as usize]));
+        values.copy_from_slice(&gathered);
+        Ok(timing)
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
     pub(crate) fn argsort_host<K: Key, I: Index>(
         &self,
-        _order: SortOrder,
-        _keys: &[K],
-        _indices: &mut [I],
+        order: SortOrder,
+        keys: &[K],
+        indices: &mut [I],
     ) -> Result<Timing, Error> {
-        // GPU twin follows
-        unimplemented_on_gpu("argsort")
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
+        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(indices), size_of::<I>())?;
+        ((), timing.download) = timed(|| self.download_into(&sorted.1, indices))?;
+        Ok(timing)
+    }
+
+    /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, and sorts them in the GPU's memory.
+    fn sort_on_gpu<K: Key>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        values: &[u8],
+        value_bytes: usize,
+    ) -> Result<(OnGpu, Timing), Error> {
+        if value_bytes > 0 {
+            check_sorts_values::<K>()?;
+        }
+        let workspace_bytes = SortPlan::of::<K>(value_bytes).workspace_bytes::<K>(keys.len());
+        self.check_memory(size_of_val(keys) + values.len() + workspace_bytes)?;
+        self.load::<K>(&["block_sort"], 0)?;
+        if value_bytes > 0 {
+            self.load::<K>(&["block_sort_pairs"], value_bytes)?;
+        }
+        let stream = self.stream()?;
+        let (on_gpu, upload) = timed(|| Ok((self.upload(bytemuck::cast_slice::<K, u8>(keys))?, self.upload(values)?)))?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            let at = PairsAt { keys: address(&on_gpu.0), values: address(&on_gpu.1), len: keys.len() };
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { self.sort_at::<K>(order, value_bytes, at, address(&workspace), &stream)? };
+            stream.synchronize().or_failure("the sort on the GPU")
+        })?;
+        Ok((on_gpu, Timing { upload, compute, ..Timing::default() }))
     }
 
     pub(crate) fn merge_host<K: Key>(
@@ -262,11 +308,6 @@ impl Gpu {
         let needed = needed as u64;
         if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
     }
-}
-
-/// Says that the GPU engine cannot do this yet.
-fn unimplemented_on_gpu(call: &str) -> Result<Timing, Error> {
-    Err(Error::Device { call: call.to_owned(), reason: "not on the GPU yet".to_owned() })
 }
 
 /// The value of `work`, and how long it took.

@@ -8,7 +8,8 @@ use crate::MAX_BATCH_LENGTH;
 use crate::{BatchKernel, Error, Key, MergeKernel, SortOrder};
 use cust::stream::Stream;
 use kernels_gpu::key::Coding;
-use kernels_gpu::sort::{merge_pass, runs::Passes};
+use kernels_gpu::sort::{merge_pass, pairs, runs::Passes};
+use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
     stable_tile, tile, tuning,
@@ -95,9 +96,71 @@ fn with_values<K: Key>(bytes: usize) -> String {
     format!("{}v{bytes}", K::NAME)
 }
 
-/// The suffix of kernels that serve all keys of the width of `K`.
-const fn by_width<K: Key>() -> &'static str {
-    if size_of::<K>() == 8 { "u64" } else { "u32" }
+/// The suffix of a kernel of the sort, which serves all keys of the width of `K`.
+fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize) -> String {
+    let bits = if size_of::<K>() == 8 { "u64" } else { "u32" };
+    if kernel.ends_with("_pairs") { format!("{bits}v{value_bytes}") } else { bits.to_owned() }
+}
+
+/// Checks that there are kernels which sort keys of type `K` with values.
+pub(super) fn check_sorts_values<K: Key>() -> Result<(), Error> {
+    if size_of::<K>() == 4 {
+        return Ok(());
+    }
+    let reason = format!("the GPU sorts keys of 4 bytes with values, and {} has {}", K::NAME, size_of::<K>());
+    Err(Error::Device { call: "the sort with values".to_owned(), reason })
+}
+
+/// The shapes of a sort's two phases.
+#[derive(Clone, Copy)]
+pub(super) struct SortPlan {
+    value_bytes: usize,
+    block: Tile,
+    runs: Tile,
+}
+
+impl SortPlan {
+    /// For keys of type `K` with values of so many bytes, or 0.
+    pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
+        if value_bytes == 0 {
+            Self { value_bytes, block: tuning::block(size_of::<K>()), runs: tuning::runs(size_of::<K>()) }
+        } else {
+            Self { value_bytes, block: tuning::ROW.block_pairs, runs: tuning::ROW.runs_pairs }
+        }
+    }
+
+    fn passes(self, n: usize) -> Passes {
+        Passes::of(n.div_ceil(self.block.keys()))
+    }
+
+    /// Bytes of workspace for `n` keys of type `K`: room for keys and values once more, and for splits.
+    pub(super) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
+        let mut run = self.block.keys();
+        let splits = self.passes(n).map(|k| {
+            let runs = merge_pass::runs_in_tiles(n, run, k, self.runs);
+            run *= k as usize;
+            runs.tiles() * k as usize * size_of::<u32>()
+        });
+        splits.max().map_or(0, |splits| align(n * size_of::<K>()) + align(n * self.value_bytes) + splits)
+    }
+
+    fn block_shape<K: Key>(self, n: usize) -> Shape {
+        let slots = self.block.keys();
+        let shared_bytes = match self.value_bytes {
+            0 => tile::shared_bytes::<K>(slots),
+            bytes => pairs::block_shared_bytes(slots, bytes),
+        };
+        Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
+    }
+
+    fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
+        let slots = self.runs.keys();
+        let shared_bytes = match self.value_bytes {
+            0 => merge_pass::shared_bytes::<K::Bits>(slots),
+            bytes => pairs::merge_shared_bytes(slots, bytes),
+        };
+        Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
+    }
 }
 
 impl Gpu {
@@ -105,69 +168,72 @@ impl Gpu {
     /// not compile them when time counts.
     pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
         self.make_current()?;
-        let pairs = with_values::<K>(value_bytes);
         kernels.iter().try_for_each(|kernel| {
             let suffix = match *kernel {
-                "block_sort" => by_width::<K>(),
-                kernel if kernel.ends_with("_pairs") => &pairs,
-                _ => K::NAME,
+                "block_sort" | "block_sort_pairs" => sort_suffix::<K>(kernel, value_bytes),
+                kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
+                _ => K::NAME.to_owned(),
             };
-            self.kernels.load(kernel, suffix)
+            self.kernels.load(kernel, &suffix)
         })
     }
 
-    /// [`sort`](Self::sort) of `n` keys at an address.
+    /// [`sort_with`](Self::sort_with) of keys at an address, or [`sort_pairs`](Self::sort_pairs) if `value_bytes` is not 0.
     ///
     /// # Safety
-    /// `keys` and `workspace` are in this GPU's memory, have `n` keys and
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes), and nothing else uses them until the stream has come so far.
+    /// `at` and `workspace` are in this GPU's memory, have `at.len` elements and
+    /// [`SortPlan::workspace_bytes`], and nothing else uses them until the stream has come so far.
     pub(super) unsafe fn sort_at<K: Key>(
         &self,
         order: SortOrder,
-        keys: Address,
-        n: usize,
+        value_bytes: usize,
+        at: PairsAt,
         workspace: Address,
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let (block, shape) = (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>()));
-        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+        let plan = SortPlan::of::<K>(value_bytes);
+        let PairsAt { keys, values, len: n } = at;
+        let launch = |kernel: &str, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, by_width::<K>(), shape, arguments, stream) }
+            unsafe { self.kernels.launch(kernel, &sort_suffix::<K>(kernel, value_bytes), shape, arguments, stream) }
         };
         let coding = Coding::of::<K>(order == SortOrder::Descending);
-        let mut passes = Passes::of(n.div_ceil(block.keys()));
+        let mut passes = plan.passes(n);
         // The last kernel decodes.
         let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
 
-        let scratch: Address = workspace;
-        let splits: Address = workspace + align(n * size_of::<K>()) as u64;
-        // Passes alternate between the two arrays and have to end in `keys`.
-        let (mut from, mut to) = if passes.left().is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
-        let tiles = Shape {
-            blocks: n.div_ceil(block.keys()),
-            threads: block.threads as u32,
-            shared_bytes: tile::shared_bytes::<K>(block.keys()),
-        };
-        let Coding { always, when_negative } = decode(passes);
-        let (e_always, e_negative) = (coding.always, coding.when_negative);
-        launch("block_sort", tiles, &arguments![keys, from, n, e_always, e_negative, always, when_negative])?;
-        let mut run = block.keys();
+        // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
+        let scratch_values = workspace + align(n * size_of::<K>()) as u64;
+        let splits = scratch_values + align(n * value_bytes) as u64;
+        let (mut from, mut to) = ((keys, values), (workspace, scratch_values));
+        if !passes.left().is_multiple_of(2) {
+            (from, to) = (to, from);
+        }
+        let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
+        let (e, e_n) = (coding.always, coding.when_negative);
+        if value_bytes == 0 {
+            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n])?;
+        } else {
+            let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n];
+            launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
+        }
+        let mut run = plan.block.keys();
         while let Some(k) = passes.next() {
-            let runs = merge_pass::runs_in_tiles(n, run, k, shape);
+            let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
             let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
             let per_warp = merge_pass::boundaries_per_warp(tiles);
             let warps =
                 Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
-            launch("split_runs", warps, &arguments![from, n, run, k, tile_keys, splits, per_warp])?;
-            let tiles = Shape {
-                blocks: tiles,
-                threads: shape.threads as u32,
-                shared_bytes: merge_pass::shared_bytes::<K::Bits>(shape.keys()),
-            };
-            let Coding { always, when_negative } = decode(passes);
-            launch("merge_runs", tiles, &arguments![from, n, run, k, to, splits, always, when_negative])?;
-            std::mem::swap(&mut from, &mut to);
+            let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
+            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp])?;
+            if value_bytes == 0 {
+                launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments![f, n, run, k, t, splits, d, d_n])?;
+            } else {
+                let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n];
+                launch("merge_runs_pairs", plan.runs_shape::<K>(tiles), &arguments)?;
+            }
+            (from, to) = (to, from);
             run *= k as usize;
         }
         Ok(())
