@@ -204,20 +204,25 @@ impl Plan {
         unsafe { self.lay_out(start, end - start, values) };
     }
 
-    /// Calls `load` for each key of each piece, with the piece, the key's index in it and its place in the tile. A warp
-    /// takes a piece.
+    /// For each piece calls `source` with the piece, and what that returns for each of its keys, with the key's index in it
+    /// and its place in the tile. A warp takes a piece, or several take one where there are few.
     #[inline(always)]
-    pub(super) fn each_piece<const NT: usize>(self, load: impl Fn(u32, u32, u32)) {
-        let (lane, mut piece) = (thread::thread_idx_x() % WARP_SIZE, thread::thread_idx_x() / WARP_SIZE);
+    pub(super) fn each_piece<const NT: usize, F: Fn(u32, u32)>(self, source: impl Fn(u32) -> F) {
         let pieces = self.pieces.get(0);
+        // A power of two.
+        let threads_of_piece = (NT as u32 / pieces.next_power_of_two()).max(WARP_SIZE);
+        let (first, mut piece) = (
+            thread::thread_idx_x() & (threads_of_piece - 1),
+            thread::thread_idx_x() >> threads_of_piece.trailing_zeros(),
+        );
         while piece < pieces {
-            let (length, place) = (self.lengths.get(piece), self.places.get(piece));
-            let mut i = lane;
+            let (length, place, load) = (self.lengths.get(piece), self.places.get(piece), source(piece));
+            let mut i = first;
             while i < length {
-                load(piece, i, if piece.is_multiple_of(2) { place + i } else { place - i });
-                i += WARP_SIZE;
+                load(i, if piece.is_multiple_of(2) { place + i } else { place - i });
+                i += threads_of_piece;
             }
-            piece += NT as u32 / WARP_SIZE;
+            piece += NT as u32 >> threads_of_piece.trailing_zeros();
         }
     }
 
@@ -313,9 +318,9 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise; a barrier follows.
     unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
     thread::sync_threads();
-    plan.each_piece::<NT>(|piece, i, slot| {
-        let source = runs.run_of(tile, plan.runs.get(piece), from);
-        keys.copy_async(slot, source, (plan.starts.get(piece) + i) as usize);
+    plan.each_piece::<NT, _>(|piece| {
+        let (source, start) = (runs.run_of(tile, plan.runs.get(piece), from), plan.starts.get(piece));
+        move |i, slot| keys.copy_async(slot, source, (start + i) as usize)
     });
     plan.fill::<B, NT>(keys);
     shared::wait_for_copies();

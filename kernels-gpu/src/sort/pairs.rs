@@ -25,12 +25,6 @@ pub const fn merge_shared_bytes(slots: usize, value_bytes: usize) -> u32 {
     merge_pass::shared_bytes::<u64>(slots).next_multiple_of(8) + (slots * value_bytes) as u32
 }
 
-/// A key and its place in the tile.
-#[inline(always)]
-fn with_place(key: u32, place: u32) -> u64 {
-    (key as u64) << 32 | place as u64
-}
-
 /// Shared to global, strided: the sorted keys, and the values at the places they came with.
 #[inline(always)]
 #[track_caller]
@@ -89,17 +83,19 @@ pub unsafe fn block_sort_pairs<V: Word, const NT: usize, const VT: usize>(
         (Shared::<u64>::dynamic(0, slots), Shared::<V>::dynamic(slots * size_of::<u64>() as u32, slots))
     };
 
+    let mut i = thread::thread_idx_x();
+    while (i as usize) < count {
+        values.copy_async_mut(i, values_from, i as usize);
+        i += NT as u32;
+    }
     let keys = tile::global_to_registers::<u32, NT, VT>(from, encode);
     let mut items = [0; VT];
     for i in 0..VT {
         let place = thread::thread_idx_x() + (i * NT) as u32;
-        items[i] = with_place(keys[i], place);
+        items[i] = (keys[i] as u64) << 32 | place as u64;
     }
-    let mut i = thread::thread_idx_x();
-    while (i as usize) < count {
-        values.set(i, values_from.get(i as usize));
-        i += NT as u32;
-    }
+    shared::wait_for_copies();
+    // Its barriers make the values visible, too.
     sort_tile::<u64, NT, VT>(items, tile);
     store::<V, NT>(tile, values, to.slice(start, count), values_to.slice(start, count), decode);
 }
@@ -141,20 +137,24 @@ pub unsafe fn merge_runs_pairs<V: Word, const NT: usize, const VT: usize>(
         )
     };
     // SAFETY: the caller's promise; barriers divide writing from reading.
-    let (items, values, plan) = unsafe {
+    let (items, halves, values, plan) = unsafe {
         let slots = (NT * VT) as u32;
         let values = Shared::<V>::dynamic(merge_pass::shared_bytes::<u64>(NT * VT).next_multiple_of(8), slots);
-        (Shared::<u64>::dynamic(0, slots), values, Plan::after::<u64>(NT * VT))
+        (Shared::<u64>::dynamic(0, slots), Shared::<u32>::dynamic(0, 2 * slots), values, Plan::after::<u64>(NT * VT))
     };
     // SAFETY: the caller's promise; a barrier follows.
     unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
     thread::sync_threads();
-    plan.each_piece::<NT>(|piece, i, slot| {
-        let (run, at) = (plan.runs.get(piece), (plan.starts.get(piece) + i) as usize);
+    plan.each_piece::<NT, _>(|piece| {
+        let (run, start) = (plan.runs.get(piece), plan.starts.get(piece));
+        let (keys, values_from) = (runs.run_of(tile, run, from), runs.run_of(tile, run, values_from));
         // Places count up from run to run, and within each.
-        let place = plan.before.get(piece) + i;
-        items.set(slot, with_place(runs.run_of(tile, run, from).get(at), place));
-        values.copy_async(place, runs.run_of(tile, run, values_from), at);
+        let before = plan.before.get(piece);
+        move |i, slot| {
+            halves.set(2 * slot, before + i);
+            halves.copy_async(2 * slot + 1, keys, (start + i) as usize);
+            values.copy_async(before + i, values_from, (start + i) as usize);
+        }
     });
     plan.fill::<u64, NT>(items);
     shared::wait_for_copies();

@@ -29,6 +29,9 @@ pub struct Range<B> {
     pub high: u32,
 }
 
+/// Rounds that are enough for most boundaries of evenly spread keys.
+const ROUNDS_OF_SHARES: u32 = 5;
+
 /// The sum over all lanes, which may be above 2^32.
 ///
 /// # Safety
@@ -73,7 +76,7 @@ fn deviation(count: u32) -> u32 {
 #[track_caller]
 pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
     let Range { run, mut low, mut high } = range;
-    let lane = warp::lane_id();
+    let (lane, mut round) = (warp::lane_id(), 0);
     loop {
         let width = high - low;
         // SAFETY: the caller's promise, here and below: lanes leave the loop together.
@@ -84,8 +87,10 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
         if left == all {
             return high;
         }
-        // If keys are spread evenly, the division is at the same share of every range.
-        let share = left as f32 / all as f32;
+        // If keys are spread evenly, the division is at the same share of every range. If they turn out not to be, halves
+        // are safer: each round does away with a quarter of what is left then.
+        round += 1;
+        let share = if round <= ROUNDS_OF_SHARES { left as f32 / all as f32 } else { 0.5 };
         let expected = low + ((width as f32 * share) as u32).min(width.saturating_sub(1));
         let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
         // SAFETY: as above. Some range is not empty.

@@ -43,6 +43,14 @@ impl<T: Word> Global<T> {
         unsafe { backend::load_global_const(self.ptr.wrapping_add(i)) }
     }
 
+    /// The address of element `i`, which is below the length.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn address(self, i: usize) -> *const T {
+        backend::check_index(i, self.len);
+        self.ptr.wrapping_add(i)
+    }
+
     /// The place of element `i`, which may be outside of the view, before its start too (as a wrapped index).
     #[inline(always)]
     pub fn place(self, i: usize) -> Place<T> {
@@ -80,16 +88,6 @@ impl<T: Word> Place<T> {
     }
 }
 
-impl<T: Word> Global<T> {
-    /// The address of element `i`, which is below the length.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn address(self, i: usize) -> *const T {
-        backend::check_index(i, self.len);
-        self.ptr.wrapping_add(i)
-    }
-}
-
 /// A view of an array in global memory that this launch writes.
 ///
 /// On the GPU an access is one `ld.global` or `st.global` instruction without a bounds check; in the emulator it is
@@ -101,6 +99,14 @@ pub struct GlobalMut<T> {
 }
 
 impl<T: Word> GlobalMut<T> {
+    /// The address of element `i`, which is below the length.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn address(self, i: usize) -> *const T {
+        backend::check_index(i, self.len);
+        self.ptr.wrapping_add(i)
+    }
+
     /// The `len` elements at `ptr`.
     ///
     /// # Safety

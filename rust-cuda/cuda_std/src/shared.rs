@@ -1,6 +1,6 @@
 //! The block's shared memory.
 
-use crate::{Global, Word, backend};
+use crate::{Global, GlobalMut, Word, backend};
 use core::marker::PhantomData;
 
 /// A view of an array in the block's shared memory: 32-bit positions, words of one type.
@@ -67,6 +67,15 @@ impl<T: Word> Shared<T> {
         backend::check_index(i as usize, self.len as usize);
         // SAFETY: as for `get`; `address` is of an element of the view.
         unsafe { backend::copy_async(self.base + i * size_of::<T>() as u32, from.address(j)) }
+    }
+
+    /// As [`copy_async`](Self::copy_async), from an array that this launch writes, later on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn copy_async_mut(self, i: u32, from: GlobalMut<T>, j: usize) {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: as for `copy_async`.
+        unsafe { backend::copy_async_mut(self.base + i * size_of::<T>() as u32, from.address(j)) }
     }
 
     /// The address of element `i` in the window of shared memory, for arithmetic in bytes. `i` need not be below the

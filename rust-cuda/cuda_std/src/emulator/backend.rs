@@ -115,6 +115,13 @@ pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     unsafe { store_shared(to, load_global_const(from)) }
 }
 
+/// As [`copy_async`], from memory that may be written in the launch.
+#[track_caller]
+pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
+    // SAFETY: the caller's promise.
+    unsafe { store_shared(to, load_global(from)) }
+}
+
 pub fn wait_for_copies() {}
 
 #[track_caller]

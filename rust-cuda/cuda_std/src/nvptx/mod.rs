@@ -134,6 +134,13 @@ pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     }
 }
 
+/// The instruction is the same: it does not rely on the memory being constant.
+#[inline(always)]
+pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
+    // SAFETY: the caller's promise.
+    unsafe { copy_async(to, from) }
+}
+
 #[inline(always)]
 pub fn wait_for_copies() {
     // SAFETY: waits.
