@@ -49,6 +49,8 @@ pub struct Row {
     pub runs_4: Tile,
     /// The passes of the sort.
     pub runs_8: Tile,
+    /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
+    pub split_warps: usize,
     /// The first phase of the sort of 4-byte keys with values: a power of two threads.
     pub block_pairs: Tile,
     /// The passes of the sort of 4-byte keys with values.
@@ -67,9 +69,10 @@ pub const SM_90: Row = Row {
     ragged_4: Tile { threads: 256, values: 15 },
     ragged_8: Tile { threads: 160, values: 15 },
     block_4: Tile { threads: 256, values: 33 },
-    block_8: Tile { threads: 128, values: 33 },
+    block_8: Tile { threads: 256, values: 19 },
     runs_4: Tile { threads: 256, values: 47 },
-    runs_8: Tile { threads: 256, values: 31 },
+    runs_8: Tile { threads: 256, values: 27 },
+    split_warps: 5280,
     block_pairs: Tile { threads: 256, values: 17 },
     runs_pairs: Tile { threads: 256, values: 23 },
 };

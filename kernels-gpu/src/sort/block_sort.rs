@@ -7,17 +7,24 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::network::sort_registers;
+use crate::sort::order::{self, Disorder};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
+/// Bytes of dynamic shared memory for blocks of `threads` threads with `values` keys each.
+pub const fn shared_bytes<B>(threads: usize, values: usize) -> u32 {
+    (threads * values * size_of::<B>()) as u32 + order::vote_words(threads) * size_of::<u32>() as u32
+}
+
 /// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
 ///
-/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them.
+/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. Where a tile is not sorted to
+/// begin with, the word at `disorder` becomes 1, unless it is null.
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
-/// a power of two, one for each tile, with `NT * VT` keys of dynamic shared memory.
+/// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }>,
     u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.values }>,
@@ -31,6 +38,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     encode_when_negative: B,
     decode_always: B,
     decode_when_negative: B,
+    disorder: *mut u32,
 ) {
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
@@ -43,7 +51,17 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
 
     // Any VT keys will do for a thread to begin with, so those that it loads.
-    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode), tile);
+    let keys = tile::global_to_registers::<B, NT, VT>(from, encode);
+    // SAFETY: the caller's promise.
+    let disorder = unsafe { Disorder::new(disorder) };
+    // SAFETY: the caller's promise.
+    let votes = unsafe { Shared::dynamic((NT * VT * size_of::<B>()) as u32, order::vote_words(NT)) };
+    if !(disorder.is_watched() && order::is_sorted::<B, NT, VT>(keys, tile, votes)) {
+        if thread::thread_idx_x() == 0 {
+            disorder.raise();
+        }
+        sort_tile::<B, NT, VT>(keys, tile);
+    }
     tile::decode_to_global::<_, NT>(tile, to, decode);
 }
 

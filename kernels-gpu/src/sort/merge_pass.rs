@@ -13,6 +13,7 @@
 //! of threads there, VT keys each: where its two pieces do not fill them, the greatest key does, which merges to the end.
 
 use crate::key::{Bits, Coding};
+use crate::sort::order::Disorder;
 use crate::sort::runs::{MAX_RUNS, Runs, TileOfRuns};
 use crate::sort::select::{Range, select};
 use crate::tile;
@@ -20,10 +21,10 @@ use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 
-/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but where
-/// there are few it is faster to find all at once.
+/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but it is faster
+/// to find many at once, as many as there can be warps on the GPU.
 pub const fn boundaries_per_warp(tiles: usize) -> u32 {
-    if tiles > 8192 { 4 } else { 1 }
+    tiles.div_ceil(ROW.split_warps) as u32
 }
 
 /// Threads of a block of [`split_runs`] as the host launches it.
@@ -39,7 +40,9 @@ pub const fn split_blocks(tiles: usize) -> usize {
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys; `run`, `k` and `tile_keys` are as [`Runs`] says; `splits` has room for
 /// `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
+/// `disorder` is that of `block_sort`. If `look` is not 0, runs that are out of order with their neighbours are noted there.
 #[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn split_runs<B: Bits>(
     from: *const B,
     n: usize,
@@ -48,11 +51,28 @@ pub unsafe fn split_runs<B: Bits>(
     tile_keys: u32,
     splits: *mut u32,
     per_warp: u32,
+    disorder: *mut u32,
+    look: u32,
 ) {
     let runs = Runs { n, run, k, tile_keys };
     let tiles = runs.tiles();
     // SAFETY: the caller's promise.
+    let disorder = unsafe { Disorder::new(disorder) };
+    // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, tiles * k as usize)) };
+    if look == 0 && disorder.is_absent() {
+        return;
+    }
+    if look != 0 && disorder.is_watched() {
+        // The keys on both sides of each boundary between runs.
+        let mut b = thread::index_1d() as usize + 1;
+        while b * run < n {
+            if from.get(b * run) < from.get(b * run - 1) {
+                disorder.raise();
+            }
+            b += (thread::grid_dim_x() * thread::block_dim_x()) as usize;
+        }
+    }
     let lane = warp::lane_id();
     let warp = thread::block_idx_x() * (thread::block_dim_x() / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE;
     let first = warp as usize * per_warp as usize;
@@ -205,24 +225,40 @@ impl Plan {
     }
 
     /// For each piece calls `source` with the piece, and what that returns for each of its keys, with the key's index in it
-    /// and its place in the tile. A warp takes a piece, or several take one where there are few.
+    /// and its place in the tile. A warp takes a piece; where there are few, all warps take one after the other.
     #[inline(always)]
     pub(super) fn each_piece<const NT: usize, F: Fn(u32, u32)>(self, source: impl Fn(u32) -> F) {
-        let pieces = self.pieces.get(0);
-        // A power of two.
-        let threads_of_piece = (NT as u32 / pieces.next_power_of_two()).max(WARP_SIZE);
-        let (first, mut piece) = (
-            thread::thread_idx_x() & (threads_of_piece - 1),
-            thread::thread_idx_x() >> threads_of_piece.trailing_zeros(),
-        );
-        while piece < pieces {
-            let (length, place, load) = (self.lengths.get(piece), self.places.get(piece), source(piece));
-            let mut i = first;
-            while i < length {
-                load(i, if piece.is_multiple_of(2) { place + i } else { place - i });
-                i += threads_of_piece;
+        let (thread, pieces) = (thread::thread_idx_x(), self.pieces.get(0));
+        if pieces > 2 {
+            let mut piece = thread / WARP_SIZE;
+            while piece < pieces {
+                self.each_key(piece, thread % WARP_SIZE, WARP_SIZE, source(piece));
+                piece += NT as u32 / WARP_SIZE;
             }
-            piece += NT as u32 >> threads_of_piece.trailing_zeros();
+        } else {
+            let mut piece = 0;
+            while piece < pieces {
+                self.each_key(piece, thread, NT as u32, source(piece));
+                piece += 1;
+            }
+        }
+    }
+
+    /// Calls `load` for keys `first`, `first + stride`, … of a piece.
+    #[inline(always)]
+    fn each_key(self, piece: u32, first: u32, stride: u32, load: impl Fn(u32, u32)) {
+        let (length, place) = (self.lengths.get(piece), self.places.get(piece));
+        let mut i = first;
+        if piece.is_multiple_of(2) {
+            while i < length {
+                load(i, place + i);
+                i += stride;
+            }
+        } else {
+            while i < length {
+                load(i, place - i);
+                i += stride;
+            }
         }
     }
 
@@ -284,6 +320,9 @@ unsafe fn sum_up_to(value: u32) -> u32 {
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
 /// [`split_runs`] found. Keys are stored as `always` and `when_negative` decode them ([`Coding`]).
 ///
+/// If `disorder` is not null and still 0, keys are in order since `block_sort`: then they are stored from `sorted_from`, or
+/// nothing is done if that is null.
+///
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys, as [`Runs`] says, for tiles of [`tile_keys`]; `to` has room for `n`
 /// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, whole warps, one for each
@@ -302,7 +341,10 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     splits: *const u32,
     always: B,
     when_negative: B,
+    disorder: *mut u32,
+    sorted_from: *mut B,
 ) {
+    let coding = Coding { always, when_negative };
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
     let t = thread::block_idx_x() as usize;
     let tile = runs.tile(t);
@@ -315,6 +357,20 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
 
     // SAFETY: the caller's promise.
     let splits = unsafe { Global::new(splits, (t + 2) * k as usize) };
+    // SAFETY: the caller's promise.
+    if unsafe { Disorder::new(disorder) }.is_absent() {
+        if !sorted_from.is_null() {
+            // SAFETY: the caller's promise. It may be what is written, each key by the thread that reads it.
+            let from = unsafe { GlobalMut::new(sorted_from, n) };
+            let mut i = thread::thread_idx_x() as usize;
+            while i < count {
+                let at = tile.group + tile.rank + i;
+                to.set(at, coding.decode(from.get(at)));
+                i += NT;
+            }
+        }
+        return;
+    }
     // SAFETY: the caller's promise; a barrier follows.
     unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
     thread::sync_threads();
@@ -327,7 +383,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     merge_pieces::<B, NT, VT>(plan, keys);
 
     // Shared to global.
-    tile::decode_to_global::<_, NT>(keys, to.slice(tile.group + tile.rank, count), Coding { always, when_negative });
+    tile::decode_to_global::<_, NT>(keys, to.slice(tile.group + tile.rank, count), coding);
 }
 
 /// Merges the pieces of a tile in shared memory by rounds: in each, a list of `1 << level` pairs of pieces is merged from

@@ -50,7 +50,7 @@ unsafe fn sum(value: u32) -> u64 {
 /// All lanes of the warp make the same call.
 #[inline(always)]
 #[track_caller]
-unsafe fn broadcast<B: Bits>(bits: B, source: u32) -> B {
+pub(super) unsafe fn from_lane<B: Bits>(bits: B, source: u32) -> B {
     let bits = bits.to_register();
     // SAFETY: the caller's promise.
     let low = unsafe { shuffle_idx(FULL_MASK, bits as u32, source) };
@@ -123,14 +123,14 @@ unsafe fn median<B: Bits>(key: B, take_part: bool) -> (u32, B) {
     while rest != 0 {
         let other_lane = rest.trailing_zeros();
         // SAFETY: as above; `lanes` is the same for all.
-        let other = unsafe { broadcast(key, other_lane) };
+        let other = unsafe { from_lane(key, other_lane) };
         rank += u32::from(other < key || (other == key && other_lane < lane));
         rest &= rest - 1;
     }
     // SAFETY: as above. Ranks are different, so that one lane has the middle one.
     let source = unsafe { ballot(FULL_MASK, take_part && rank == lanes.count_ones() / 2) }.trailing_zeros();
     // SAFETY: as above.
-    (source, unsafe { broadcast(key, source) })
+    (source, unsafe { from_lane(key, source) })
 }
 
 /// The place from `low` to `high` where `before` turns false, searched from `expected` on in growing steps. `first` is

@@ -3,12 +3,14 @@
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way.
 
 use super::Gpu;
+use super::failure::OrFailure;
 use super::kernels::{Shape, arguments};
 use crate::MAX_BATCH_LENGTH;
 use crate::{BatchKernel, Error, Key, MergeKernel, SortOrder};
+use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::Coding;
-use kernels_gpu::sort::{merge_pass, pairs, runs::Passes};
+use kernels_gpu::sort::{block_sort, merge_pass, pairs, runs::Passes};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
@@ -18,6 +20,9 @@ use std::ffi::c_void;
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
+
+/// Fewer keys are sorted without a look whether they are sorted.
+const SORTED_CHECK_KEYS: usize = 1 << 22;
 
 /// Keys of a tile of the book's tiled and circular merges.
 const BOOK_TILE: u32 = 2048;
@@ -141,13 +146,15 @@ impl SortPlan {
             run *= k as usize;
             runs.tiles() * k as usize * size_of::<u32>()
         });
-        splits.max().map_or(0, |splits| align(n * size_of::<K>()) + align(n * self.value_bytes) + splits)
+        splits.max().map_or(0, |splits| {
+            align(n * size_of::<K>()) + align(n * self.value_bytes) + align(size_of::<u32>()) + splits
+        })
     }
 
     fn block_shape<K: Key>(self, n: usize) -> Shape {
         let slots = self.block.keys();
         let shared_bytes = match self.value_bytes {
-            0 => tile::shared_bytes::<K>(slots),
+            0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.values),
             bytes => pairs::block_shared_bytes(slots, bytes),
         };
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
@@ -206,19 +213,30 @@ impl Gpu {
         // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
         let scratch_values = workspace + align(n * size_of::<K>()) as u64;
         let splits = scratch_values + align(n * value_bytes) as u64;
+        // Worth a launch more where there are many keys.
+        let disorder: Address = if value_bytes == 0 && n >= SORTED_CHECK_KEYS { splits } else { 0 };
+        let splits = splits + align(size_of::<u32>()) as u64;
+        if disorder != 0 {
+            // SAFETY: the word is in the workspace.
+            unsafe {
+                DeviceSlice::<u32>::from_raw_parts_mut(DevicePointer::from_raw(disorder), 1).set_32_async(0, stream)
+            }
+            .or_failure("cuMemsetD32Async")?;
+        }
         let (mut from, mut to) = ((keys, values), (workspace, scratch_values));
         if !passes.left().is_multiple_of(2) {
             (from, to) = (to, from);
         }
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
         let (e, e_n) = (coding.always, coding.when_negative);
+        let sorted = f;
         if value_bytes == 0 {
-            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n])?;
+            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, disorder])?;
         } else {
             let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n];
             launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
         }
-        let mut run = plan.block.keys();
+        let (mut run, mut look) = (plan.block.keys(), 1u32);
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
             let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
@@ -226,9 +244,13 @@ impl Gpu {
             let warps =
                 Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
-            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp])?;
+            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder, look])?;
+            look = 0;
             if value_bytes == 0 {
-                launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments![f, n, run, k, t, splits, d, d_n])?;
+                // If nothing was to be done, the last pass has the keys where `block_sort` has put them.
+                let sorted_from = if passes.left() == 0 { sorted } else { 0 };
+                let arguments = arguments![f, n, run, k, t, splits, d, d_n, disorder, sorted_from];
+                launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments)?;
             } else {
                 let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n];
                 launch("merge_runs_pairs", plan.runs_shape::<K>(tiles), &arguments)?;

@@ -155,3 +155,14 @@ impl<T: Word> GlobalMut<T> {
         Self { ptr: self.ptr.wrapping_add(start), len }
     }
 }
+
+impl GlobalMut<u32> {
+    /// Makes element `i` be 1. Many threads may do so, without order; none may write another value in the same launch.
+    #[inline(always)]
+    #[track_caller]
+    pub fn raise(self, i: usize) {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        unsafe { backend::raise_global(self.ptr.wrapping_add(i)) }
+    }
+}

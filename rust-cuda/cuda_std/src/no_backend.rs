@@ -64,6 +64,11 @@ pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
     unsafe { p.write(value) }
 }
 
+pub unsafe fn raise_global(p: *mut u32) {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.write(1) }
+}
+
 #[track_caller]
 pub fn check_index(i: usize, len: usize) {
     assert!(i < len, "index {i} of a view of {len} elements");

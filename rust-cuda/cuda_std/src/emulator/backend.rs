@@ -189,6 +189,12 @@ pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
     unsafe { p.write(value) }
 }
 
+/// Not checked for races: all write the same.
+pub unsafe fn raise_global(p: *mut u32) {
+    // SAFETY: the caller's promise.
+    unsafe { p.write(1) }
+}
+
 #[inline]
 #[track_caller]
 pub fn check_index(i: usize, len: usize) {

@@ -232,6 +232,12 @@ pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
     unsafe { store!(T, "shared", address, reg32, value) }
 }
 
+#[inline(always)]
+pub unsafe fn raise_global(p: *mut u32) {
+    // SAFETY: the caller's promise: `p` is writable.
+    unsafe { asm!("st.relaxed.gpu.global.u32 [{0}], 1;", in(reg64) p, options(nostack)) }
+}
+
 /// Bounds are checked in the emulator only.
 #[inline(always)]
 pub fn check_index(_: usize, _: usize) {}
