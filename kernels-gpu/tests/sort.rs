@@ -8,6 +8,7 @@ use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
+use kernels_gpu::sort::order::look_across;
 use kernels_gpu::sort::pairs;
 use kernels_gpu::sort::runs::Passes;
 use kernels_gpu::tuning;
@@ -37,7 +38,7 @@ where
     if !passes.left().is_multiple_of(2) {
         std::mem::swap(&mut from, &mut to);
     }
-    let (sorted_from, mut look) = (from, 1);
+    let sorted_from = from;
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch(
         "block_sort",
@@ -52,6 +53,10 @@ where
             block_sort::block_sort::<_, NT, VT>(input, output, n, encode.0, encode.1, decode.0, decode.1, disorder)
         },
     )?;
+    // SAFETY: as above.
+    emulator.launch("look_across", n.div_ceil(32 * slots) as u32, 32, 0, || unsafe {
+        look_across(from.as_ptr(), n, slots, disorder.as_mut_ptr())
+    })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
         let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
@@ -60,9 +65,8 @@ where
         // SAFETY: as above.
         emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
             let (splits, disorder) = (splits.as_mut_ptr(), disorder.as_mut_ptr());
-            split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, disorder, look)
+            split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, disorder)
         })?;
-        look = 0;
         let sorted_from = if passes.left() == 0 { sorted_from.as_mut_ptr() } else { std::ptr::null_mut() };
         let decode = decode(passes);
         let shared = merge_pass::shared_bytes::<K::Bits>(slots);
@@ -108,7 +112,7 @@ fn run_pairs<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, co
         let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tiles().div_ceil(2) as u32, 64, 0, || unsafe {
-            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, std::ptr::null_mut(), 0)
+            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, std::ptr::null_mut())
         })?;
         let d = decode(passes);
         let shared = pairs::merge_shared_bytes(slots, value_bytes);

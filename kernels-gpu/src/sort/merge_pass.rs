@@ -40,7 +40,7 @@ pub const fn split_blocks(tiles: usize) -> usize {
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys; `run`, `k` and `tile_keys` are as [`Runs`] says; `splits` has room for
 /// `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
-/// `disorder` is that of `block_sort`. If `look` is not 0, runs that are out of order with their neighbours are noted there.
+/// `disorder` is that of `block_sort`: if it is not null and still 0, nothing is done.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn split_runs<B: Bits>(
@@ -52,7 +52,6 @@ pub unsafe fn split_runs<B: Bits>(
     splits: *mut u32,
     per_warp: u32,
     disorder: *mut u32,
-    look: u32,
 ) {
     let runs = Runs { n, run, k, tile_keys };
     let tiles = runs.tiles();
@@ -60,18 +59,8 @@ pub unsafe fn split_runs<B: Bits>(
     let disorder = unsafe { Disorder::new(disorder) };
     // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, tiles * k as usize)) };
-    if look == 0 && disorder.is_absent() {
+    if disorder.is_absent() {
         return;
-    }
-    if look != 0 && disorder.is_watched() {
-        // The keys on both sides of each boundary between runs.
-        let mut b = thread::index_1d() as usize + 1;
-        while b * run < n {
-            if from.get(b * run) < from.get(b * run - 1) {
-                disorder.raise();
-            }
-            b += (thread::grid_dim_x() * thread::block_dim_x()) as usize;
-        }
     }
     let lane = warp::lane_id();
     let warp = thread::block_idx_x() * (thread::block_dim_x() / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE;

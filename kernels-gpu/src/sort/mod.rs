@@ -12,7 +12,7 @@
 pub mod block_sort;
 pub mod merge_pass;
 pub mod network;
-mod order;
+pub mod order;
 pub mod pairs;
 pub mod runs;
 pub mod select;

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   block_sort   is the tile in order?              a look at its first keys says no for most; else all are looked at
-//!   split_runs   is each tile's end in order?       the first pass looks at the keys on both sides of every boundary
-//!   merge_runs   if nobody has found a disorder, the passes end at once, and the last one decodes the keys
+//!   look_across  is each tile's end in order?       a look at the keys on both sides of every boundary
+//!   split_runs, merge_runs
+//!                if nobody has found a disorder, the passes end at once, and the last one decodes the keys
 //! ```
 //!
 //! Whoever finds a disorder raises a flag in global memory, which is lowered before the sort.
@@ -45,6 +46,21 @@ impl Disorder {
     #[track_caller]
     pub(super) fn is_absent(self) -> bool {
         self.0.is_some_and(|flag| flag.get(0) == 0)
+    }
+}
+
+/// Kernel: looks at the keys on both sides of each boundary between runs of `run` keys, and makes the word at `disorder` 1
+/// where they are out of order. One thread a boundary.
+///
+/// # Safety
+/// `keys` has `n` keys, in global memory, and `disorder` is a word there.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn look_across<B: Bits>(keys: *const B, n: usize, run: usize, disorder: *mut u32) {
+    // SAFETY: the caller's promise.
+    let (keys, disorder) = unsafe { (Global::new(keys, n), Disorder::new(disorder)) };
+    let boundary = (thread::index_1d() as usize + 1) * run;
+    if boundary < n && keys.get(boundary) < keys.get(boundary - 1) {
+        disorder.raise();
     }
 }
 

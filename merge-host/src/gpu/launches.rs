@@ -236,7 +236,10 @@ impl Gpu {
             let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n];
             launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
         }
-        let (mut run, mut look) = (plan.block.keys(), 1u32);
+        let mut run = plan.block.keys();
+        if disorder != 0 {
+            launch("look_across", one_thread_each(n.div_ceil(run)), &arguments![f, n, run, disorder])?;
+        }
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
             let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
@@ -244,8 +247,7 @@ impl Gpu {
             let warps =
                 Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
-            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder, look])?;
-            look = 0;
+            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder])?;
             if value_bytes == 0 {
                 // If nothing was to be done, the last pass has the keys where `block_sort` has put them.
                 let sorted_from = if passes.left() == 0 { sorted } else { 0 };
