@@ -49,6 +49,16 @@ pub struct Row {
     pub runs_4: Tile,
     /// The passes of the sort.
     pub runs_8: Tile,
+    /// The first phase of the sort of few keys, where what counts is how long one block takes.
+    pub small_block_4: Tile,
+    /// The first phase of the sort of few keys.
+    pub small_block_8: Tile,
+    /// The passes of the sort of few keys.
+    pub small_runs_4: Tile,
+    /// The passes of the sort of few keys.
+    pub small_runs_8: Tile,
+    /// Up to so many keys are few.
+    pub small_sort: usize,
     /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
     pub split_warps: usize,
     /// The first phase of the sort of 4-byte keys with values: a power of two threads.
@@ -72,6 +82,11 @@ pub const SM_90: Row = Row {
     block_8: Tile { threads: 256, values: 19 },
     runs_4: Tile { threads: 256, values: 47 },
     runs_8: Tile { threads: 256, values: 27 },
+    small_block_4: Tile { threads: 512, values: 9 },
+    small_block_8: Tile { threads: 512, values: 9 },
+    small_runs_4: Tile { threads: 256, values: 9 },
+    small_runs_8: Tile { threads: 256, values: 9 },
+    small_sort: 1 << 19,
     split_warps: 5280,
     block_pairs: Tile { threads: 256, values: 17 },
     runs_pairs: Tile { threads: 256, values: 23 },
@@ -108,4 +123,14 @@ pub const fn block(bytes: usize) -> Tile {
 /// The shape for the passes of the sort of keys of `bytes` bytes, 4 or 8.
 pub const fn runs(bytes: usize) -> Tile {
     if bytes == 8 { ROW.runs_8 } else { ROW.runs_4 }
+}
+
+/// The shape for the first phase of the sort of few keys of `bytes` bytes, 4 or 8.
+pub const fn small_block(bytes: usize) -> Tile {
+    if bytes == 8 { ROW.small_block_8 } else { ROW.small_block_4 }
+}
+
+/// The shape for the passes of the sort of few keys of `bytes` bytes, 4 or 8.
+pub const fn small_runs(bytes: usize) -> Tile {
+    if bytes == 8 { ROW.small_runs_8 } else { ROW.small_runs_4 }
 }

@@ -28,6 +28,8 @@ pub const fn shared_bytes<B>(threads: usize, values: usize) -> u32 {
 #[kernel(
     u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }>,
     u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.values }>,
+    u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.values }>,
+    u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(

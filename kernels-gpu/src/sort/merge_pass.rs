@@ -183,34 +183,50 @@ impl Plan {
         }
     }
 
-    /// Divides the groups' runs for tile `t`, which has `count` keys, at its splits and those of the next. The first warp
-    /// does it; a barrier is the caller's.
+    /// Divides the group's runs for tile `t`, which has `count` keys, at its splits and those of the next, or at those that
+    /// two warps search now if `splits` is empty. Ends with a barrier.
     ///
     /// # Safety
-    /// All threads of the block make this call; `splits` are those of [`split_runs`].
+    /// All threads of the block make this call, two warps or more; `splits` are those of [`split_runs`].
     #[inline(always)]
-    pub(super) unsafe fn divide(
+    #[allow(clippy::too_many_arguments)]
+    pub(super) unsafe fn divide<B: Bits>(
         self,
         runs: Runs,
         t: usize,
         tile: TileOfRuns,
         count: usize,
+        from: Global<B>,
         splits: Global<u32>,
         values: u32,
     ) {
-        let (lane, k) = (thread::thread_idx_x(), runs.k as usize);
-        if lane >= WARP_SIZE {
-            return;
+        let (thread, k) = (thread::thread_idx_x(), runs.k as usize);
+        let lane = thread % WARP_SIZE;
+        if thread < 2 * WARP_SIZE {
+            // The first warp has the places where the tile begins, the second those where it ends.
+            let (at_end, run) = (thread >= WARP_SIZE, runs.run_of(tile, lane, from));
+            let (rank, length) = (tile.rank + if at_end { count } else { 0 }, run.len() as u32);
+            let mut place = if rank == 0 { 0 } else { length };
+            if rank > 0 && rank < tile.length {
+                if splits.is_empty() {
+                    // SAFETY: the lanes of a warp have the same rank.
+                    place = unsafe { select(Range { run, low: 0, high: length }, rank as u64) };
+                } else if lane < runs.k {
+                    place = splits.get((t + at_end as usize) * k + lane as usize);
+                }
+            }
+            if at_end { self.places.set(lane, place) } else { self.starts.set(lane, place) }
         }
-        let (mut start, mut end) = (0, runs.length_of(tile, lane));
-        if lane < runs.k {
-            start = splits.get(t * k + lane as usize);
-            if tile.rank + count < tile.length {
-                end = splits.get((t + 1) * k + lane as usize);
+        thread::sync_threads();
+        if thread < WARP_SIZE {
+            let (start, end) = (self.starts.get(lane), self.places.get(lane));
+            // SAFETY: this is the first warp.
+            unsafe {
+                warp::sync_warp(FULL_MASK);
+                self.lay_out(start, end - start, values);
             }
         }
-        // SAFETY: this is the first warp.
-        unsafe { self.lay_out(start, end - start, values) };
+        thread::sync_threads();
     }
 
     /// For each piece calls `source` with the piece, and what that returns for each of its keys, with the key's index in it
@@ -307,18 +323,20 @@ unsafe fn sum_up_to(value: u32) -> u32 {
 }
 
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
-/// [`split_runs`] found. Keys are stored as `always` and `when_negative` decode them ([`Coding`]).
+/// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as `always` and `when_negative` decode them ([`Coding`]).
 ///
 /// If `disorder` is not null and still 0, keys are in order since `block_sort`: then they are stored from `sorted_from`, or
 /// nothing is done if that is null.
 ///
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys, as [`Runs`] says, for tiles of [`tile_keys`]; `to` has room for `n`
-/// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, whole warps, one for each
-/// tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` places.
+/// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, two warps or more, one for
+/// each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` places.
 #[kernel(
     u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.values }>,
     u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.values }>,
+    u32small = <u32, { ROW.small_runs_4.threads }, { ROW.small_runs_4.values }>,
+    u64small = <u64, { ROW.small_runs_8.threads }, { ROW.small_runs_8.values }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
@@ -345,7 +363,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     };
 
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, (t + 2) * k as usize) };
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
     // SAFETY: the caller's promise.
     if unsafe { Disorder::new(disorder) }.is_absent() {
         if !sorted_from.is_null() {
@@ -360,9 +378,8 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
         }
         return;
     }
-    // SAFETY: the caller's promise; a barrier follows.
-    unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
-    thread::sync_threads();
+    // SAFETY: the caller's promise.
+    unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
         let (source, start) = (runs.run_of(tile, plan.runs.get(piece), from), plan.starts.get(piece));
         move |i, slot| keys.copy_async(slot, source, (start + i) as usize)

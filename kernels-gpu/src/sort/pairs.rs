@@ -133,7 +133,7 @@ pub unsafe fn merge_runs_pairs<V: Word, const NT: usize, const VT: usize>(
             Global::new(values_from, n),
             GlobalMut::new(to, n),
             GlobalMut::new(values_to, n),
-            Global::new(splits, (t + 2) * k as usize),
+            Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }),
         )
     };
     // SAFETY: the caller's promise; barriers divide writing from reading.
@@ -142,9 +142,8 @@ pub unsafe fn merge_runs_pairs<V: Word, const NT: usize, const VT: usize>(
         let values = Shared::<V>::dynamic(merge_pass::shared_bytes::<u64>(NT * VT).next_multiple_of(8), slots);
         (Shared::<u64>::dynamic(0, slots), Shared::<u32>::dynamic(0, 2 * slots), values, Plan::after::<u64>(NT * VT))
     };
-    // SAFETY: the caller's promise; a barrier follows.
-    unsafe { plan.divide(runs, t, tile, count, splits, VT as u32) };
-    thread::sync_threads();
+    // SAFETY: the caller's promise.
+    unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
         let (run, start) = (plan.runs.get(piece), plan.starts.get(piece));
         let (keys, values_from) = (runs.run_of(tile, run, from), runs.run_of(tile, run, values_from));

@@ -153,12 +153,12 @@ impl Gpu {
     /// Bytes of workspace for a sort of `n` keys: room for the keys once more, and for splits (at most 128 bytes a tile of
     /// some thousand keys, less than 1 %).
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
-        SortPlan::of::<K>(0).workspace_bytes::<K>(n)
+        SortPlan::of::<K>(n, 0).workspace_bytes::<K>(n)
     }
 
     /// Bytes of workspace for a sort of `n` keys of 4 bytes with values of type `V`: room for both once more, and for splits.
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
-        SortPlan::of::<K>(const { value_bytes::<V>() }).workspace_bytes::<K>(n)
+        SortPlan::of::<K>(n, const { value_bytes::<V>() }).workspace_bytes::<K>(n)
     }
 
     /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys, and none where one

@@ -81,7 +81,7 @@ impl Gpu {
         if value_bytes > 0 {
             check_sorts_values::<K>()?;
         }
-        let workspace_bytes = SortPlan::of::<K>(value_bytes).workspace_bytes::<K>(keys.len());
+        let workspace_bytes = SortPlan::of::<K>(keys.len(), value_bytes).workspace_bytes::<K>(keys.len());
         self.check_memory(size_of_val(keys) + values.len() + workspace_bytes)?;
         self.load::<K>(&["block_sort"], 0)?;
         if value_bytes > 0 {

@@ -102,9 +102,13 @@ fn with_values<K: Key>(bytes: usize) -> String {
 }
 
 /// The suffix of a kernel of the sort, which serves all keys of the width of `K`.
-fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize) -> String {
+fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize, small: bool) -> String {
     let bits = if size_of::<K>() == 8 { "u64" } else { "u32" };
-    if kernel.ends_with("_pairs") { format!("{bits}v{value_bytes}") } else { bits.to_owned() }
+    match kernel {
+        kernel if kernel.ends_with("_pairs") => format!("{bits}v{value_bytes}"),
+        "block_sort" | "merge_runs" if small => format!("{bits}small"),
+        _ => bits.to_owned(),
+    }
 }
 
 /// Checks that there are kernels which sort keys of type `K` with values.
@@ -122,16 +126,20 @@ pub(super) struct SortPlan {
     value_bytes: usize,
     block: Tile,
     runs: Tile,
+    /// Few keys: other shapes, and no launches to find splits.
+    small: bool,
 }
 
 impl SortPlan {
-    /// For keys of type `K` with values of so many bytes, or 0.
-    pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
-        if value_bytes == 0 {
-            Self { value_bytes, block: tuning::block(size_of::<K>()), runs: tuning::runs(size_of::<K>()) }
-        } else {
-            Self { value_bytes, block: tuning::ROW.block_pairs, runs: tuning::ROW.runs_pairs }
-        }
+    /// For `n` keys of type `K` with values of so many bytes, or 0.
+    pub(super) const fn of<K: Key>(n: usize, value_bytes: usize) -> Self {
+        let small = n <= tuning::ROW.small_sort;
+        let (block, runs) = match (value_bytes, small) {
+            (0, false) => (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>())),
+            (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
+            _ => (tuning::ROW.block_pairs, tuning::ROW.runs_pairs),
+        };
+        Self { value_bytes, block, runs, small }
     }
 
     fn passes(self, n: usize) -> Passes {
@@ -177,7 +185,7 @@ impl Gpu {
         self.make_current()?;
         kernels.iter().try_for_each(|kernel| {
             let suffix = match *kernel {
-                "block_sort" | "block_sort_pairs" => sort_suffix::<K>(kernel, value_bytes),
+                "block_sort" | "block_sort_pairs" => sort_suffix::<K>(kernel, value_bytes, false),
                 kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
                 _ => K::NAME.to_owned(),
             };
@@ -199,11 +207,19 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let plan = SortPlan::of::<K>(value_bytes);
         let PairsAt { keys, values, len: n } = at;
+        let plan = SortPlan::of::<K>(n, value_bytes);
         let launch = |kernel: &str, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, &sort_suffix::<K>(kernel, value_bytes), shape, arguments, stream) }
+            unsafe {
+                self.kernels.launch(
+                    kernel,
+                    &sort_suffix::<K>(kernel, value_bytes, plan.small),
+                    shape,
+                    arguments,
+                    stream,
+                )
+            }
         };
         let coding = Coding::of::<K>(order == SortOrder::Descending);
         let mut passes = plan.passes(n);
@@ -215,7 +231,7 @@ impl Gpu {
         let splits = scratch_values + align(n * value_bytes) as u64;
         // Worth a launch more where there are many keys.
         let disorder: Address = if value_bytes == 0 && n >= SORTED_CHECK_KEYS { splits } else { 0 };
-        let splits = splits + align(size_of::<u32>()) as u64;
+        let splits = if plan.small { 0 } else { splits + align(size_of::<u32>()) as u64 };
         if disorder != 0 {
             // SAFETY: the word is in the workspace.
             unsafe {
@@ -247,7 +263,9 @@ impl Gpu {
             let warps =
                 Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
-            launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder])?;
+            if splits != 0 {
+                launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder])?;
+            }
             if value_bytes == 0 {
                 // If nothing was to be done, the last pass has the keys where `block_sort` has put them.
                 let sorted_from = if passes.left() == 0 { sorted } else { 0 };
