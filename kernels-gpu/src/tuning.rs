@@ -86,7 +86,7 @@ pub const SM_90: Row = Row {
     small_block_8: Tile { threads: 512, values: 9 },
     small_runs_4: Tile { threads: 256, values: 9 },
     small_runs_8: Tile { threads: 256, values: 9 },
-    small_sort: 1 << 19,
+    small_sort: 1 << 21,
     split_warps: 5280,
     block_pairs: Tile { threads: 256, values: 17 },
     runs_pairs: Tile { threads: 256, values: 23 },

@@ -108,9 +108,11 @@ pub(super) fn is_sorted<B: Bits, const NT: usize, const VT: usize>(
     crate::tile::registers_strided::<_, NT, VT>(keys, tile);
     thread::sync_threads();
     let first = thread * VT as u32;
-    let mut sorted = first == 0 || tile.get(first - 1) <= tile.get(first);
-    for i in 1..VT as u32 {
-        sorted &= tile.get(first + i - 1) <= tile.get(first + i);
+    let (mut sorted, mut previous) = (true, tile.get(first.saturating_sub(1)));
+    for i in 0..VT as u32 {
+        let key = tile.get(first + i);
+        sorted &= previous <= key;
+        previous = key;
     }
     all_agree::<NT>(sorted, votes)
 }
