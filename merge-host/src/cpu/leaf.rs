@@ -1,14 +1,17 @@
 //! Sort of a few keys by comparisons.
 //!
-//! The ordered bits are made once, and not again at each comparison. Keys with values are sorted as bits with the place
-//! that they come from, which no two have in common: so the order is that of a stable sort, and the places say which
-//! value goes where.
+//! The ordered bits are made once, and not again at each comparison. Those of keys with values are followed by the place
+//! that the key comes from, in one number. No two numbers are the same then, so that the order is that of a stable sort,
+//! and the places in it say which key and which value go where:
 //!
 //! ```text
-//!   keys    7 3 7 1   →   (7,0) (3,1) (7,2) (1,3)   →   (1,3) (3,1) (7,0) (7,2)   →   keys    1 3 7 7
-//!   values  a b c d                                                                   values  d b a c
+//!   keys    7 3 7 1   →   7|0 3|1 7|2 1|3   →   1|3 3|1 7|0 7|2   →   keys    1 3 7 7
+//!   values  a b c d                                                   values  d b a c
 //! ```
+//!
+//! The place takes the upper bits' room, so these must be the same in all keys.
 
+use super::radix::bits;
 use super::run::RunMut;
 use crate::Key;
 use kernels_gpu::key::Bits;
@@ -16,22 +19,24 @@ use kernels_gpu::key::Bits;
 /// Keys alone that are faster to sort by comparisons than to distribute once more.
 const KEYS: usize = 1 << 12;
 /// As many keys with values.
-const PAIRS: usize = 1 << 8;
+const PAIRS: usize = 1 << PLACE_BITS;
+/// Bits of a place.
+const PLACE_BITS: u32 = 8;
 
 /// Room for ordered bits.
 pub(super) struct Leaf<K: Key> {
     keys: [K::Bits; KEYS],
-    pairs: [(K::Bits, u32); PAIRS],
+    pairs: [u64; PAIRS],
 }
 
 impl<K: Key> Leaf<K> {
     pub fn new() -> Self {
-        Leaf { keys: [K::Bits::MIN; KEYS], pairs: [(K::Bits::MIN, 0); PAIRS] }
+        Leaf { keys: [K::Bits::MIN; KEYS], pairs: [0; PAIRS] }
     }
 
-    /// The most keys that can be sorted, with values of that type.
-    pub const fn most<V>() -> usize {
-        if size_of::<V>() == 0 { KEYS } else { PAIRS }
+    /// Whether so many keys can be sorted, with values of that type. `differing` are the bits that are not the same in all.
+    pub fn can_sort<V>(keys: usize, differing: u64) -> bool {
+        if size_of::<V>() == 0 { keys <= KEYS } else { keys <= PAIRS && differing.leading_zeros() >= PLACE_BITS }
     }
 
     /// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is.
@@ -47,12 +52,12 @@ impl<K: Key> Leaf<K> {
         }
         let pairs = &mut self.pairs[..run.keys.len()];
         for (place, (pair, key)) in pairs.iter_mut().zip(&*run.keys).enumerate() {
-            *pair = (key.to_ordered(), place as u32);
+            *pair = bits(*key) << PLACE_BITS | place as u64;
         }
         pairs.sort_unstable();
-        for ((bits, place), (key, value)) in pairs.iter().zip(scratch.keys.iter_mut().zip(&mut *scratch.values)) {
-            *key = K::from_ordered(*bits);
-            *value = run.values[*place as usize];
+        for (pair, (key, value)) in pairs.iter().zip(scratch.keys.iter_mut().zip(&mut *scratch.values)) {
+            let place = *pair as usize % PAIRS;
+            (*key, *value) = (run.keys[place], run.values[place]);
         }
         if !to_scratch {
             run.copy_from(scratch.as_run());

@@ -77,7 +77,7 @@ fn first_digit_first<K: Key, V: Copy>(
         }
         return;
     }
-    if run.keys.len() <= Leaf::<K>::most::<V>() {
+    if Leaf::<K>::can_sort::<V>(run.keys.len(), differing) {
         return leaf.sort(run, scratch, to_scratch);
     }
     // The first bit that differs is the first of the digit, so each level of the recursion does away with 8 bits.
@@ -113,7 +113,7 @@ fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, counts: &
 }
 
 #[inline(always)]
-fn bits<K: Key>(key: K) -> u64 {
+pub(super) fn bits<K: Key>(key: K) -> u64 {
     key.to_ordered().into()
 }
 
