@@ -23,6 +23,7 @@ use std::path::PathBuf;
 Examples:
   gmerge gen -n 100000000 --seed 1 --dist zipf -o keys.u32
   gmerge sort keys.u32 -o keys.u32 --stats text
+  gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows
   gmerge merge monday.f64 tuesday.f64 -o week.f64
   gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows
   gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
@@ -40,7 +41,13 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Sort a file
-    #[command(after_help = "Example: gmerge sort keys.u32 -o sorted.u32")]
+    ///
+    /// Keys that compare equal come out in the order that they had, with --reverse too.
+    #[command(after_help = "\
+Examples:
+  gmerge sort keys.u32 -o sorted.u32
+  gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows --reverse
+  gmerge sort keys.f64 --argsort -o places")]
     Sort(SortArgs),
     /// Merge two sorted files into one
     ///
@@ -111,6 +118,22 @@ pub struct SortArgs {
     pub input: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Sort from the greatest key to the least
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// File of the keys' values, which go along with them
+    ///
+    /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
+    #[arg(long, value_name = "V", requires = "values_out")]
+    pub values: Option<PathBuf>,
+    /// File to write the values of OUT's keys to; not OUT
+    ///
+    /// Both files are written completely before the first of them replaces an old one.
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
+    /// Write the places of IN's keys in sorted order instead of the keys: from 0, as unsigned numbers of 8 bytes
+    #[arg(long, conflicts_with_all = ["values", "values_out"])]
+    pub argsort: bool,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]

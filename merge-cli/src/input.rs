@@ -62,10 +62,14 @@ impl Input {
         Ok(Some(length / K::SIZE as u64))
     }
 
-    /// Begins again at the first key. False where that is not possible.
-    pub fn rewind(&mut self) -> bool {
+    /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.
+    pub fn read_again<K: Element>(&mut self, keys: &mut [K]) -> Result<bool> {
+        if self.length.is_none() {
+            return Ok(false);
+        }
         self.position = 0;
-        self.length.is_some()
+        self.read(keys)?;
+        Ok(true)
     }
 
     /// All keys from here to the end.
@@ -145,6 +149,15 @@ impl Input {
         };
         Failure::file(&self.path, format!("shrank while being read: expected {expected} bytes, found {found}"))
     }
+}
+
+/// An error if more than one of these arguments, by their names, is standard input.
+pub fn check_standard_input<'a>(arguments: impl Iterator<Item = (&'static str, &'a Path)>) -> Result<()> {
+    let mut names = arguments.filter(|(_, path)| *path == Path::new("-")).map(|(name, _)| name);
+    if let (Some(first), Some(second)) = (names.next(), names.next()) {
+        return Err(Failure::new(format!("{first} and {second} are both -, and there is only one standard input")));
+    }
+    Ok(())
 }
 
 /// Calls `read` with what is left of `bytes`, and the number of bytes done, until nothing is left or nothing more comes.

@@ -4,7 +4,7 @@ use super::values::ValueFiles;
 use crate::args::PairArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result};
-use crate::input::Input;
+use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
 use crate::order::describe;
@@ -12,7 +12,6 @@ use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
 use merge_host::{Engine, Error, Timing};
-use std::path::Path;
 
 /// The type of the keys of both inputs and of the output.
 pub fn key_type(args: &PairArgs) -> Result<KeyType> {
@@ -55,7 +54,8 @@ pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 /// Reads A and B, merges them as `pairing` does, and writes the output; with their values, where there are some.
 pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()> {
     let mut stats = Stats::begin::<K>(P::OP);
-    check_standard_input(args)?;
+    let values = args.values.iter().flatten().map(|path| &**path);
+    check_standard_input(["A", "B", "VA", "VB"].into_iter().zip([&*args.a, &*args.b].into_iter().chain(values)))?;
     let mut inputs = [Input::open(&args.a)?, Input::open(&args.b)?];
     let counts = [inputs[0].count::<K>()?, inputs[1].count::<K>()?];
     if let [Some(a), Some(b)] = counts {
@@ -102,16 +102,5 @@ pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()
     stats.engine = engine.name()?;
     stats.kernel = pairing.kernel();
     stats.print(args.common.stats);
-    Ok(())
-}
-
-/// An error if more than one of the inputs is standard input.
-fn check_standard_input(args: &PairArgs) -> Result<()> {
-    let values = args.values.iter().flatten().map(|path| &**path);
-    let files = [&*args.a, &*args.b].into_iter().chain(values);
-    let mut names = ["A", "B", "VA", "VB"].into_iter().zip(files).filter(|(_, file)| *file == Path::new("-"));
-    if let (Some((first, _)), Some((second, _))) = (names.next(), names.next()) {
-        return Err(Failure::new(format!("{first} and {second} are both -, and there is only one standard input")));
-    }
     Ok(())
 }

@@ -1,42 +1,51 @@
 //! `gmerge sort`
 
+use super::sort_values::ValueFile;
 use crate::args::SortArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::Result;
-use crate::input::Input;
+use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::memory;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
+use merge_host::SortOrder;
 
 pub fn run(args: &SortArgs) -> Result<()> {
-    let key_type = KeyType::of(args.common.key_type, &[&args.input, &args.output.output])?;
-    with_key_type!(key_type, K => sort::<K>(args))
+    let files = [&*args.input, &*args.output.output];
+    // Places are no keys: what their file is called says nothing about the keys.
+    let files = if args.argsort { &files[..1] } else { &files };
+    with_key_type!(KeyType::of(args.common.key_type, files)?, K => sort::<K>(args))
 }
 
 fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
     let mut stats = Stats::begin::<K>("sort");
+    check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
     let mut input = Input::open(&args.input)?;
     let count = input.count::<K>()?;
     let output = Output::prepare(&args.output.output)?;
-    output.check_space(u128::from(count.unwrap_or(0)) * K::SIZE as u128)?;
+    let size = if args.argsort { size_of::<u64>() } else { K::SIZE };
+    output.check_space(u128::from(count.unwrap_or(0)) * size as u128)?;
+    let values = ValueFile::open(args, count, &output)?;
     start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start(args.engine.engine, args.common.parallel)?;
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
-    // A sort that fails half-way leaves the keys in any state.
-    let read_again = |keys: &mut Vec<K>| {
-        let possible = input.rewind();
-        if possible {
-            *keys = Vec::new();
-            *keys = input.read_all()?;
-        }
-        Ok(possible)
-    };
-    stats.add(engine.run(&mut keys, |engine, keys| engine.sort(keys), read_again)?);
-    stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&keys))?]))?;
-
-    stats.engine = engine.name()?;
+    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
     stats.keys = keys.len() as u64;
+    if let Some(values) = values {
+        values.sort(args, order, &mut engine, (input, keys), output, &mut stats)?;
+    } else if args.argsort {
+        let mut places = memory::zeroed::<u64>(stats.keys, "the output")?;
+        // The keys are still what they were, and every place is written again.
+        stats.add(engine.run(&mut places, |engine, places| engine.argsort(order, &keys, places), |_| Ok(true))?);
+        stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&places))?]))?;
+    } else {
+        let sort = |engine: &merge_host::Engine, keys: &mut Vec<K>| engine.sort_with(order, keys);
+        stats.add(engine.run(&mut keys, sort, |keys| input.read_again(keys))?);
+        stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&keys))?]))?;
+    }
+    stats.engine = engine.name()?;
     stats.print(args.common.stats);
     Ok(())
 }

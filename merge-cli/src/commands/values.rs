@@ -16,6 +16,7 @@ use bytemuck::Pod;
 use merge_host::Engine;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::path::Path;
 
 /// Values that a thread gathers at once.
 const PIECE: usize = 1 << 14;
@@ -37,10 +38,7 @@ impl ValueFiles {
         if let ([Some(a_count), Some(b_count)], [Some(a_length), Some(b_length)]) = (counts, lengths) {
             width(&sides(args, [a_count, b_count], [a_length, b_length]))?;
         }
-        let output = Output::prepare(path)?;
-        if output.is_same(keys_output) {
-            return Err(Failure::file(path, "is where the keys go, expected another file for --values-out"));
-        }
+        let output = prepare_output(path, keys_output)?;
         output.check_space(lengths.iter().map(|length| u128::from(length.unwrap_or(0))).sum())?;
         Ok(Some(Self { inputs, output }))
     }
@@ -54,12 +52,43 @@ impl ValueFiles {
     }
 }
 
-/// How many keys and bytes of values there are for one of A and B, and the files' names.
-struct Side {
-    keys_name: String,
-    keys: u64,
-    name: String,
-    bytes: u64,
+/// Finds out whether the values can be written to `path`. `keys_output` is where the keys will go.
+pub fn prepare_output(path: &Path, keys_output: &Output) -> Result<Output> {
+    let output = Output::prepare(path)?;
+    if output.is_same(keys_output) {
+        return Err(Failure::file(path, "is where the keys go, expected another file for --values-out"));
+    }
+    Ok(output)
+}
+
+/// How many keys and bytes of values an input has, and the files' names.
+pub struct Side {
+    pub keys_name: String,
+    pub keys: u64,
+    pub name: String,
+    pub bytes: u64,
+}
+
+impl Side {
+    /// The number of bytes of a value, if there are keys.
+    pub fn width(&self) -> Result<Option<u64>> {
+        let Self { keys_name, keys, name, bytes } = self;
+        if *keys == 0 {
+            if *bytes > 0 {
+                return Err(Failure::new(format!("{name}: has {bytes} bytes, expected none: {keys_name} has no keys")));
+            }
+            return Ok(None);
+        }
+        if *bytes == 0 {
+            let expected = format!("a value for each of the {keys} keys of {keys_name}");
+            return Err(Failure::new(format!("{name}: has no bytes, expected {expected}")));
+        }
+        if !bytes.is_multiple_of(*keys) {
+            let expected = format!("a multiple of {keys}, the number of keys of {keys_name}");
+            return Err(Failure::new(format!("{name}: has {bytes} bytes, expected {expected}")));
+        }
+        Ok(Some(bytes / keys))
+    }
 }
 
 fn sides(args: &PairArgs, keys: [u64; 2], bytes: [u64; 2]) -> [Side; 2] {
@@ -74,24 +103,7 @@ fn sides(args: &PairArgs, keys: [u64; 2], bytes: [u64; 2]) -> [Side; 2] {
 
 /// The number of bytes of a value; 0 where there are no keys at all.
 fn width(sides: &[Side; 2]) -> Result<usize> {
-    let mut widths = [None; 2];
-    for (width, Side { keys_name, keys, name, bytes }) in widths.iter_mut().zip(sides) {
-        if *keys == 0 {
-            if *bytes > 0 {
-                return Err(Failure::new(format!("{name}: has {bytes} bytes, expected none: {keys_name} has no keys")));
-            }
-            continue;
-        }
-        if *bytes == 0 {
-            let expected = format!("a value for each of the {keys} keys of {keys_name}");
-            return Err(Failure::new(format!("{name}: has no bytes, expected {expected}")));
-        }
-        if !bytes.is_multiple_of(*keys) {
-            let expected = format!("a multiple of {keys}, the number of keys of {keys_name}");
-            return Err(Failure::new(format!("{name}: has {bytes} bytes, expected {expected}")));
-        }
-        *width = Some(bytes / keys);
-    }
+    let widths = [sides[0].width()?, sides[1].width()?];
     let [a, b] = sides;
     if let [Some(of_a), Some(of_b)] = widths
         && of_a != of_b
@@ -202,7 +214,7 @@ impl<K: FileKey, P: Pairing<K>> Merge<'_, K, P> {
 }
 
 /// The place of a value, in A followed by B.
-trait Index: Pod + Send + Sync {
+pub trait Index: Pod + Send + Sync {
     fn new(place: usize) -> Self;
     fn get(self) -> usize;
 }
@@ -222,7 +234,7 @@ macro_rules! index {
 index!(u32 u64);
 
 /// Copies to `out` the values at `places` in `a` followed by `b`, each of `width` bytes.
-fn gather<I: Index>(width: usize, a: &[u8], b: &[u8], places: &[I], out: &mut [u8]) {
+pub fn gather<I: Index>(width: usize, a: &[u8], b: &[u8], places: &[I], out: &mut [u8]) {
     if width == 0 {
         return;
     }

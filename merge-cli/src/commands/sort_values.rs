@@ -1,0 +1,123 @@
+//! Values that go along with the keys of `sort`.
+//!
+//! As in a merge, values of 4 and 8 bytes are numbers to the library. Of others it moves the places.
+
+use super::values::{Index, Side, gather, prepare_output};
+use crate::args::SortArgs;
+use crate::engine::ChosenEngine;
+use crate::error::{Result, name};
+use crate::input::Input;
+use crate::key_type::FileKey;
+use crate::memory;
+use crate::output::{self, Output};
+use crate::stats::{Phase, Stats};
+use bytemuck::Pod;
+use merge_host::{Engine, SortOrder};
+use rayon::prelude::*;
+
+/// The files that `--values` and `--values-out` name.
+#[derive(Debug)]
+pub struct ValueFile {
+    input: Input,
+    output: Output,
+}
+
+impl ValueFile {
+    /// Opens the input and finds out whether the output can be written, if there are values. `count` is the number of
+    /// keys, if it is known, and `keys_output` is where they will go.
+    pub fn open(args: &SortArgs, count: Option<u64>, keys_output: &Output) -> Result<Option<Self>> {
+        let (Some(values), Some(path)) = (&args.values, &args.values_out) else { return Ok(None) };
+        let input = Input::open(values)?;
+        let bytes = input.count::<u8>()?;
+        if let (Some(keys), Some(bytes)) = (count, bytes) {
+            side(args, keys, bytes).width()?;
+        }
+        let output = prepare_output(path, keys_output)?;
+        output.check_space(bytes.unwrap_or(0).into())?;
+        Ok(Some(Self { input, output }))
+    }
+
+    /// Reads the values, sorts them along with the keys, which come from a file too, and writes both outputs.
+    pub fn sort<K: FileKey>(
+        mut self,
+        args: &SortArgs,
+        order: SortOrder,
+        engine: &mut ChosenEngine,
+        (keys_input, keys): (Input, Vec<K>),
+        keys_output: Output,
+        stats: &mut Stats,
+    ) -> Result<()> {
+        let mut bytes = stats.time(Phase::Read, || self.input.read_all::<u8>())?;
+        let width = side(args, keys.len() as u64, bytes.len() as u64).width()?.unwrap_or(0) as usize;
+        stats.value_size = Some(width);
+        let mut sort = Sort { order, engine, keys_input, keys, stats };
+        let in_place = match width {
+            4 => sort.run_in_place::<u32>(&mut bytes, &mut self.input)?,
+            8 => sort.run_in_place::<u64>(&mut bytes, &mut self.input)?,
+            _ => false,
+        };
+        if !in_place {
+            // Numbers of half the size where they suffice.
+            bytes = match u32::try_from(sort.keys.len()) {
+                Ok(_) => sort.run_by_place::<u32>(width, &bytes)?,
+                Err(_) => sort.run_by_place::<u64>(width, &bytes)?,
+            };
+        }
+        let Sort { keys, stats, .. } = sort;
+        stats.time(Phase::Write, || {
+            let keys = keys_output.write(bytemuck::cast_slice(&keys))?;
+            let values = self.output.write(&bytes)?;
+            output::finish([keys, values])
+        })
+    }
+}
+
+fn side(args: &SortArgs, keys: u64, bytes: u64) -> Side {
+    let value_name = args.values.iter().map(|path| name(path)).collect();
+    Side { keys_name: name(&args.input), keys, name: value_name, bytes }
+}
+
+struct Sort<'a, K> {
+    order: SortOrder,
+    engine: &'a mut ChosenEngine,
+    keys_input: Input,
+    keys: Vec<K>,
+    stats: &'a mut Stats,
+}
+
+impl<K: FileKey> Sort<'_, K> {
+    /// Sorts the keys with these values. `read_again` makes the values again what they were, if it can.
+    fn run<V: Pod + Send + Sync>(
+        &mut self,
+        values: &mut [V],
+        read_again: impl FnOnce(&mut [V]) -> Result<bool>,
+    ) -> Result<()> {
+        let (order, input) = (self.order, &mut self.keys_input);
+        let mut pairs = (&mut self.keys, values);
+        let sort = |engine: &Engine, pairs: &mut (&mut Vec<K>, &mut [V])| engine.sort_pairs(order, pairs.0, pairs.1);
+        let restore = |pairs: &mut (&mut Vec<K>, &mut [V])| Ok(input.read_again(pairs.0)? && read_again(pairs.1)?);
+        self.stats.add(self.engine.run(&mut pairs, sort, restore)?);
+        Ok(())
+    }
+
+    /// Sorts the keys with the values in `bytes` as numbers. False if they do not lie as numbers have to.
+    fn run_in_place<V: Pod + Send + Sync>(&mut self, bytes: &mut [u8], input: &mut Input) -> Result<bool> {
+        let Ok(values) = bytemuck::try_cast_slice_mut::<u8, V>(bytes) else { return Ok(false) };
+        self.run(values, |values| input.read_again::<u8>(bytemuck::cast_slice_mut(values)))?;
+        Ok(true)
+    }
+
+    /// Sorts the keys, and gives the values in `bytes`, of `width` bytes each, in their order.
+    fn run_by_place<I: Index>(&mut self, width: usize, bytes: &[u8]) -> Result<Vec<u8>> {
+        let mut places = memory::zeroed::<I>(self.keys.len() as u64, "the values' places")?;
+        let number = |places: &mut [I]| places.par_iter_mut().enumerate().for_each(|(i, place)| *place = I::new(i));
+        self.stats.time(Phase::Compute, || number(&mut places));
+        self.run(&mut places, |places| {
+            number(places);
+            Ok(true)
+        })?;
+        let mut values = memory::zeroed::<u8>(bytes.len() as u64, "the output's values")?;
+        self.stats.time(Phase::Compute, || gather(width, bytes, &[], &places, &mut values));
+        Ok(values)
+    }
+}
