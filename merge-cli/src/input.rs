@@ -194,12 +194,22 @@ mod tests {
         let (_folder, path) = file_of(count);
         let mut input = Input::open(&path).unwrap();
         assert_eq!(input.count::<u32>().unwrap(), Some(count.into()));
-        assert!(input.read_all::<u32>().unwrap().into_iter().eq(0..count));
-        assert!(input.rewind());
+        let mut keys = input.read_all::<u32>().unwrap();
+        assert!(keys.iter().copied().eq(0..count));
+        keys.fill(0);
+        assert!(input.read_again(&mut keys).unwrap());
+        assert!(keys.into_iter().eq(0..count));
+    }
+
+    #[test]
+    fn reads_part_by_part() {
+        let (_folder, path) = file_of(2500);
+        let mut input = Input::open(&path).unwrap();
         let mut part = vec![0; 1000];
         assert_eq!(input.read::<u32>(&mut part).unwrap(), 1000);
         assert_eq!(input.read::<u32>(&mut part).unwrap(), 1000);
-        assert!(part.into_iter().eq(1000..2000));
+        assert!(part.iter().copied().eq(1000..2000));
+        assert_eq!(input.read::<u32>(&mut part).unwrap(), 500);
     }
 
     #[test]

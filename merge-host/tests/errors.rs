@@ -1,6 +1,6 @@
 //! What is refused, in which words, and that nothing is written then.
 
-use merge_host::{Engine, Error, MergeKernel};
+use merge_host::{Engine, Error, MergeKernel, SortOrder};
 
 #[test]
 fn merge_needs_an_output_of_the_right_length() {
@@ -82,6 +82,21 @@ fn pairs_need_a_value_for_each_key() {
     refused_pairs([3, 5, 8], [3, 6, 8], "b has 5 keys and 6 values, expected a value for each key");
     refused_pairs([3, 5, 8], [3, 5, 7], "out has 8 keys and 7 values, expected a value for each key");
     refused_pairs([3, 5, 8], [3, 5, 9], "out has 8 keys and 9 values, expected a value for each key");
+}
+
+#[test]
+fn a_sort_needs_a_value_or_an_index_for_each_key() {
+    for length in [0, 2, 4] {
+        let (mut keys, mut values) = ([3, 2, 1], vec![7u8; length]);
+        let error = Engine::cpu().sort_pairs(SortOrder::Ascending, &mut keys, &mut values).unwrap_err();
+        assert_eq!(error, Error::ValuesMismatch { what: "the input", keys: 3, values: length });
+        assert!(keys == [3, 2, 1] && values.iter().all(|&value| value == 7), "a refused sort wrote to its input");
+        let mut indices = vec![7u32; length];
+        let error = Engine::cpu().argsort(SortOrder::Ascending, &keys, &mut indices).unwrap_err();
+        assert_eq!(error, Error::LengthMismatch { what: "indices", expected: 3, found: length, rule: "|keys|" });
+        assert_eq!(error.to_string(), format!("indices has {length} keys, expected 3 (|keys|)"));
+        assert!(indices.iter().all(|&index| index == 7), "a refused argsort wrote to its output");
+    }
 }
 
 #[test]

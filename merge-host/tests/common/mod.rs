@@ -1,7 +1,7 @@
 //! Inputs, and the right answers by another way: the standard library's stable sort.
 #![allow(dead_code)] // Each test program uses a part.
 
-use merge_host::{Engine, Key};
+use merge_host::{Engine, Key, SortOrder};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
@@ -123,6 +123,16 @@ pub fn sorted<K: TestKey>(mut keys: Vec<K>) -> Vec<K> {
     keys
 }
 
+/// The pairs by a stable sort in the order named.
+pub fn sorted_pairs<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V]) -> (Vec<K>, Vec<V>) {
+    let mut pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
+    pairs.sort_by(|x, y| match order {
+        SortOrder::Ascending => x.0.order(&y.0),
+        SortOrder::Descending => y.0.order(&x.0),
+    });
+    pairs.into_iter().unzip()
+}
+
 pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
     // Stable, and A's keys stand before B's.
     sorted([a, b].concat())
@@ -145,15 +155,27 @@ pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> Strin
     }
 }
 
-/// Engines of one, two and three threads.
+/// Engines of one to four threads.
 pub fn cpu_engines() -> Vec<Engine> {
-    (1..=3).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
+    (1..=4).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
 }
 
 /// A value type with what the tests need to know about it.
 pub trait TestValue: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// A value for each number, and another for each other number as far as the type can tell them apart.
     fn number(value: usize) -> Self;
+}
+
+impl TestValue for u8 {
+    fn number(value: usize) -> Self {
+        value as u8
+    }
+}
+
+impl TestValue for [u16; 3] {
+    fn number(value: usize) -> Self {
+        [value as u16, (value >> 16) as u16, !value as u16]
+    }
 }
 
 impl TestValue for u32 {

@@ -1,0 +1,167 @@
+//! `Engine::sort_with`, `Engine::sort_pairs` and `Engine::argsort` against the standard library's stable sort.
+//!
+//! Values are numbered as the keys come in, so that they tell which of several equal keys they belong to.
+
+mod common;
+use common::*;
+use merge_host::{Engine, Index, SortOrder};
+use rand::Rng;
+
+const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
+
+fn check_pairs<K: TestKey, V: TestValue>(engine: &Engine, order: SortOrder, keys: &[K], what: impl Fn() -> String) {
+    let values = values::<V>(0, keys.len());
+    let want = sorted_pairs(order, keys, &values);
+    let mut found = (keys.to_vec(), values);
+    engine.sort_pairs(order, &mut found.0, &mut found.1).unwrap();
+    let value = std::any::type_name::<V>();
+    assert_same_pairs(&found, &want, || format!("{} keys with {value}, {order:?}, {engine:?}, {}", keys.len(), what()));
+}
+
+fn check_argsort<I: Index + TestValue>(engine: &Engine, order: SortOrder, keys: &[impl TestKey], want: &[usize]) {
+    let mut found = vec![I::number(7); keys.len()];
+    engine.argsort(order, keys, &mut found).unwrap();
+    let name = std::any::type_name::<I>();
+    // Zero-extended, whatever the tests make of numbers.
+    let wrong = (0..keys.len()).find(|&i| bytemuck::bytes_of(&found[i])[..] != want[i].to_le_bytes()[..size_of::<I>()]);
+    if let Some(i) = wrong {
+        panic!("{} keys, {name}, {order:?}, {engine:?}: index {i} is {:?}, expected {}", keys.len(), found[i], want[i]);
+    }
+}
+
+/// Every sort of these keys but that with values.
+fn check_keys<K: TestKey>(engine: &Engine, keys: &[K], what: impl Fn() -> String) {
+    for order in ORDERS {
+        let places: Vec<u64> = (0..keys.len() as u64).collect();
+        let mut pairs: Vec<(K, u64)> = keys.iter().copied().zip(places).collect();
+        pairs.sort_by(|x, y| if order == SortOrder::Ascending { x.0.order(&y.0) } else { y.0.order(&x.0) });
+        let want: (Vec<K>, Vec<usize>) = pairs.into_iter().map(|(key, place)| (key, place as usize)).unzip();
+        let mut found = keys.to_vec();
+        engine.sort_with(order, &mut found).unwrap();
+        assert_same(&found, &want.0, || format!("{} keys, {order:?}, {engine:?}, {}", keys.len(), what()));
+        check_argsort::<u32>(engine, order, keys, &want.1);
+        check_argsort::<u64>(engine, order, keys, &want.1);
+    }
+}
+
+fn every_length_and_kind<K: TestKey>(seed: u64) {
+    let engine = Engine::cpu();
+    let mut rng = rng(seed);
+    let around = |length: usize| [length - 1, length, length + 1];
+    for length in (0..40).chain([256, 1024, 4096].into_iter().flat_map(around)) {
+        for kind in KINDS {
+            let keys = keys::<K>(kind, length, &mut rng);
+            check_keys(&engine, &keys, || format!("{kind}, seed {seed}"));
+            for order in ORDERS {
+                check_pairs::<K, u32>(&engine, order, &keys, || format!("{kind}, seed {seed}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn sorts_every_length_and_kind() {
+    let seed = seed();
+    for_all_key_types!(every_length_and_kind(seed));
+}
+
+fn values_of_any_size<K: TestKey, V: TestValue>(seed: u64) {
+    let mut rng = rng(seed);
+    for length in [0, 1, 2, 3, 100, 255, 256, 257, 5000] {
+        for kind in KINDS {
+            let keys = keys::<K>(kind, length, &mut rng);
+            let order = ORDERS[rng.random_range(0..2)];
+            check_pairs::<K, V>(&Engine::cpu(), order, &keys, || format!("{kind}, seed {seed}"));
+        }
+    }
+    // Enough for all threads of each engine, and a last run that is shorter.
+    for engine in cpu_engines() {
+        let kind = KINDS[rng.random_range(0..KINDS.len())];
+        let length = (4 << 16) + rng.random_range(0..100);
+        let keys = keys::<K>(kind, length, &mut rng);
+        let order = ORDERS[rng.random_range(0..2)];
+        check_pairs::<K, V>(&engine, order, &keys, || format!("{kind}, seed {seed}"));
+    }
+}
+
+fn all_values<K: TestKey>(seed: u64) {
+    for_all_value_types!(values_of_any_size::<K>(seed));
+    values_of_any_size::<K, u8>(seed);
+    values_of_any_size::<K, [u16; 3]>(seed);
+}
+
+#[test]
+fn moves_values_of_any_size() {
+    // A key type of either size. The others have the same digits.
+    let seed = seed();
+    all_values::<f32>(seed);
+    all_values::<i64>(seed);
+}
+
+#[test]
+fn sorts_lengths_around_where_threads_share_the_work() {
+    let seed = seed();
+    let mut rng = rng(seed);
+    for threads in 2..=4 {
+        let engine = Engine::cpu_with_threads(threads).unwrap();
+        for length in [(threads << 16) - 1, threads << 16, (threads << 16) + 1] {
+            for kind in ["any bits", "16 values", "ascending"] {
+                let what = || format!("{kind}, seed {seed}");
+                check_keys(&engine, &keys::<f32>(kind, length, &mut rng), what);
+                check_keys(&engine, &keys::<i64>(kind, length, &mut rng), what);
+                for order in ORDERS {
+                    check_pairs::<f32, u64>(&engine, order, &keys(kind, length, &mut rng), what);
+                    check_pairs::<i64, [u16; 3]>(&engine, order, &keys(kind, length, &mut rng), what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_that_differ_in_one_place_of_their_bits_keep_their_values() {
+    let seed = seed();
+    let mut rng = rng(seed);
+    for shift in 0..57 {
+        let keys: Vec<u64> = keys::<u64>("any bits", 3000, &mut rng).iter().map(|key| (key >> 56) << shift).collect();
+        check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys, || format!("bits {shift}, seed {seed}"));
+        // So few that they are sorted by comparisons, if their bits leave room for a place.
+        check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys[..200], || format!("bits {shift} of 200"));
+    }
+}
+
+#[test]
+fn of_equal_keys_the_first_stays_first_in_either_order() {
+    for engine in cpu_engines() {
+        for length in [2, 300, 5000, 300_000] {
+            for order in ORDERS {
+                let (mut keys, mut values) = (vec![-0.0f64; length], (0..length).collect::<Vec<_>>());
+                keys[length / 2..].fill(0.0);
+                engine.sort_pairs(order, &mut keys, &mut values).unwrap();
+                let split = if order == SortOrder::Ascending { 0 } else { length / 2 };
+                let want = (split..length).chain(0..split);
+                assert!(values.iter().copied().eq(want), "{length} keys, {order:?}, {engine:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn descending_nan_and_zero_keep_their_bits() {
+    let bits = [0x7fc0_0001, 0xffc0_0002, 0x8000_0000, 0, 0x7f80_0001, 0xff80_0001, 0x7f80_0000, 0xff80_0000u32];
+    let mut keys = bits.map(f32::from_bits);
+    Engine::cpu().sort_with(SortOrder::Descending, &mut keys).unwrap();
+    let want = [0x7fc0_0001, 0x7f80_0001, 0x7f80_0000, 0, 0x8000_0000, 0xff80_0000, 0xff80_0001, 0xffc0_0002u32];
+    assert_eq!(keys.map(f32::to_bits), want);
+}
+
+#[test]
+fn values_may_be_anything_that_can_be_copied() {
+    let mut words = ["pear", "fig", "apple", "kiwi"];
+    let mut lengths = words.map(|word| word.len() as u32);
+    Engine::cpu().sort_pairs(SortOrder::Descending, &mut lengths, &mut words).unwrap();
+    assert_eq!(words, ["apple", "pear", "kiwi", "fig"]);
+    let mut options = vec![None, Some('x'), Some('y')];
+    Engine::cpu().sort_pairs(SortOrder::Ascending, &mut [3, 2, 1], &mut options).unwrap();
+    assert_eq!(options, [Some('y'), Some('x'), None]);
+}
