@@ -13,6 +13,7 @@ mod output;
 mod permissions;
 mod signals;
 mod sort;
+mod sort_values;
 mod stats;
 mod streams;
 mod values;

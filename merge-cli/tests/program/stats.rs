@@ -84,6 +84,9 @@ fn values_count_as_bytes() {
     let stats = json(&folder, run);
     assert_eq!((&stats["keys"], &stats["value_bytes"], &stats["bytes"]), (&15_000.into(), &3.into(), &105_000.into()));
     assert_eq!(json(&folder, "merge a.u32 b.u32 -o out.u32 --engine cpu")["value_bytes"], Value::Null);
+    let sort = "sort a.u32 --values a.rows -o out.u32 --values-out out.rows --engine cpu";
+    let stats = json(&folder, sort);
+    assert_eq!((&stats["keys"], &stats["value_bytes"], &stats["bytes"]), (&10_000.into(), &3.into(), &70_000.into()));
     let run = folder.run(&format!("{run} --stats text"));
     let stderr = run.stderr();
     let start = "merge: 15000 u32 keys with values of 3 bytes, 105000 bytes, engine cpu, kernel auto, threads ";

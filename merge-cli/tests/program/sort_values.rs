@@ -1,0 +1,184 @@
+//! `--reverse`, `--values` and `--argsort` of `gmerge sort`
+
+use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sizes};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// The keys with their places, by the standard library's stable sort.
+fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> (Vec<K>, Vec<u64>) {
+    let mut pairs: Vec<(K, u64)> = keys.iter().copied().zip(0..).collect();
+    pairs.sort_by(|x, y| if reverse { y.0.order(&x.0) } else { x.0.order(&y.0) });
+    pairs.into_iter().unzip()
+}
+
+/// A value of `width` bytes for each number.
+fn values(numbers: impl IntoIterator<Item = u64>, width: usize) -> Vec<u8> {
+    let value = |i: u64| (0..width).map(move |byte| (i >> (8 * (byte % 8))) as u8 ^ byte as u8);
+    numbers.into_iter().flat_map(value).collect()
+}
+
+/// Sorts these keys in every way, and checks all outputs.
+fn check<K: TestKey>(folder: &Folder, options: &str, keys: &[K], width: usize) {
+    let name = K::NAME;
+    let (input, output) = (format!("in.{name}"), format!("out.{name}"));
+    folder.write(&input, keys);
+    folder.write("in.rows", &values(0..keys.len() as u64, width));
+    for reverse in [false, true] {
+        let command = format!("sort {input} {options} {}", if reverse { "--reverse" } else { "" });
+        let what = format!("{} keys, width {width}: {command}", keys.len());
+        let (want, places) = sorted(keys, reverse);
+        folder.run(&format!("{command} -o {output}")).succeeds();
+        assert_same(&folder.read::<K>(&output), &want, &what);
+        fs::remove_file(folder.path(&output)).unwrap();
+        folder.run(&format!("{command} --argsort -o places")).succeeds();
+        assert!(folder.read::<u64>("places") == places, "{what} --argsort");
+        folder.run(&format!("{command} --values in.rows -o {output} --values-out out.rows")).succeeds();
+        assert_same(&folder.read::<K>(&output), &want, &what);
+        assert!(folder.read::<u8>("out.rows") == values(places, width), "{what} --values");
+    }
+    let mut files = [&*input, "in.rows", &*output, "out.rows", "places"];
+    files.sort();
+    assert_eq!(folder.files(), files);
+}
+
+#[test]
+fn all_types_and_sizes() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for &size in sizes(engine) {
+            for_each_type!(K => check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<K>(size), 4));
+        }
+    }
+}
+
+#[test]
+fn values_of_any_width() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for width in [1, 2, 3, 8, 12, 16, 100] {
+            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<f32>(3001), width);
+            check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<u64>(3001), width);
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads() {
+    let mut random = Random::new();
+    for threads in 1..=4 {
+        let options = format!("--engine cpu --parallel {threads}");
+        check(&Folder::new(), &options, &random.keys::<i32>(300_007), 8);
+        check(&Folder::new(), &options, &random.keys::<f64>(300_007), 5);
+    }
+}
+
+/// A folder of keys and values to sort, and of outputs that must not change.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("in.u32", &[2u32, 1, 2, 1]);
+    folder.write("in.txt", b"aabbccdd");
+    folder.write("none.u32", &[0u32; 0]);
+    folder.write("none.txt", b"");
+    folder.write("out.u32", &[9u32]);
+    folder.write("out.txt", b"old");
+    folder
+}
+
+#[track_caller]
+fn unchanged(folder: &Folder, files: &[String]) {
+    assert_eq!(folder.files(), files);
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![9], b"old".to_vec()));
+}
+
+#[test]
+fn of_equal_keys_the_first_stays_first() {
+    let folder = folder();
+    folder.run("sort in.u32 -r --values in.txt -o out.u32 --values-out out.txt").succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![2, 2, 1, 1], b"aaccbbdd".to_vec()));
+    // Places are no keys, whatever their file is called.
+    folder.run("sort in.u32 -r --argsort -o out.u64").succeeds();
+    assert_eq!(folder.read::<u64>("out.u64"), [0, 2, 1, 3]);
+    folder.run("sort in.u32 --argsort -o in.u32").succeeds();
+    assert_eq!(folder.read::<u64>("in.u32"), [1, 3, 0, 2]);
+}
+
+#[test]
+fn inputs_may_be_outputs_and_pipes() {
+    let folder = folder();
+    folder.run("sort in.u32 --values in.txt -o in.u32 --values-out in.txt").succeeds();
+    assert_eq!((folder.read::<u32>("in.u32"), folder.read::<u8>("in.txt")), (vec![1, 1, 2, 2], b"bbddaacc".to_vec()));
+    let run = folder.run_with_input("sort in.u32 -r --values - -o out.u32 --values-out -", b"wxyz");
+    run.succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), run.stdout()), (vec![2, 2, 1, 1], &b"yzwx"[..]));
+    let keys = bytemuck::cast_slice::<u32, u8>(&[3, 1, 2]);
+    let run = folder.run_with_input("sort - --type u32 --argsort -o -", keys);
+    run.succeeds();
+    assert_eq!(run.stdout(), bytemuck::cast_slice::<u64, u8>(&[1, 2, 0]));
+    folder.run("sort none.u32 --values none.txt -o out.u32 --values-out out.txt").succeeds();
+    assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![], vec![]));
+}
+
+#[test]
+fn values_that_do_not_fit_the_keys() {
+    let folder = folder();
+    folder.write("6.txt", b"aabbcc");
+    let before = folder.files();
+    let cases: [(&str, &str, &[&str]); 4] = [
+        ("in.u32", "6.txt", &["6.txt: has 6 bytes, expected a multiple of 4, the number of keys of in.u32"]),
+        ("in.u32", "none.txt", &["none.txt: has no bytes, expected a value for each of the 4 keys of in.u32"]),
+        ("none.u32", "in.txt", &["in.txt: has 8 bytes, expected none: none.u32 has no keys"]),
+        ("in.u32", "lost.txt", &["lost.txt: No such file or directory"]),
+    ];
+    for (keys, values, parts) in cases {
+        folder.run(&format!("sort {keys} --values {values} -o out.u32 --values-out out.txt")).fails(2, parts);
+        unchanged(&folder, &before);
+    }
+    // Of a pipe, nobody knows before.
+    folder
+        .run_with_input("sort in.u32 --values - -o out.u32 --values-out out.txt", b"aabbcc")
+        .fails(2, &["-: has 6 bytes, expected a multiple of 4"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    let folder = folder();
+    symlink("out.u32", folder.path("link")).unwrap();
+    let before = folder.files();
+    let run = |options: &str| folder.run(&format!("sort in.u32 --values in.txt {options}"));
+    for path in ["out.u32", "./out.u32", "link"] {
+        run(&format!("-o out.u32 --values-out {path}")).fails(2, &[&format!("{path}: is where the keys go")]);
+    }
+    run("-o out.u32 --values-out lost/x").fails(2, &["lost/x: ", "No such file or directory"]);
+    run("-o out.u32 --values-out /dev/full").fails(2, &["/dev/full: No space left on device"]);
+    run("-o /dev/full --values-out out.txt").fails(2, &["/dev/full: No space left on device"]);
+    folder.run("sort - --values - -o out.u32 --values-out out.txt").fails(2, &["IN and V are both -"]);
+    folder.run("sort in.txt --argsort -o out.u32").fails(2, &["in.txt: ", "--type"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn flags_that_do_not_go_together() {
+    let folder = folder();
+    let before = folder.files();
+    let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
+    run("--values in.txt").is_misuse(&["--values-out <OUTV>"]);
+    run("--values-out out.txt").is_misuse(&["--values <V>"]);
+    run("--values in.txt in.txt --values-out out.txt").is_misuse(&["in.txt"]);
+    run("--argsort --values in.txt --values-out out.txt").is_misuse(&["--argsort", "--values <V>"]);
+    run("--argsort --values-out out.txt").is_misuse(&["--argsort"]);
+    unchanged(&folder, &before);
+}
+
+#[test]
+fn a_file_that_grows_too_large_leaves_both_old_ones() {
+    let folder = folder();
+    folder.write("in.u32", &vec![1u32; 100_000]);
+    folder.write("in.txt", &vec![1u8; 1_200_000]);
+    let before = folder.files();
+    // 1000 blocks of 512 bytes (or 1024, in some shells): the keys fit and the values do not.
+    let command = "gmerge sort in.u32 --values in.txt -o out.u32 --values-out out.txt";
+    folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.txt: File too large"]);
+    unchanged(&folder, &before);
+    folder.shell(command).succeeds();
+}
