@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         test.check_sort_pairs::<u32>();
         test.check_sort_pairs::<i32>();
         test.check_sort_pairs::<f32>();
+        test.check_sort_pairs::<u64>();
+        test.check_sort_pairs::<i64>();
+        test.check_sort_pairs::<f64>();
         test.check_graph::<u32>();
         test.check_graph::<f64>();
         test.check_pairs::<u32>();

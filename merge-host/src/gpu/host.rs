@@ -1,7 +1,7 @@
 //! Work on slices in host memory: upload, compute, download.
 
 use super::failure::OrFailure;
-use super::launches::{PairsAt, SortPlan, check_sorts_values};
+use super::launches::{PairsAt, SortPlan};
 use super::{BatchKernel, Gpu};
 use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
@@ -22,15 +22,15 @@ impl Gpu {
 
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
     ///
-    /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, and the values are gathered
-    /// here.
+    /// Values that are numbers of 4 or 8 bytes go along with keys of 4 bytes. Of others the GPU moves the indices, and keys
+    /// and values are gathered here.
     pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
         order: SortOrder,
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
-        if let Some(value_bytes) = number_bytes::<V>() {
+        if let (Some(value_bytes), true) = (number_bytes::<V>(), size_of::<K>() == size_of::<u32>()) {
             // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
             let values =
                 unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
@@ -41,20 +41,31 @@ impl Gpu {
             })?;
             return Ok(timing);
         }
-        let mut places = zeroed(keys.len())?;
-        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
-        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(&places), size_of::<u64>())?;
-        ((), timing.download) = timed(|| {
-            self.download_into(&sorted.0, keys)?;
-            self.download_into(&sorted.1, &mut places)
-        })?;
-        let mut gathered: Vec<V> = Vec::new();
-        gathered
-            .try_reserve_exact(values.len())
-            .map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
-        gathered.par_extend(places.par_iter().map(|&place| values[place as usize]));
-        values.copy_from_slice(&gathered);
+        let (places, timing) = self.places_in_order(order, keys)?;
+        gather(keys, &places)?;
+        gather(values, &places)?;
         Ok(timing)
+    }
+
+    /// Where the keys in sorted order are in `keys`.
+    ///
+    /// The GPU sorts keys of 4 bytes with values. Keys of 8 bytes are sorted by their low halves first and then, as that
+    /// sort is stable, by their high ones.
+    fn places_in_order<K: Key>(&self, order: SortOrder, keys: &[K]) -> Result<(Box<[u64]>, Timing), Error> {
+        let (mut places, mut timing) = (zeroed::<u64>(keys.len())?, Timing::default());
+        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
+        let mut halves = zeroed::<u32>(keys.len())?;
+        for half in 0..size_of::<K>() / size_of::<u32>() {
+            let bits = |place: u64| -> u64 { order.applied_to(keys[place as usize]).to_ordered().into() };
+            halves.par_iter_mut().zip(&places[..]).for_each(|(to, &place)| *to = (bits(place) >> (32 * half)) as u32);
+            let (sorted, part) =
+                self.sort_on_gpu(SortOrder::Ascending, &halves, bytemuck::cast_slice(&places), size_of::<u64>())?;
+            let ((), download) = timed(|| self.download_into(&sorted.1, &mut places))?;
+            timing.upload += part.upload;
+            timing.compute += part.compute;
+            timing.download += download;
+        }
+        Ok((places, timing))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
@@ -64,6 +75,11 @@ impl Gpu {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
+        if size_of::<K>() != size_of::<u32>() {
+            let (places, timing) = self.places_in_order(order, keys)?;
+            indices.par_iter_mut().zip(&places[..]).for_each(|(index, &place)| *index = I::new(place as usize));
+            return Ok(timing);
+        }
         indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
         let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(indices), size_of::<I>())?;
         ((), timing.download) = timed(|| self.download_into(&sorted.1, indices))?;
@@ -78,9 +94,6 @@ impl Gpu {
         values: &[u8],
         value_bytes: usize,
     ) -> Result<(OnGpu, Timing), Error> {
-        if value_bytes > 0 {
-            check_sorts_values::<K>()?;
-        }
         let workspace_bytes = SortPlan::of::<K>(keys.len(), value_bytes).workspace_bytes::<K>(keys.len());
         self.check_memory(size_of_val(keys) + values.len() + workspace_bytes)?;
         self.load::<K>(&["block_sort"], 0)?;
@@ -225,8 +238,8 @@ impl Gpu {
             return Ok(Timing::default());
         }
         let as_words = number_bytes::<V>();
-        let mut indices = zeroed(if as_words.is_some() { 0 } else { total })?;
-        let mut merged = zeroed(indices.len())?;
+        let mut indices = zeroed::<u64>(if as_words.is_some() { 0 } else { total })?;
+        let mut merged = zeroed::<u64>(indices.len())?;
         indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = i as u64);
         let (a_values, b_values, out_values): (&[u8], &[u8], &mut [u8]) = if as_words.is_some() {
             // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
@@ -330,7 +343,17 @@ fn number_bytes<V: 'static>() -> Option<usize> {
 }
 
 /// So many zeros, or an error where there is no memory for them.
-fn zeroed(len: usize) -> Result<Box<[u64]>, Error> {
+fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
     bytemuck::allocation::try_zeroed_slice_box(len)
-        .map_err(|()| Error::OutOfHostMemory { needed: (len * size_of::<u64>()) as u64 })
+        .map_err(|()| Error::OutOfHostMemory { needed: (len * size_of::<T>()) as u64 })
+}
+
+/// Puts what is at `places` in their order.
+fn gather<T: Copy + Send + Sync>(values: &mut [T], places: &[u64]) -> Result<(), Error> {
+    let mut gathered: Vec<T> = Vec::new();
+    let memory = gathered.try_reserve_exact(values.len());
+    memory.map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
+    gathered.par_extend(places.par_iter().map(|&place| values[place as usize]));
+    values.copy_from_slice(&gathered);
+    Ok(())
 }
