@@ -54,24 +54,35 @@ where
 /// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal, and likely to be
 /// within `window` of `guess`.
 ///
-/// A good guess saves reads of far places, which is where a search spends its time: the window's two ends are read at once,
-/// and a search of few steps follows. A bad one costs those two reads.
+/// A good guess saves reads of far places, which is where a search spends its time: two reads, at the guess and as far
+/// from it as the window is wide, and a search of few steps between them. A bad one costs those two reads.
 #[inline(always)]
 #[track_caller]
-pub fn search_near<S, T>(k: usize, a: S, b: T, (low, high): (usize, usize), guess: usize, window: usize) -> usize
+pub fn search_near<I: Position, S, T>(k: I, a: S, b: T, (mut low, mut high): (I, I), guess: I, window: I) -> I
 where
-    S: Sequence<Index = usize>,
-    T: Sequence<Index = usize, Item = S::Item>,
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
 {
-    let taken = |i: usize| a.at(i) <= b.at(k - 1 - i);
-    let left = guess.saturating_sub(window).max(low).min(high);
-    let right = (guess + window).min(high).max(left);
-    let above = left == low || taken(left - 1);
-    let below = right == high || !taken(right);
-    let (low, high) = match (above, below) {
-        (false, _) => (low, left - 1),
-        (true, true) => (left, right),
-        (true, false) => (right + 1, high),
+    let mut probe = |place: I| {
+        // Places from `low` to `high - 1` tell on which side the answer is.
+        let inside = low <= place && place < high;
+        let above = inside && a.at(place) <= b.at(k - I::ONE - place);
+        low = select_unpredictable(above, place + I::ONE, low);
+        high = select_unpredictable(inside && !above, place, high);
+        above
     };
+    let above = probe(guess);
+    probe(select_unpredictable(above, guess + window, guess.minus_or_zero(window)));
     search_between(k, a, b, low, high)
+}
+
+/// How far from the straight path the crossing of two runs of random keys, `total` in all, can be expected to be: in the
+/// middle the deviation is sqrt(total) / 4, and this is 3.5 times as much, so that hardly a lane of a warp has to look
+/// further.
+#[inline(always)]
+pub fn likely_window(total: u32) -> u32 {
+    // One step of Heron's method from a power of two.
+    let half = (u32::BITS - total.leading_zeros()) / 2;
+    let root = ((1 << half) + (total >> half)) / 2;
+    root - root / 8
 }

@@ -12,6 +12,7 @@
 //!
 //! For floating point this is IEEE 754's total order, the one of [`f32::total_cmp`].
 
+use crate::sort::network::Wire;
 use core::ops::{Add, BitAnd, BitXor, Sub};
 use cuda_std::Word;
 
@@ -28,7 +29,7 @@ pub trait Key: Word {
 }
 
 /// Ordered bits: `u32` or `u64`.
-pub trait Bits: Word + Ord + BitXor<Output = Self> + BitAnd<Output = Self> {
+pub trait Bits: Word + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// The least value.
     const MIN: Self;
     /// The greatest value.

@@ -30,7 +30,7 @@
 //! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
 //! for each key type, named by function and type: `merge_basic_u32`.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Loops over register arrays count with an index, as the hardware sees them: strides and places are the point.
 #![allow(clippy::needless_range_loop)]
 

@@ -9,7 +9,7 @@ pub const FAMILIES: [(&str, &[&str]); 6] = [
     ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
     ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
     ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
-    ("sort", &["block_sort", "look_across", "split_runs", "merge_runs"]),
+    ("sort", &["block_sort", "look_for_order", "reverse", "split_runs", "merge_runs"]),
     ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs"]),
 ];
 

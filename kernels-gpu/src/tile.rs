@@ -17,11 +17,12 @@
 //! Loops over registers count to `VT` with a constant step and are unrolled: an array that is indexed by constants only
 //! stays in registers.
 
-use crate::diagonal::diagonal_search;
+use crate::diagonal::{likely_window, search_near};
 use crate::key::{Bits, Coding, Key};
 use crate::sequence::Sequence;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
+use cuda_std::warp::FULL_MASK;
 
 /// Bytes of shared memory for a tile of `keys` keys.
 pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
@@ -91,18 +92,39 @@ pub fn registers_strided<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT
 /// Registers to shared: a thread's keys upwards from place `first`.
 #[inline(always)]
 #[track_caller]
-pub fn registers_upwards<B: Bits, const VT: usize>(keys: [B; VT], first: u32, shared: Shared<B>) {
+pub fn registers_upwards<T: Word, const VT: usize>(keys: [T; VT], first: u32, shared: Shared<T>) {
     for i in 0..VT {
         shared.set(first + i as u32, keys[i]);
     }
 }
 
-/// Registers to shared: a thread's keys downwards from place `first`.
+/// Registers to shared: a thread's keys from place `first` on, upwards, or the other way round.
+///
+/// Where threads of a warp go different ways, all write the same places in the same steps, so that they do not wait for each
+/// other.
+///
+/// # Safety
+/// The lanes of whole warps make this call.
 #[inline(always)]
 #[track_caller]
-pub fn registers_downwards<B: Bits, const VT: usize>(keys: [B; VT], first: u32, shared: Shared<B>) {
-    for i in 0..VT {
-        shared.set(first - i as u32, keys[i]);
+pub unsafe fn registers_either_way<T: Word, const VT: usize>(
+    keys: [T; VT],
+    first: u32,
+    upwards: bool,
+    shared: Shared<T>,
+) {
+    // SAFETY: the caller's promise.
+    let lanes = unsafe { warp::ballot(FULL_MASK, upwards) };
+    if lanes == FULL_MASK {
+        registers_upwards(keys, first, shared);
+    } else if lanes == 0 {
+        for i in 0..VT {
+            shared.set(first + i as u32, keys[VT - 1 - i]);
+        }
+    } else {
+        for i in 0..VT {
+            shared.set(first + i as u32, select_unpredictable(upwards, keys[i], keys[VT - 1 - i]));
+        }
     }
 }
 
@@ -151,6 +173,19 @@ impl<B: Bits> Sequence for Downwards<B> {
     }
 }
 
+/// How many of the first `diagonal` keys of the merge of the two runs in `runs` are of A, which is the first `a_count`.
+///
+/// Looks first where the path would be if it were straight, and as far around as it usually is.
+#[inline(always)]
+#[track_caller]
+fn a_taken<B: Bits>(runs: Shared<B>, a_count: u32, diagonal: u32) -> u32 {
+    let b_count = runs.len() - a_count;
+    let guess = (diagonal as f32 * (a_count as f32 / runs.len() as f32)) as u32;
+    let bounds = (diagonal.saturating_sub(b_count), diagonal.min(a_count));
+    let (a, b) = (runs.slice(0, a_count), Downwards(runs.slice(a_count, b_count)));
+    search_near(diagonal, a, b, bounds, guess, likely_window(runs.len()))
+}
+
 /// Shared to registers: keys `diagonal .. diagonal + VT` of the merge of the two runs in `runs`, of which there are as
 /// many. A is the first `a_count` keys, upwards; B the others, downwards.
 ///
@@ -165,7 +200,7 @@ impl<B: Bits> Sequence for Downwards<B> {
 #[track_caller]
 pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u32, diagonal: u32) -> [B; VT] {
     let end = runs.len();
-    let a_taken = diagonal_search(diagonal, runs.slice(0, a_count), Downwards(runs.slice(a_count, end - a_count)));
+    let a_taken = a_taken(runs, a_count, diagonal);
     // In bytes, as the addresses are.
     let size = size_of::<B>() as u32;
     let mut a = runs.address(a_taken);
@@ -186,4 +221,40 @@ pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u3
         }
     }
     keys
+}
+
+/// As [`merge_to_registers`], with the values of the keys, which are at the same places of `values`. Stable: of equal keys
+/// A's go first.
+#[inline(always)]
+#[track_caller]
+pub fn merge_pairs_to_registers<B: Bits, V: Word, const VT: usize>(
+    (runs, values): (Shared<B>, Shared<V>),
+    a_count: u32,
+    diagonal: u32,
+) -> ([B; VT], [V; VT]) {
+    let size = size_of::<B>() as u32;
+    let (start, a_end) = (runs.address(0), runs.address(a_count));
+    let mut a = runs.address(a_taken(runs, a_count, diagonal));
+    let reach = (runs.len() - 1 - diagonal) * size;
+    let (mut a_key, mut b_key) = (runs.get_at(a), runs.get_at(a + reach));
+    let (mut keys, mut merged) = ([B::MAX; VT], [V::from_register(0); VT]);
+    for i in 0..VT {
+        // Where A is used up, its cursor is at the last key of B, which must not be taken before others that equal it.
+        let take_a = (a < a_end) & (a_key <= b_key);
+        let b = a + reach - i as u32 * size;
+        let from = select_unpredictable(take_a, a, b);
+        keys[i] = a_key.min(b_key);
+        merged[i] = if size_of::<B>() == size_of::<V>() {
+            values.get_at(values.address(0) + (from - start))
+        } else {
+            values.get((from - start) / size)
+        };
+        if i + 1 < VT {
+            a = select_unpredictable(take_a, a + size, a);
+            let key = runs.get_at(select_unpredictable(take_a, a, b.wrapping_sub(size)));
+            a_key = select_unpredictable(take_a, key, a_key);
+            b_key = select_unpredictable(take_a, b_key, key);
+        }
+    }
+    (keys, merged)
 }

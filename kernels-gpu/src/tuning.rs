@@ -61,10 +61,22 @@ pub struct Row {
     pub small_sort: usize,
     /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
     pub split_warps: usize,
-    /// The first phase of the sort of 4-byte keys with values: a power of two threads.
-    pub block_pairs: Tile,
-    /// The passes of the sort of 4-byte keys with values.
-    pub runs_pairs: Tile,
+    /// The first phase of the sort of 4-byte keys with 4-byte values: a power of two threads.
+    pub block_4v4: Tile,
+    /// The passes of the sort of 4-byte keys with 4-byte values.
+    pub runs_4v4: Tile,
+    /// The first phase of the sort of 4-byte keys with 8-byte values: a power of two threads.
+    pub block_4v8: Tile,
+    /// The passes of the sort of 4-byte keys with 8-byte values.
+    pub runs_4v8: Tile,
+    /// The first phase of the sort of 8-byte keys with 4-byte values: a power of two threads.
+    pub block_8v4: Tile,
+    /// The passes of the sort of 8-byte keys with 4-byte values.
+    pub runs_8v4: Tile,
+    /// The first phase of the sort of 8-byte keys with 8-byte values: a power of two threads.
+    pub block_8v8: Tile,
+    /// The passes of the sort of 8-byte keys with 8-byte values.
+    pub runs_8v8: Tile,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -88,8 +100,14 @@ pub const SM_90: Row = Row {
     small_runs_8: Tile { threads: 256, values: 9 },
     small_sort: 1 << 21,
     split_warps: 5280,
-    block_pairs: Tile { threads: 256, values: 17 },
-    runs_pairs: Tile { threads: 256, values: 23 },
+    block_4v4: Tile { threads: 256, values: 33 },
+    runs_4v4: Tile { threads: 256, values: 29 },
+    block_4v8: Tile { threads: 256, values: 19 },
+    runs_4v8: Tile { threads: 256, values: 19 },
+    block_8v4: Tile { threads: 256, values: 19 },
+    runs_8v4: Tile { threads: 256, values: 21 },
+    block_8v8: Tile { threads: 256, values: 15 },
+    runs_8v8: Tile { threads: 256, values: 15 },
 };
 
 /// The row that kernels are compiled with.
@@ -133,4 +151,14 @@ pub const fn small_block(bytes: usize) -> Tile {
 /// The shape for the passes of the sort of few keys of `bytes` bytes, 4 or 8.
 pub const fn small_runs(bytes: usize) -> Tile {
     if bytes == 8 { ROW.small_runs_8 } else { ROW.small_runs_4 }
+}
+
+/// The shapes for the two phases of the sort of keys of `bytes` bytes with values of `value_bytes` bytes, each 4 or 8.
+pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
+    match (bytes, value_bytes) {
+        (4, 4) => (ROW.block_4v4, ROW.runs_4v4),
+        (4, _) => (ROW.block_4v8, ROW.runs_4v8),
+        (_, 4) => (ROW.block_8v4, ROW.runs_8v4),
+        _ => (ROW.block_8v8, ROW.runs_8v8),
+    }
 }

@@ -8,8 +8,9 @@ use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::order::look_across;
+use kernels_gpu::sort::order::{ORDER_WORDS, look_for_order, reverse};
 use kernels_gpu::sort::pairs;
+use kernels_gpu::sort::placed::Place;
 use kernels_gpu::sort::runs::Passes;
 use kernels_gpu::tuning;
 
@@ -32,24 +33,26 @@ where
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
     let first_decode = decode(passes);
-    let disorder = emulator.buffer(&[0u32]);
+    let order = emulator.buffer(&[0u32; ORDER_WORDS]);
+    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("look_for_order", 3, 64, 0, || unsafe {
+        let (always, when_negative) = (coding.always, coding.when_negative);
+        look_for_order(from.as_ptr(), n, always, when_negative, 0, order.as_mut_ptr())
+    })?;
+    // SAFETY: as above.
+    emulator.launch("reverse", 2, 32, 0, || unsafe { reverse(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
     // As the host does, so that the last pass ends in the first array.
     let input = from;
     if !passes.left().is_multiple_of(2) {
         std::mem::swap(&mut from, &mut to);
     }
-    let sorted_from = from;
     let (blocks, shared) = (n.div_ceil(slots) as u32, block_sort::shared_bytes::<K>(NT, VT));
-    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    // SAFETY: as above.
     emulator.launch("block_sort", blocks, NT as u32, shared, || unsafe {
         let (encode, decode) = (coding, first_decode);
-        let (input, output, disorder) = (input.as_mut_ptr(), from.as_mut_ptr(), disorder.as_mut_ptr());
+        let (input, output, order) = (input.as_mut_ptr(), from.as_mut_ptr(), order.as_mut_ptr());
         let (e, e_n, d, d_n) = (encode.always, encode.when_negative, decode.always, decode.when_negative);
-        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, disorder)
-    })?;
-    // SAFETY: as above.
-    emulator.launch("look_across", n.div_ceil(32 * slots) as u32, 32, 0, || unsafe {
-        look_across(from.as_ptr(), n, slots, disorder.as_mut_ptr())
+        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, order)
     })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
@@ -61,47 +64,59 @@ where
         if !splits.is_null() {
             // SAFETY: as above.
             emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, disorder.as_mut_ptr())
+                split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, order.as_mut_ptr())
             })?;
         }
-        let sorted_from = if passes.left() == 0 { sorted_from.as_mut_ptr() } else { std::ptr::null_mut() };
         let decode = decode(passes);
         let shared = merge_pass::shared_bytes::<K::Bits>(slots);
         // SAFETY: as above.
         emulator.launch("merge_runs", runs.tiles() as u32, NT as u32, shared, || unsafe {
             let (always, when_negative) = (decode.always, decode.when_negative);
-            let (from, to, splits, disorder) = (from.as_ptr(), to.as_mut_ptr(), splits, disorder.as_mut_ptr());
-            let (d, s) = (disorder, sorted_from);
-            merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, d, s)
+            let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
+            merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, order)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
     }
-    read(&mut emulator, from)
+    read(&mut emulator, input)
 }
 
 /// The sort with values, which are the places in the input.
-fn run_pairs<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
     seed: u64,
     keys: &[K],
     descending: bool,
 ) -> Result<(Vec<K>, Vec<u64>), Fault> {
-    let (n, slots, value_bytes) = (keys.len(), NT * VT, size_of::<V>());
+    let (n, slots) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<u32> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
     let places: Vec<V> = (0..n as u64).map(|i| V::try_from(i).ok().expect("a place fits")).collect();
     let mut from = (emulator.buffer(&bits), emulator.buffer(&places));
-    let mut to = (emulator.uninit::<u32>(n), emulator.uninit::<V>(n));
+    let mut to = (emulator.uninit::<K::Bits>(n), emulator.uninit::<V>(n));
     let coding = Coding::of::<K>(descending);
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    let d = decode(passes);
-    let shared = pairs::block_shared_bytes(slots, value_bytes);
+    let order = emulator.buffer(&[0u32; ORDER_WORDS]);
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("look_for_order", 3, 64, 0, || unsafe {
+        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, order.as_mut_ptr())
+    })?;
+    // SAFETY: as above.
+    emulator.launch("reverse keys", 2, 32, 0, || unsafe { reverse(from.0.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    // SAFETY: as above.
+    emulator.launch("reverse values", 2, 32, 0, || unsafe { reverse(from.1.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    // As the host does, so that the last pass ends in the first array.
+    let input = from;
+    if !passes.left().is_multiple_of(2) {
+        std::mem::swap(&mut from, &mut to);
+    }
+    let d = decode(passes);
+    let shared = pairs::block_shared_bytes::<K::Bits, V>(slots);
+    // SAFETY: as above.
     emulator.launch("block_sort_pairs", n.div_ceil(slots) as u32, NT as u32, shared, || unsafe {
-        let (k, v) = (from.0.as_mut_ptr(), from.1.as_mut_ptr());
-        let (e, f) = (coding.always, coding.when_negative);
-        pairs::block_sort_pairs::<V, NT, VT>(k, v, k, v, n, e, f, d.always, d.when_negative)
+        let (k, v, t, u) = (input.0.as_mut_ptr(), input.1.as_mut_ptr(), from.0.as_mut_ptr(), from.1.as_mut_ptr());
+        let (e, f, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
+        pairs::block_sort_pairs::<K::Bits, V, NT, VT>(k, v, t, u, n, e, f, d.always, d.when_negative, order)
     })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
@@ -109,26 +124,38 @@ fn run_pairs<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, co
         let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tiles().div_ceil(2) as u32, 64, 0, || unsafe {
-            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, std::ptr::null_mut())
+            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr())
         })?;
         let d = decode(passes);
-        let shared = pairs::merge_shared_bytes(slots, value_bytes);
+        let shared = pairs::merge_shared_bytes::<K::Bits, V>(slots);
         // SAFETY: as above.
         emulator.launch("merge_runs_pairs", runs.tiles() as u32, NT as u32, shared, || unsafe {
             let (f, g, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
-            let splits = splits.as_ptr();
-            pairs::merge_runs_pairs::<V, NT, VT>(f, g, n, run, k, t, u, splits, d.always, d.when_negative)
+            let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
+            pairs::merge_runs_pairs::<K::Bits, V, NT, VT>(
+                f,
+                g,
+                n,
+                run,
+                k,
+                t,
+                u,
+                splits,
+                d.always,
+                d.when_negative,
+                order,
+            )
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
     }
-    let keys = emulator.read(from.0)?.into_iter().map(|bits| K::from_register(bits as u64)).collect();
-    Ok((keys, emulator.read(from.1)?.into_iter().map(|place| place.to_register()).collect()))
+    let keys = emulator.read(input.0)?.into_iter().map(|bits| K::from_register(bits.to_register())).collect();
+    Ok((keys, emulator.read(input.1)?.into_iter().map(|place| place.to_register()).collect()))
 }
 
 #[test]
 fn values_follow_their_keys_and_equal_keys_keep_their_order() {
-    fn check<K: TestKey<Bits = u32>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(sizes: &[usize]) {
+    fn check<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(sizes: &[usize]) {
         for &n in sizes {
             for keys in Keys::ALL {
                 let seed = fresh_seed();
@@ -152,10 +179,15 @@ fn values_follow_their_keys_and_equal_keys_keep_their_order() {
     check::<u32, u32, 64, 5>(&[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
     check::<i32, u64, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
     check::<f32, u64, 64, 5>(&[1, 320, 321, 3000]);
-    const BLOCK: tuning::Tile = tuning::ROW.block_pairs;
-    const RUNS: tuning::Tile = tuning::ROW.runs_pairs;
-    check::<f32, u32, { BLOCK.threads }, { BLOCK.values }>(&[BLOCK.keys() - 1, 2 * BLOCK.keys() + 77]);
-    check::<u32, u64, { RUNS.threads }, { RUNS.values }>(&[3 * RUNS.keys() + 1]);
+    check::<u64, u32, 64, 5>(&[1, 319, 321, 320 * 33]);
+    check::<f64, u64, 64, 3>(&[1, 192, 1000, 192 * 17]);
+    check::<i64, u32, 64, 5>(&[2, 3000]);
+    const ROW: tuning::Row = tuning::ROW;
+    check::<f32, u32, { ROW.block_4v4.threads }, { ROW.block_4v4.values }>(&[ROW.block_4v4.keys() - 1, 20_000]);
+    check::<u32, u32, { ROW.runs_4v4.threads }, { ROW.runs_4v4.values }>(&[20_000]);
+    check::<i32, u64, { ROW.block_4v8.threads }, { ROW.block_4v8.values }>(&[ROW.block_4v8.keys() + 1]);
+    check::<i64, u32, { ROW.block_8v4.threads }, { ROW.block_8v4.values }>(&[20_000]);
+    check::<f64, u64, { ROW.runs_8v8.threads }, { ROW.runs_8v8.values }>(&[20_000]);
 }
 
 fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {

@@ -44,6 +44,9 @@ fn main() -> ExitCode {
         test.check_sort_pairs::<u64>();
         test.check_sort_pairs::<i64>();
         test.check_sort_pairs::<f64>();
+        test.check_order::<u32>();
+        test.check_order::<f64>();
+        test.check_order::<i64>();
         test.check_graph::<u32>();
         test.check_graph::<f64>();
         test.check_pairs::<u32>();
@@ -197,7 +200,7 @@ impl Test {
 
     /// Sorts with values, and of places.
     fn check_sort_pairs<K: Key>(&mut self) {
-        let block = kernels_gpu::tuning::ROW.block_pairs.keys();
+        let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
         for (name, kind) in KINDS {
             for n in [0, 1, 2, block - 1, block, block + 1, 2 * block, 7 * block + 5, 100_003, 1 << 20, 3_000_017] {
                 for order in [SortOrder::Ascending, SortOrder::Descending] {
@@ -213,6 +216,40 @@ impl Test {
                     let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
                     self.expect(|| format!("places of the {what}"), found, &expected);
                 }
+            }
+        }
+    }
+
+    /// Sorts of so many keys that the GPU looks first whether they are in order: keys that are, or nearly.
+    fn check_order<K: Key>(&mut self) {
+        let n = (1 << 22) + 5;
+        let ascending: Vec<K> = self.sorted(n, |word| word >> 24 << 24);
+        let mut strict = ascending.clone();
+        strict.dedup_by_key(|key| key.to_ordered());
+        let swapped = |keys: &[K], at: usize| {
+            let mut keys = keys.to_vec();
+            keys.swap(at, at + 1);
+            keys
+        };
+        let reversed = |keys: &[K]| keys.iter().rev().copied().collect::<Vec<K>>();
+        let inputs = [
+            ("ascending", ascending.clone()),
+            ("strictly ascending", strict.clone()),
+            ("descending", reversed(&ascending)),
+            ("strictly descending", reversed(&strict)),
+            ("ascending but for the first two", swapped(&strict, 0)),
+            ("ascending but for the last two", swapped(&strict, strict.len() - 2)),
+            ("descending but for the last two", swapped(&reversed(&strict), strict.len() - 2)),
+            ("equal", vec![ascending[n / 2]; n]),
+        ];
+        for (name, keys) in inputs {
+            for order in [SortOrder::Ascending, SortOrder::Descending] {
+                let what = format!("{order:?} sort of {} keys, {name},", keys.len());
+                let (mut found, mut expected) = (keys.clone(), keys.clone());
+                self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
+                let result = self.gpu.sort_with(order, &mut found).map(|_| found);
+                self.expect(|| what.clone(), result, &expected);
+                self.check_sort_values(&what, order, &keys, |i| i as u32);
             }
         }
     }
@@ -343,7 +380,7 @@ impl Test {
         let stream = gpu.stream().expect("the device makes streams");
         let buffer = |n| gpu.buffer::<K>(n).expect("the device has memory");
         let mut workspaces =
-            (0..7).map(|_| gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("there is memory"));
+            (0..8).map(|_| gpu.buffer::<u8>(Gpu::sort_pairs_workspace_bytes::<K, u32>(n)).expect("there is memory"));
         let mut workspace = || workspaces.next().expect("there are enough");
         let (mut a, mut b) = (buffer(n), buffer(n));
         let upload = |values: &[u32]| gpu.upload(values).expect("the device has memory");
@@ -355,9 +392,12 @@ impl Test {
         let kernels = MergeKernel::ALL;
         let mut merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
         let mut others: Vec<_> = (0..5).map(|_| (buffer(2 * n), upload(&[&values[..], &values].concat()))).collect();
-        let [mut for_sort, mut for_merge, mut for_pairs, mut for_ragged, mut for_ragged_pairs] =
-            [(); 5].map(|()| workspace());
+        let [mut for_sort, mut for_sort_pairs, mut for_merge, mut for_pairs, mut for_ragged, mut for_ragged_pairs] =
+            [(); 6].map(|()| workspace());
+        let (mut with_values, mut sorted_values) = (buffer(n), upload(&values));
         let graph = graph::capture(&stream, || {
+            let order = SortOrder::Descending;
+            gpu.sort_pairs(order, &mut with_values, &mut sorted_values, &mut for_sort_pairs, &stream)?;
             gpu.sort(&mut a, &mut for_sort, &stream)?;
             gpu.sort(&mut b, &mut for_sort, &stream)?;
             for (&kernel, out) in kernels.iter().zip(&mut merged) {
@@ -384,9 +424,17 @@ impl Test {
         for [x, y] in inputs {
             a.copy_from(&x).expect("the device copies");
             b.copy_from(&y).expect("the device copies");
+            with_values.copy_from(&y).expect("the device copies");
+            sorted_values.copy_from(&values).expect("the device copies");
             graph.launch(&stream);
             stream.synchronize().expect("the graph ends well");
             let (mut x, mut y) = (x, y);
+            let (mut y_descending, mut places) = (y.clone(), values.clone());
+            self.cpu.sort_pairs(SortOrder::Descending, &mut y_descending, &mut places).expect("the CPU sorts");
+            let found = self.gpu.as_gpu().expect("it is the GPU").download(&with_values);
+            self.expect(|| "sort of pairs in a graph".to_owned(), found, &y_descending);
+            let found = self.gpu.as_gpu().expect("it is the GPU").download(&sorted_values);
+            self.expect(|| "values of the sort of pairs in a graph".to_owned(), found, &places);
             self.cpu.sort(&mut x).expect("the CPU sorts");
             self.cpu.sort(&mut y).expect("the CPU sorts");
             let out = || (poison::<K>(2 * n), vec![0u32; 2 * n]);
@@ -478,10 +526,8 @@ impl Test {
         if n == 1 << 28 {
             self.time_sorts(&name, &keys, &mut out, &mut workspace)?;
         }
-        if size_of::<K>() == 4 {
-            self.time_sort_pairs::<K, u32>(&name, &unsorted, &mut out)?;
-            self.time_sort_pairs::<K, u64>(&name, &unsorted, &mut out)?;
-        }
+        self.time_sort_pairs::<K, u32>(&name, &unsorted, &mut out)?;
+        self.time_sort_pairs::<K, u64>(&name, &unsorted, &mut out)?;
 
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);

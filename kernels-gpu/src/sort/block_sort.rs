@@ -7,20 +7,20 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::network::sort_registers;
-use crate::sort::order::{self, Disorder};
+use crate::sort::order::Order;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for blocks of `threads` threads with `values` keys each.
 pub const fn shared_bytes<B>(threads: usize, values: usize) -> u32 {
-    (threads * values * size_of::<B>()) as u32 + order::vote_words(threads) * size_of::<u32>() as u32
+    (threads * values * size_of::<B>()) as u32
 }
 
 /// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
 ///
-/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. Where a tile is not sorted to
-/// begin with, the word at `disorder` becomes 1, unless it is null.
+/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. Nothing is done if `order` is
+/// not null and `look_for_order` has found one.
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
@@ -40,7 +40,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     encode_when_negative: B,
     decode_always: B,
     decode_when_negative: B,
-    disorder: *mut u32,
+    order: *mut u32,
 ) {
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
@@ -52,18 +52,12 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
 
-    // Any VT keys will do for a thread to begin with, so those that it loads.
-    let keys = tile::global_to_registers::<B, NT, VT>(from, encode);
     // SAFETY: the caller's promise.
-    let disorder = unsafe { Disorder::new(disorder) };
-    // SAFETY: the caller's promise.
-    let votes = unsafe { Shared::dynamic((NT * VT * size_of::<B>()) as u32, order::vote_words(NT)) };
-    if !(disorder.is_watched() && order::is_sorted::<B, NT, VT>(keys, tile, votes)) {
-        if thread::thread_idx_x() == 0 {
-            disorder.raise();
-        }
-        sort_tile::<B, NT, VT>(keys, tile);
+    if unsafe { Order::new(order) }.is_found() {
+        return;
     }
+    // Any VT keys will do for a thread to begin with, so those that it loads.
+    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode), tile);
     tile::decode_to_global::<_, NT>(tile, to, decode);
 }
 
@@ -82,11 +76,10 @@ pub(super) fn sort_tile<B: Bits, const NT: usize, const VT: usize>(mut keys: [B;
         let first = thread & !(2 * threads - 1);
         let (run, pair) = (threads * VT as u32, tile.slice(first * VT as u32, 2 * threads * VT as u32));
         let place = (thread - first) * VT as u32;
-        if place < run {
-            tile::registers_upwards(keys, place, pair);
-        } else {
-            tile::registers_downwards(keys, pair.len() - 1 - (place - run), pair);
-        }
+        // The second one lies downwards.
+        let (upwards, from) = (place < run, pair.len() - VT as u32 - (place.saturating_sub(run)));
+        // SAFETY: all threads of the block are here.
+        unsafe { tile::registers_either_way(keys, if upwards { place } else { from }, upwards, pair) };
         thread::sync_threads();
         keys = tile::merge_to_registers(pair, run, place);
         thread::sync_threads();

@@ -13,7 +13,7 @@
 //! of threads there, VT keys each: where its two pieces do not fill them, the greatest key does, which merges to the end.
 
 use crate::key::{Bits, Coding};
-use crate::sort::order::Disorder;
+use crate::sort::order::Order;
 use crate::sort::runs::{MAX_RUNS, Runs, TileOfRuns};
 use crate::sort::select::{Range, select};
 use crate::tile;
@@ -40,7 +40,7 @@ pub const fn split_blocks(tiles: usize) -> usize {
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys; `run`, `k` and `tile_keys` are as [`Runs`] says; `splits` has room for
 /// `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
-/// `disorder` is that of `block_sort`: if it is not null and still 0, nothing is done.
+/// `order` is that of `block_sort`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn split_runs<B: Bits>(
@@ -51,15 +51,14 @@ pub unsafe fn split_runs<B: Bits>(
     tile_keys: u32,
     splits: *mut u32,
     per_warp: u32,
-    disorder: *mut u32,
+    order: *mut u32,
 ) {
     let runs = Runs { n, run, k, tile_keys };
     let tiles = runs.tiles();
     // SAFETY: the caller's promise.
-    let disorder = unsafe { Disorder::new(disorder) };
-    // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, tiles * k as usize)) };
-    if disorder.is_absent() {
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_found() {
         return;
     }
     let lane = warp::lane_id();
@@ -101,12 +100,15 @@ pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile) -> Runs {
 
 /// Bytes of dynamic shared memory for tiles of `slots` places.
 pub const fn shared_bytes<B>(slots: usize) -> u32 {
-    (slots * size_of::<B>()) as u32 + PLAN_WORDS * size_of::<u32>() as u32
+    (slots * size_of::<B>()) as u32 + PLAN_BYTES
 }
 
 /// Words of shared memory besides the tile: for each piece its run, where it begins there, its length, its place and how
 /// many keys come before it; for each pair where it begins, and one for where the last one ends; how many pieces there are.
 const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 2;
+
+/// Bytes of shared memory of a [`Plan`].
+pub(super) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32;
 
 /// Where the pieces of a tile go, in shared memory. Pieces of no keys are left out: a tile whose keys are all of one run
 /// needs no rounds, and is copied.
@@ -126,10 +128,9 @@ pub(super) struct Plan {
 
 impl Plan {
     /// # Safety
-    /// The launch has [`shared_bytes`] of dynamic shared memory for `slots` places.
+    /// The launch has [`PLAN_BYTES`] of dynamic shared memory from byte `at` on, which is a multiple of 4.
     #[inline(always)]
-    pub(super) unsafe fn after<B>(slots: usize) -> Self {
-        let at = (slots * size_of::<B>()) as u32;
+    pub(super) unsafe fn at(at: u32) -> Self {
         // SAFETY: the caller's promise; a barrier divides writing the plan from reading it.
         let array = |word: u32, length| unsafe { Shared::dynamic(at + word * 4, length) };
         Self {
@@ -267,16 +268,16 @@ impl Plan {
         }
     }
 
-    /// Fills the places between the two pieces of each pair with the greatest key. A warp takes a pair.
+    /// Calls `fill` for the places between the two pieces of each pair. A warp takes a pair.
     #[inline(always)]
-    pub(super) fn fill<B: Bits, const NT: usize>(self, keys: Shared<B>) {
+    pub(super) fn each_gap<const NT: usize>(self, fill: impl Fn(u32)) {
         let (lane, mut piece) = (thread::thread_idx_x() % WARP_SIZE, thread::thread_idx_x() / WARP_SIZE * 2);
         let pieces = self.pieces.get(0);
         while piece < pieces {
             let mut slot = self.places.get(piece) + self.lengths.get(piece) + lane;
             let end = self.pairs.get(piece / 2 + 1) - self.lengths.get(piece + 1);
             while slot < end {
-                keys.set(slot, B::MAX);
+                fill(slot);
                 slot += WARP_SIZE;
             }
             piece += NT as u32 / WARP_SIZE * 2;
@@ -287,6 +288,35 @@ impl Plan {
     #[inline(always)]
     fn end(self) -> u32 {
         self.pairs.get(MAX_RUNS / 2)
+    }
+
+    /// How many rounds there are.
+    #[inline(always)]
+    pub(super) fn levels(self) -> u32 {
+        self.pieces.get(0).next_power_of_two().trailing_zeros()
+    }
+
+    /// The list of pairs that round `level` merges to place `slot` among others, and whether it lies upwards then. A list
+    /// of `values` places of its own for a thread beyond the last pair.
+    #[inline(always)]
+    pub(super) fn list(self, position: Position, level: u32, values: u32) -> (List, bool) {
+        let Position { slot, pair } = position;
+        let Some(pair) = pair else {
+            return (List { begin: slot, half: slot, end: slot + values }, true);
+        };
+        let list = pair >> level;
+        let (begin, end) = (self.pairs.get(list << level), self.pairs.get((list + 1) << level));
+        // The pieces of the first half are so many keys.
+        let (first, middle) = (list << (level + 1), (list << (level + 1)) + (1 << level));
+        let half = begin + (self.before.get(middle) - self.before.get(first));
+        // The second half of the next list lies downwards from its end.
+        (List { begin, half, end }, list.is_multiple_of(2))
+    }
+
+    /// Where the thread with places from `slot` on is.
+    #[inline(always)]
+    pub(super) fn position(self, slot: u32) -> Position {
+        Position { slot, pair: (slot < self.end()).then(|| self.pair_of(slot)) }
     }
 
     /// The pair that place `slot` is in, if it is before the end.
@@ -302,6 +332,21 @@ impl Plan {
         }
         pair
     }
+}
+
+/// Two runs to be merged: places `begin .. half`, upwards, and `half .. end`, downwards, with greatest keys after the last.
+#[derive(Clone, Copy)]
+pub(super) struct List {
+    pub(super) begin: u32,
+    pub(super) half: u32,
+    pub(super) end: u32,
+}
+
+/// A thread's places in a tile: from `slot` on, in a pair if they are before the end.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    slot: u32,
+    pub(super) pair: Option<u32>,
 }
 
 /// The sum over the lanes up to this one.
@@ -323,10 +368,8 @@ unsafe fn sum_up_to(value: u32) -> u32 {
 }
 
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
-/// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as `always` and `when_negative` decode them ([`Coding`]).
-///
-/// If `disorder` is not null and still 0, keys are in order since `block_sort`: then they are stored from `sorted_from`, or
-/// nothing is done if that is null.
+/// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as
+/// `always` and `when_negative` decode them ([`Coding`]). `order` is that of `block_sort`.
 ///
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys, as [`Runs`] says, for tiles of [`tile_keys`]; `to` has room for `n`
@@ -348,8 +391,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     splits: *const u32,
     always: B,
     when_negative: B,
-    disorder: *mut u32,
-    sorted_from: *mut B,
+    order: *mut u32,
 ) {
     let coding = Coding { always, when_negative };
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
@@ -359,23 +401,13 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
     let (from, to, keys, plan) = unsafe {
         let keys = Shared::<B>::dynamic(0, (NT * VT) as u32);
-        (Global::new(from, n), GlobalMut::new(to, n), keys, Plan::after::<B>(NT * VT))
+        (Global::new(from, n), GlobalMut::new(to, n), keys, Plan::at((NT * VT * size_of::<B>()) as u32))
     };
 
     // SAFETY: the caller's promise.
     let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
     // SAFETY: the caller's promise.
-    if unsafe { Disorder::new(disorder) }.is_absent() {
-        if !sorted_from.is_null() {
-            // SAFETY: the caller's promise. It may be what is written, each key by the thread that reads it.
-            let from = unsafe { GlobalMut::new(sorted_from, n) };
-            let mut i = thread::thread_idx_x() as usize;
-            while i < count {
-                let at = tile.group + tile.rank + i;
-                to.set(at, coding.decode(from.get(at)));
-                i += NT;
-            }
-        }
+    if unsafe { Order::new(order) }.is_found() {
         return;
     }
     // SAFETY: the caller's promise.
@@ -384,7 +416,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
         let (source, start) = (runs.run_of(tile, plan.runs.get(piece), from), plan.starts.get(piece));
         move |i, slot| keys.copy_async(slot, source, (start + i) as usize)
     });
-    plan.fill::<B, NT>(keys);
+    plan.each_gap::<NT>(|slot| keys.set(slot, B::MAX));
     shared::wait_for_copies();
     merge_pieces::<B, NT, VT>(plan, keys);
 
@@ -399,35 +431,21 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
 pub(super) fn merge_pieces<B: Bits, const NT: usize, const VT: usize>(plan: Plan, keys: Shared<B>) {
     // A thread beyond the last pair merges a list of its own, so that all threads do the same.
     let slot = thread::thread_idx_x() * VT as u32;
-    let idle = slot >= plan.end();
-    let pair = plan.pair_of(slot);
-    if idle {
+    let position = plan.position(slot);
+    if position.pair.is_none() {
         tile::registers_upwards([B::MAX; VT], slot, keys);
     }
     thread::sync_threads();
 
-    let levels = plan.pieces.get(0).next_power_of_two().trailing_zeros();
+    let levels = plan.levels();
     let mut level = 0;
     while level < levels {
-        let list = pair >> level;
-        let (mut begin, mut half, mut end) = (slot, slot, slot + VT as u32);
-        if !idle {
-            begin = plan.pairs.get(list << level);
-            end = plan.pairs.get((list + 1) << level);
-            half = if level == 0 {
-                end - plan.lengths.get(2 * pair + 1)
-            } else {
-                plan.pairs.get((list << level) + (1 << (level - 1)))
-            };
-        }
+        let (List { begin, half, end }, upwards) = plan.list(position, level, VT as u32);
         let merged: [B; VT] = tile::merge_to_registers(keys.slice(begin, end - begin), half - begin, slot - begin);
         thread::sync_threads();
-        // The second half of the next list lies downwards from its end.
-        if idle || list.is_multiple_of(2) {
-            tile::registers_upwards(merged, slot, keys);
-        } else {
-            tile::registers_downwards(merged, end - 1 - (slot - begin), keys);
-        }
+        let first = if upwards { slot } else { end - VT as u32 - (slot - begin) };
+        // SAFETY: all threads of the block are here.
+        unsafe { tile::registers_either_way(merged, first, upwards, keys) };
         level += 1;
         thread::sync_threads();
     }

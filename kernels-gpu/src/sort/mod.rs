@@ -14,5 +14,6 @@ pub mod merge_pass;
 pub mod network;
 pub mod order;
 pub mod pairs;
+pub mod placed;
 pub mod runs;
 pub mod select;

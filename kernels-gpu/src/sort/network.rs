@@ -10,7 +10,25 @@
 //!   3 ──●──●─────●─────
 //! ```
 
-use crate::key::Bits;
+/// What the wires of a network carry.
+pub trait Wire: Copy {
+    /// The lesser of the two and the greater.
+    fn in_order(self, other: Self) -> (Self, Self);
+}
+
+impl Wire for u32 {
+    #[inline(always)]
+    fn in_order(self, other: Self) -> (Self, Self) {
+        (self.min(other), self.max(other))
+    }
+}
+
+impl Wire for u64 {
+    #[inline(always)]
+    fn in_order(self, other: Self) -> (Self, Self) {
+        (self.min(other), self.max(other))
+    }
+}
 
 /// Room for the comparisons of the largest network.
 const CAPACITY: usize = 1024;
@@ -49,13 +67,13 @@ impl<const N: usize> Network<N> {
 
 /// Sorts `keys`.
 #[inline(always)]
-pub fn sort_registers<B: Bits, const N: usize>(keys: &mut [B; N]) {
+pub fn sort_registers<W: Wire, const N: usize>(keys: &mut [W; N]) {
     let mut at = 0;
     while at < Network::<N>::COMPARISONS.1 {
         let (upper, lower) = Network::<N>::COMPARISONS.0[at];
-        let (x, y) = (keys[upper as usize], keys[lower as usize]);
-        keys[upper as usize] = x.min(y);
-        keys[lower as usize] = x.max(y);
+        let (lesser, greater) = keys[upper as usize].in_order(keys[lower as usize]);
+        keys[upper as usize] = lesser;
+        keys[lower as usize] = greater;
         at += 1;
     }
 }

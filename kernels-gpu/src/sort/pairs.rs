@@ -1,73 +1,126 @@
-//! The sort of keys of 4 bytes with values of 4 or 8: the same two phases, on keys that carry their places.
+//! The sort of keys with values: the same two phases, with a second array beside the keys.
 //!
 //! ```text
-//!   shared   │ key │ place │   one number of 64 bits: equal keys are in the order of their places, so the sort is stable
-//!            │ value of place 0 │ value of place 1 │ …         loaded while the keys are sorted, and read by place at the end
+//!   registers   VT keys a thread, with their places among these, sorted by a network
+//!   shared      │ keys … │       a round moves the keys, and the values on the same ways
+//!               │ values … │
 //! ```
 //!
-//! Between the two, tiles are sorted and merged as tiles of 64-bit keys are.
+//! It is stable because places make all keys different in the network, and because merges take A's first of equal keys.
 
 use crate::key::Coding;
-use crate::sort::block_sort::sort_tile;
-use crate::sort::merge_pass::{self, Plan, merge_pieces};
+use crate::sort::merge_pass::{List, PLAN_BYTES, Plan, tile_keys};
+use crate::sort::network::sort_registers;
+use crate::sort::order::Order;
+use crate::sort::placed::{PLACES, Place};
 use crate::sort::runs::Runs;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for a tile of `slots` keys with values of `value_bytes` bytes in [`block_sort_pairs`].
-pub const fn block_shared_bytes(slots: usize, value_bytes: usize) -> u32 {
-    (slots * (size_of::<u64>() + value_bytes)) as u32
+/// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
+pub const fn block_shared_bytes<B, V>(slots: usize) -> u32 {
+    assert!(slots <= PLACES);
+    (slots * (size_of::<B>() + size_of::<V>())) as u32
 }
 
-/// Bytes of dynamic shared memory for a tile of `slots` places with values of `value_bytes` bytes in [`merge_runs_pairs`].
-pub const fn merge_shared_bytes(slots: usize, value_bytes: usize) -> u32 {
-    merge_pass::shared_bytes::<u64>(slots).next_multiple_of(8) + (slots * value_bytes) as u32
+/// Bytes of dynamic shared memory of [`merge_runs_pairs`] for tiles of `slots` places.
+pub const fn merge_shared_bytes<B, V>(slots: usize) -> u32 {
+    block_shared_bytes::<B, V>(slots) + PLAN_BYTES
 }
 
-/// Shared to global, strided: the sorted keys, and the values at the places they came with.
-#[inline(always)]
-#[track_caller]
-fn store<V: Word, const NT: usize>(
-    sorted: Shared<u64>,
+/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
+const BLOCKS: usize = 3;
+
+/// The keys and the values of a tile in shared memory, those of 8 bytes first.
+#[derive(Clone, Copy)]
+struct PairTile<B, V> {
+    keys: Shared<B>,
     values: Shared<V>,
-    to: GlobalMut<u32>,
-    values_to: GlobalMut<V>,
-    coding: Coding<u32>,
-) {
-    let mut i = thread::thread_idx_x() as usize;
-    while i < to.len() {
-        let item = sorted.get(i as u32);
-        to.set(i, coding.decode((item >> 32) as u32));
-        values_to.set(i, values.get(item as u32));
-        i += NT;
+}
+
+impl<B: Place, V: Word> PairTile<B, V> {
+    /// # Safety
+    /// The launch has [`block_shared_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn at_start(slots: usize) -> Self {
+        let values_first = size_of::<V>() > size_of::<B>();
+        let first_bytes = (slots * size_of::<B>().max(size_of::<V>())) as u32;
+        let (keys, values) = if values_first { (first_bytes, 0) } else { (0, first_bytes) };
+        // SAFETY: the caller's promise.
+        unsafe { Self { keys: Shared::dynamic(keys, slots as u32), values: Shared::dynamic(values, slots as u32) } }
+    }
+
+    /// Registers to shared: the thread's pairs, which are those from place `place` on of the merge of `list`, upwards from
+    /// there or downwards from as far before the list's end.
+    #[inline(always)]
+    #[track_caller]
+    fn store<const VT: usize>(self, (keys, values): ([B; VT], [V; VT]), list: List, place: u32, upwards: bool) {
+        let first = if upwards { place } else { list.end - VT as u32 - (place - list.begin) };
+        // SAFETY: the threads of the block are all here.
+        unsafe {
+            tile::registers_either_way(keys, first, upwards, self.keys);
+            tile::registers_either_way(values, first, upwards, self.values);
+        }
+    }
+
+    /// One round: merges `list`, in which the thread has `VT` places from `place` on. It ends upwards or downwards.
+    #[inline(always)]
+    #[track_caller]
+    fn merge<const VT: usize>(self, list: List, place: u32, upwards: bool) {
+        let List { begin, half, end } = list;
+        let runs = (self.keys.slice(begin, end - begin), self.values.slice(begin, end - begin));
+        let merged: ([B; VT], [V; VT]) = tile::merge_pairs_to_registers(runs, half - begin, place - begin);
+        thread::sync_threads();
+        self.store(merged, list, place, upwards);
+        thread::sync_threads();
+    }
+
+    /// Shared to global, strided.
+    #[inline(always)]
+    #[track_caller]
+    fn store_to<const NT: usize>(self, to: GlobalMut<B>, values_to: GlobalMut<V>, coding: Coding<B>) {
+        tile::decode_to_global::<B, NT>(self.keys, to, coding);
+        let mut i = thread::thread_idx_x() as usize;
+        while i < values_to.len() {
+            values_to.set(i, self.values.get(i as u32));
+            i += NT;
+        }
     }
 }
 
 /// Kernel: sorts each tile of `NT * VT` keys, with their values, into the same places of `to` and `values_to`, which may be
 /// the arrays that are read.
 ///
-/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them.
+/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. `order` is as for keys alone.
 ///
 /// # Safety
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
 /// threads, a power of two, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <u32, { ROW.block_pairs.threads }, { ROW.block_pairs.values }>,
-    u32v8 = <u64, { ROW.block_pairs.threads }, { ROW.block_pairs.values }>,
+    u32v4 = <u32, u32, { ROW.block_4v4.threads }, { ROW.block_4v4.values }> within (ROW.block_4v4.threads, BLOCKS),
+    u32v8 = <u32, u64, { ROW.block_4v8.threads }, { ROW.block_4v8.values }> within (ROW.block_4v8.threads, BLOCKS),
+    u64v4 = <u64, u32, { ROW.block_8v4.threads }, { ROW.block_8v4.values }> within (ROW.block_8v4.threads, BLOCKS),
+    u64v8 = <u64, u64, { ROW.block_8v8.threads }, { ROW.block_8v8.values }> within (ROW.block_8v8.threads, BLOCKS),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn block_sort_pairs<V: Word, const NT: usize, const VT: usize>(
-    from: *mut u32,
+pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usize>(
+    from: *mut B,
     values_from: *mut V,
-    to: *mut u32,
+    to: *mut B,
     values_to: *mut V,
     n: usize,
-    encode_always: u32,
-    encode_when_negative: u32,
-    decode_always: u32,
-    decode_when_negative: u32,
+    encode_always: B,
+    encode_when_negative: B,
+    decode_always: B,
+    decode_when_negative: B,
+    order: *mut u32,
 ) {
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_found() {
+        return;
+    }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
     let start = thread::block_idx_x() as usize * NT * VT;
@@ -77,55 +130,84 @@ pub unsafe fn block_sort_pairs<V: Word, const NT: usize, const VT: usize>(
         (GlobalMut::new(from, n), GlobalMut::new(values_from, n), GlobalMut::new(to, n), GlobalMut::new(values_to, n))
     };
     let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
-    // SAFETY: the caller's promise; barriers divide writing from reading.
-    let (tile, values) = unsafe {
-        let slots = (NT * VT) as u32;
-        (Shared::<u64>::dynamic(0, slots), Shared::<V>::dynamic(slots * size_of::<u64>() as u32, slots))
-    };
+    // SAFETY: the caller's promise.
+    let tile = unsafe { PairTile::<B, V>::at_start(NT * VT) };
 
-    let mut i = thread::thread_idx_x();
-    while (i as usize) < count {
-        values.copy_async_mut(i, values_from, i as usize);
+    let thread = thread::thread_idx_x();
+    let mut i = thread;
+    while i < (NT * VT) as u32 {
+        if (i as usize) < count {
+            tile.keys.copy_async_mut(i, from, i as usize);
+            tile.values.copy_async_mut(i, values_from, i as usize);
+        } else {
+            // The greatest when encoded, and last of those.
+            tile.keys.set(i, encode.decode(B::MAX));
+            tile.values.set(i, V::from_register(0));
+        }
         i += NT as u32;
     }
-    let keys = tile::global_to_registers::<u32, NT, VT>(from, encode);
-    let mut items = [0; VT];
-    for i in 0..VT {
-        let place = thread::thread_idx_x() + (i * NT) as u32;
-        items[i] = (keys[i] as u64) << 32 | place as u64;
-    }
     shared::wait_for_copies();
-    // Its barriers make the values visible, too.
-    sort_tile::<u64, NT, VT>(items, tile);
-    store::<V, NT>(tile, values, to.slice(start, count), values_to.slice(start, count), decode);
+    thread::sync_threads();
+    // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
+    let place = thread * VT as u32;
+    let mut placed = [B::MAX.at(0); VT];
+    for i in 0..VT as u32 {
+        placed[i as usize] = encode.encode(tile.keys.get(place + i)).at(i);
+    }
+    sort_registers(&mut placed);
+    let (mut keys, mut values) = ([B::MAX; VT], [V::from_register(0); VT]);
+    for i in 0..VT {
+        let (key, from) = B::of(placed[i]);
+        (keys[i], values[i]) = (key, tile.values.get(place + from));
+    }
+    // What a thread has read is where it writes.
+    let list = List { begin: place, half: place, end: place + VT as u32 };
+    tile.store((keys, values), list, place, thread.is_multiple_of(2));
+    thread::sync_threads();
+    // Runs that so many threads have together become runs of twice as many. Every other one lies downwards.
+    let mut threads = 1;
+    while threads < NT as u32 {
+        let first = thread & !(2 * threads - 1);
+        let [begin, half, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
+        tile.merge::<VT>(List { begin, half, end }, place, first & (2 * threads) == 0);
+        threads *= 2;
+    }
+    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
 }
 
-/// Kernel: merges each group of `k` runs, with their values, one block a tile, as [`merge_pass::merge_runs`] does.
+/// Kernel: merges each group of `k` runs, with their values, one block a tile, as
+/// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
 ///
 /// # Safety
-/// As for [`merge_pass::merge_runs`]; there are `n` values to read and room for as many; dynamic shared memory is
-/// [`merge_shared_bytes`].
+/// As for `merge_runs`; there are `n` values to read and room for as many; dynamic shared memory is [`merge_shared_bytes`].
 #[kernel(
-    u32v4 = <u32, { ROW.runs_pairs.threads }, { ROW.runs_pairs.values }>,
-    u32v8 = <u64, { ROW.runs_pairs.threads }, { ROW.runs_pairs.values }>,
+    u32v4 = <u32, u32, { ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
+    u32v8 = <u32, u64, { ROW.runs_4v8.threads }, { ROW.runs_4v8.values }> within (ROW.runs_4v8.threads, BLOCKS),
+    u64v4 = <u64, u32, { ROW.runs_8v4.threads }, { ROW.runs_8v4.values }> within (ROW.runs_8v4.threads, BLOCKS),
+    u64v8 = <u64, u64, { ROW.runs_8v8.threads }, { ROW.runs_8v8.values }> within (ROW.runs_8v8.threads, BLOCKS),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_runs_pairs<V: Word, const NT: usize, const VT: usize>(
-    from: *const u32,
+pub unsafe fn merge_runs_pairs<B: Place, V: Word, const NT: usize, const VT: usize>(
+    from: *const B,
     values_from: *const V,
     n: usize,
     run: usize,
     k: u32,
-    to: *mut u32,
+    to: *mut B,
     values_to: *mut V,
     splits: *const u32,
-    always: u32,
-    when_negative: u32,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
 ) {
-    let runs = Runs { n, run, k, tile_keys: merge_pass::tile_keys(NT * VT, VT, k) };
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_found() {
+        return;
+    }
+    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
     let t = thread::block_idx_x() as usize;
-    let tile = runs.tile(t);
-    let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+    let in_group = runs.tile(t);
+    let count = (in_group.length - in_group.rank).min(runs.tile_keys as usize);
     // SAFETY: the caller's promise.
     let (from, values_from, to, values_to, splits) = unsafe {
         (
@@ -136,29 +218,41 @@ pub unsafe fn merge_runs_pairs<V: Word, const NT: usize, const VT: usize>(
             Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }),
         )
     };
-    // SAFETY: the caller's promise; barriers divide writing from reading.
-    let (items, halves, values, plan) = unsafe {
-        let slots = (NT * VT) as u32;
-        let values = Shared::<V>::dynamic(merge_pass::shared_bytes::<u64>(NT * VT).next_multiple_of(8), slots);
-        (Shared::<u64>::dynamic(0, slots), Shared::<u32>::dynamic(0, 2 * slots), values, Plan::after::<u64>(NT * VT))
-    };
     // SAFETY: the caller's promise.
-    unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
+    let (tile, plan) =
+        unsafe { (PairTile::<B, V>::at_start(NT * VT), Plan::at(const { block_shared_bytes::<B, V>(NT * VT) })) };
+    // SAFETY: the caller's promise.
+    unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
         let (run, start) = (plan.runs.get(piece), plan.starts.get(piece));
-        let (keys, values_from) = (runs.run_of(tile, run, from), runs.run_of(tile, run, values_from));
-        // Places count up from run to run, and within each.
-        let before = plan.before.get(piece);
-        move |i, slot| {
-            halves.set(2 * slot, before + i);
-            halves.copy_async(2 * slot + 1, keys, (start + i) as usize);
-            values.copy_async(before + i, values_from, (start + i) as usize);
+        let (keys, values) = (runs.run_of(in_group, run, from), runs.run_of(in_group, run, values_from));
+        move |i, place| {
+            tile.keys.copy_async(place, keys, (start + i) as usize);
+            tile.values.copy_async(place, values, (start + i) as usize);
         }
     });
-    plan.fill::<u64, NT>(items);
+    let fill = |place| {
+        tile.keys.set(place, B::MAX);
+        tile.values.set(place, V::from_register(0));
+    };
+    plan.each_gap::<NT>(fill);
+    let place = thread::thread_idx_x() * VT as u32;
+    let position = plan.position(place);
+    if position.pair.is_none() {
+        for i in 0..VT as u32 {
+            fill(place + i);
+        }
+    }
     shared::wait_for_copies();
-    merge_pieces::<u64, NT, VT>(plan, items);
-    let start = tile.group + tile.rank;
-    let coding = Coding { always, when_negative };
-    store::<V, NT>(items, values, to.slice(start, count), values_to.slice(start, count), coding);
+    thread::sync_threads();
+
+    let levels = plan.levels();
+    let mut level = 0;
+    while level < levels {
+        let (list, upwards) = plan.list(position, level, VT as u32);
+        tile.merge::<VT>(list, place, upwards);
+        level += 1;
+    }
+    let start = in_group.group + in_group.rank;
+    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), Coding { always, when_negative });
 }

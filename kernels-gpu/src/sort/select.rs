@@ -9,14 +9,15 @@
 //! ```
 //!
 //! A warp knows for each run between which places the division is. Every lane takes the key where the division of its run
-//! should be if the runs were alike, and of these keys the one in the middle counts: a binary search a lane, all at once,
+//! should be if the runs were alike, and of these keys one in the middle counts: a binary search a lane, all at once,
 //! counts the keys of every run that belong before it. By the sum of the counts the division is on one side of that key
-//! or on the other, so that one end of all ranges moves. It takes about five rounds, and each does away with one key at
-//! least, whatever the runs are.
+//! or on the other, so that one end of all ranges moves. Each round does away with one key at least, whatever the runs are;
+//! when there is one key left a lane, their order decides. It takes about five rounds.
 
 use crate::key::Bits;
+use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, ballot, reduce_add, shuffle_idx};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add, reduce_max, shuffle_idx};
 
 /// A lane's run and what is known of its division: `low` to `high` keys of it go before.
 #[derive(Clone, Copy)]
@@ -87,14 +88,25 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
         if left == all {
             return high;
         }
+        // SAFETY: as above.
+        if unsafe { ballot(FULL_MASK, width > 1) } == 0 {
+            // One key a lane at most is left: those that belong before are the first of them.
+            let own = if width > 0 { run.get(low as usize) } else { B::MAX };
+            // SAFETY: as above.
+            let before = unsafe { place_among(own, width > 0) };
+            return low + u32::from(width > 0 && (before as u64) < left);
+        }
         // If keys are spread evenly, the division is at the same share of every range. If they turn out not to be, halves
         // are safer: each round does away with a quarter of what is left then.
         round += 1;
-        let share = if round <= ROUNDS_OF_SHARES { left as f32 / all as f32 } else { 0.5 };
+        let even = round <= ROUNDS_OF_SHARES;
+        let share = if even { left as f32 / all as f32 } else { 0.5 };
         let expected = low + ((width as f32 * share) as u32).min(width.saturating_sub(1));
         let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
         // SAFETY: as above. Some range is not empty.
-        let (source, pivot) = unsafe { median(own, width > 0) };
+        let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
+        // SAFETY: as above.
+        let pivot = unsafe { from_lane(own, source) };
         let counted = if lane == source {
             expected + 1
         } else {
@@ -110,27 +122,71 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
     }
 }
 
-/// The lane that has the middle one of the keys of those lanes that `take_part`, of which there is one at least; and the key.
+/// Of those lanes that `take_part`, of which there is one at least, the one whose key is closest to the mean of all: about
+/// the middle one if keys are spread evenly, and found in a few instructions.
 ///
 /// # Safety
 /// All lanes of the warp make the same call.
 #[inline(always)]
 #[track_caller]
-unsafe fn median<B: Bits>(key: B, take_part: bool) -> (u32, B) {
+unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
     // SAFETY: the caller's promise, here and below.
     let lanes = unsafe { ballot(FULL_MASK, take_part) };
-    let (lane, mut rank, mut rest) = (warp::lane_id(), 0, lanes);
+    let bits = key.to_register();
+    let mut word = bits as u32;
+    if size_of::<B>() == 8 {
+        // The upper half, unless it is the same in all keys.
+        let high = (bits >> 32) as u32;
+        // SAFETY: as above; `lanes` is the same for all.
+        let first = unsafe { shuffle_idx(FULL_MASK, high, lanes.trailing_zeros() % WARP_SIZE) };
+        // SAFETY: as above.
+        if unsafe { ballot(FULL_MASK, take_part && high != first) } != 0 {
+            word = high;
+        }
+    }
+    // So small that the sum of a warp's is below 2^32.
+    let word = word / WARP_SIZE;
+    let count = lanes.count_ones();
+    // SAFETY: the caller's promise. A division by 0 would bring in the code of a panic.
+    unsafe { assert_unchecked(count != 0) };
+    // SAFETY: as above.
+    let mean = unsafe { reduce_add(FULL_MASK, if take_part { word } else { 0 }) } / count;
+    let closeness = if take_part { u32::MAX - word.abs_diff(mean) } else { 0 };
+    // SAFETY: as above. Closeness is above 0 for those that take part.
+    unsafe { ballot(FULL_MASK, closeness == reduce_max(FULL_MASK, closeness)) }.trailing_zeros()
+}
+
+/// Of those lanes that `take_part`, of which there is one at least, the one that has the middle one of their keys.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn median<B: Bits>(key: B, take_part: bool) -> u32 {
+    // SAFETY: the caller's promise. Ranks are different, so that one lane has the middle one.
+    unsafe {
+        let (middle, rank) = (ballot(FULL_MASK, take_part).count_ones() / 2, place_among(key, take_part));
+        ballot(FULL_MASK, take_part && rank == middle).trailing_zeros()
+    }
+}
+
+/// How many of the keys of those lanes that `take_part` are before the lane's own: less, or equal and of an earlier lane.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn place_among<B: Bits>(key: B, take_part: bool) -> u32 {
+    // SAFETY: the caller's promise, here and below.
+    let (lane, mut rank, mut rest) = (warp::lane_id(), 0, unsafe { ballot(FULL_MASK, take_part) });
     while rest != 0 {
         let other_lane = rest.trailing_zeros();
-        // SAFETY: as above; `lanes` is the same for all.
+        // SAFETY: as above; `rest` is the same for all.
         let other = unsafe { from_lane(key, other_lane) };
         rank += u32::from(other < key || (other == key && other_lane < lane));
         rest &= rest - 1;
     }
-    // SAFETY: as above. Ranks are different, so that one lane has the middle one.
-    let source = unsafe { ballot(FULL_MASK, take_part && rank == lanes.count_ones() / 2) }.trailing_zeros();
-    // SAFETY: as above.
-    (source, unsafe { from_lane(key, source) })
+    rank
 }
 
 /// The place from `low` to `high` where `before` turns false, searched from `expected` on in growing steps. `first` is

@@ -2,7 +2,7 @@
 
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
-use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align, check_sorts_values};
+use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align};
 use crate::{Error, Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -100,8 +100,10 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     pub fn prepare<K: Key>(&self) -> Result<(), Error> {
-        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort", "merge_pairs"], 4)?;
-        self.load::<K>(&["merge_pairs"], 8)
+        let with_values = ["merge_pairs", "block_sort_pairs"];
+        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort"], 0)?;
+        self.load::<K>(&with_values, 4)?;
+        self.load::<K>(&with_values, 8)
     }
 
     /// Bytes of the GPU's memory: free, and in all.
@@ -156,7 +158,7 @@ impl Gpu {
         SortPlan::of::<K>(n, 0).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys of 4 bytes with values of type `V`: room for both once more, and for splits.
+    /// Bytes of workspace for a sort of `n` keys with values of type `V`: room for both once more, and for splits.
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }).workspace_bytes::<K>(n)
     }
@@ -215,13 +217,13 @@ impl Gpu {
         unsafe { self.sort_at::<K>(order, 0, keys, workspace, stream) }
     }
 
-    /// Sorts `keys` of 4 bytes with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
+    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
     /// of the keys' type or the other way round. Stable: equal keys stay in their order. O(n log n).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has
-    /// fewer than [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), [`Error::Device`] where keys have 8
-    /// bytes, for which there are no kernels yet, or the driver fails.
+    /// fewer than [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), [`Error::Device`] where the driver
+    /// fails.
     pub fn sort_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
         &self,
         order: SortOrder,
@@ -230,7 +232,6 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        check_sorts_values::<K>()?;
         crate::engine::check_values("keys", keys.len(), values.len())?;
         let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
         let pairs = PairsAt { keys: address(keys), values: address(values), len: keys.len() };

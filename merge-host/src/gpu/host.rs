@@ -22,15 +22,15 @@ impl Gpu {
 
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
     ///
-    /// Values that are numbers of 4 or 8 bytes go along with keys of 4 bytes. Of others the GPU moves the indices, and keys
-    /// and values are gathered here.
+    /// Values that are numbers of 4 or 8 bytes go along with the keys. Of others the GPU moves the indices, and they are gathered
+    /// here.
     pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
         &self,
         order: SortOrder,
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
-        if let (Some(value_bytes), true) = (number_bytes::<V>(), size_of::<K>() == size_of::<u32>()) {
+        if let Some(value_bytes) = number_bytes::<V>() {
             // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
             let values =
                 unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
@@ -41,31 +41,15 @@ impl Gpu {
             })?;
             return Ok(timing);
         }
-        let (places, timing) = self.places_in_order(order, keys)?;
-        gather(keys, &places)?;
+        let mut places = zeroed::<u64>(keys.len())?;
+        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
+        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(&places), size_of::<u64>())?;
+        ((), timing.download) = timed(|| {
+            self.download_into(&sorted.0, keys)?;
+            self.download_into(&sorted.1, &mut places)
+        })?;
         gather(values, &places)?;
         Ok(timing)
-    }
-
-    /// Where the keys in sorted order are in `keys`.
-    ///
-    /// The GPU sorts keys of 4 bytes with values. Keys of 8 bytes are sorted by their low halves first and then, as that
-    /// sort is stable, by their high ones.
-    fn places_in_order<K: Key>(&self, order: SortOrder, keys: &[K]) -> Result<(Box<[u64]>, Timing), Error> {
-        let (mut places, mut timing) = (zeroed::<u64>(keys.len())?, Timing::default());
-        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
-        let mut halves = zeroed::<u32>(keys.len())?;
-        for half in 0..size_of::<K>() / size_of::<u32>() {
-            let bits = |place: u64| -> u64 { order.applied_to(keys[place as usize]).to_ordered().into() };
-            halves.par_iter_mut().zip(&places[..]).for_each(|(to, &place)| *to = (bits(place) >> (32 * half)) as u32);
-            let (sorted, part) =
-                self.sort_on_gpu(SortOrder::Ascending, &halves, bytemuck::cast_slice(&places), size_of::<u64>())?;
-            let ((), download) = timed(|| self.download_into(&sorted.1, &mut places))?;
-            timing.upload += part.upload;
-            timing.compute += part.compute;
-            timing.download += download;
-        }
-        Ok((places, timing))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
@@ -75,11 +59,6 @@ impl Gpu {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        if size_of::<K>() != size_of::<u32>() {
-            let (places, timing) = self.places_in_order(order, keys)?;
-            indices.par_iter_mut().zip(&places[..]).for_each(|(index, &place)| *index = I::new(place as usize));
-            return Ok(timing);
-        }
         indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
         let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(indices), size_of::<I>())?;
         ((), timing.download) = timed(|| self.download_into(&sorted.1, indices))?;

@@ -10,7 +10,7 @@ use crate::{BatchKernel, Error, Key, MergeKernel, SortOrder};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::Coding;
-use kernels_gpu::sort::{block_sort, merge_pass, pairs, runs::Passes};
+use kernels_gpu::sort::{block_sort, merge_pass, order, pairs, runs::Passes};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
@@ -21,8 +21,14 @@ use std::ffi::c_void;
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
 
-/// Fewer keys are sorted without a look whether they are sorted.
-const SORTED_CHECK_KEYS: usize = 1 << 22;
+/// Fewer keys are sorted without a look whether they are in order.
+const ORDER_CHECK_KEYS: usize = 1 << 22;
+
+/// Bytes of the words that tell what order has been found.
+const ORDER_BYTES: usize = order::ORDER_WORDS * size_of::<u32>();
+
+/// Blocks on a multiprocessor of kernels whose blocks stay: as many as it holds.
+const BLOCKS_THAT_STAY: usize = 8;
 
 /// Keys of a tile of the book's tiled and circular merges.
 const BOOK_TILE: u32 = 2048;
@@ -111,15 +117,6 @@ fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize, small: bool) -> String 
     }
 }
 
-/// Checks that there are kernels which sort keys of type `K` with values.
-pub(super) fn check_sorts_values<K: Key>() -> Result<(), Error> {
-    if size_of::<K>() == 4 {
-        return Ok(());
-    }
-    let reason = format!("the GPU sorts keys of 4 bytes with values, and {} has {}", K::NAME, size_of::<K>());
-    Err(Error::Device { call: "the sort with values".to_owned(), reason })
-}
-
 /// The shapes of a sort's two phases.
 #[derive(Clone, Copy)]
 pub(super) struct SortPlan {
@@ -137,7 +134,7 @@ impl SortPlan {
         let (block, runs) = match (value_bytes, small) {
             (0, false) => (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>())),
             (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
-            _ => (tuning::ROW.block_pairs, tuning::ROW.runs_pairs),
+            (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
         };
         Self { value_bytes, block, runs, small }
     }
@@ -154,16 +151,17 @@ impl SortPlan {
             run *= k as usize;
             runs.tiles() * k as usize * size_of::<u32>()
         });
-        splits.max().map_or(0, |splits| {
-            align(n * size_of::<K>()) + align(n * self.value_bytes) + align(size_of::<u32>()) + splits
-        })
+        splits
+            .max()
+            .map_or(0, |splits| align(n * size_of::<K>()) + align(n * self.value_bytes) + align(ORDER_BYTES) + splits)
     }
 
     fn block_shape<K: Key>(self, n: usize) -> Shape {
         let slots = self.block.keys();
         let shared_bytes = match self.value_bytes {
             0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.values),
-            bytes => pairs::block_shared_bytes(slots, bytes),
+            4 => pairs::block_shared_bytes::<K::Bits, u32>(slots),
+            _ => pairs::block_shared_bytes::<K::Bits, u64>(slots),
         };
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
@@ -172,7 +170,8 @@ impl SortPlan {
         let slots = self.runs.keys();
         let shared_bytes = match self.value_bytes {
             0 => merge_pass::shared_bytes::<K::Bits>(slots),
-            bytes => pairs::merge_shared_bytes(slots, bytes),
+            4 => pairs::merge_shared_bytes::<K::Bits, u32>(slots),
+            _ => pairs::merge_shared_bytes::<K::Bits, u64>(slots),
         };
         Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
     }
@@ -229,33 +228,41 @@ impl Gpu {
         // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
         let scratch_values = workspace + align(n * size_of::<K>()) as u64;
         let splits = scratch_values + align(n * value_bytes) as u64;
-        // Worth a launch more where there are many keys.
-        let disorder: Address = if value_bytes == 0 && n >= SORTED_CHECK_KEYS { splits } else { 0 };
-        let splits = if plan.small { 0 } else { splits + align(size_of::<u32>()) as u64 };
-        if disorder != 0 {
-            // SAFETY: the word is in the workspace.
+        // Worth the launches where there are many keys.
+        let order_at: Address = if n >= ORDER_CHECK_KEYS { splits } else { 0 };
+        let splits = if plan.small { 0 } else { splits + align(ORDER_BYTES) as u64 };
+        let (e, e_n) = (coding.always, coding.when_negative);
+        if order_at != 0 {
+            // SAFETY: the words are in the workspace.
             unsafe {
-                DeviceSlice::<u32>::from_raw_parts_mut(DevicePointer::from_raw(disorder), 1).set_32_async(0, stream)
+                let words = DevicePointer::<u32>::from_raw(order_at);
+                DeviceSlice::from_raw_parts_mut(words, order::ORDER_WORDS).set_32_async(0, stream)
             }
             .or_failure("cuMemsetD32Async")?;
+            let blocks = BLOCKS_THAT_STAY * self.multiprocessors;
+            let shape = Shape { blocks, threads: order::ORDER_THREADS, shared_bytes: 0 };
+            // Equal keys are the same bits, and may be turned round, but not with their values.
+            let equal_ascends = u32::from(value_bytes > 0);
+            launch("look_for_order", shape, &arguments![keys, n, e, e_n, equal_ascends, order_at])?;
+            launch("reverse", shape, &arguments![keys, n, order_at])?;
+            if value_bytes > 0 {
+                let width = if value_bytes == 8 { "u64" } else { "u32" };
+                // SAFETY: as for `launch`.
+                unsafe { self.kernels.launch("reverse", width, shape, &arguments![values, n, order_at], stream)? };
+            }
         }
         let (mut from, mut to) = ((keys, values), (workspace, scratch_values));
         if !passes.left().is_multiple_of(2) {
             (from, to) = (to, from);
         }
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
-        let (e, e_n) = (coding.always, coding.when_negative);
-        let sorted = f;
         if value_bytes == 0 {
-            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, disorder])?;
+            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, order_at])?;
         } else {
-            let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n];
+            let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n, order_at];
             launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
         }
         let mut run = plan.block.keys();
-        if disorder != 0 {
-            launch("look_across", one_thread_each(n.div_ceil(run)), &arguments![f, n, run, disorder])?;
-        }
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
             let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
@@ -264,15 +271,13 @@ impl Gpu {
                 Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
             if splits != 0 {
-                launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, disorder])?;
+                launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at])?;
             }
             if value_bytes == 0 {
-                // If nothing was to be done, the last pass has the keys where `block_sort` has put them.
-                let sorted_from = if passes.left() == 0 { sorted } else { 0 };
-                let arguments = arguments![f, n, run, k, t, splits, d, d_n, disorder, sorted_from];
+                let arguments = arguments![f, n, run, k, t, splits, d, d_n, order_at];
                 launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments)?;
             } else {
-                let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n];
+                let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n, order_at];
                 launch("merge_runs_pairs", plan.runs_shape::<K>(tiles), &arguments)?;
             }
             (from, to) = (to, from);

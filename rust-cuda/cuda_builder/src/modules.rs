@@ -1,7 +1,7 @@
 //! Dividing one PTX text into modules.
 
 use crate::CudaBuilderError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The names of the entry points in a PTX text, in its order.
 ///
@@ -18,8 +18,16 @@ fn entry_name(line: &str) -> Option<&str> {
     Some(rest.split('(').next()?.trim())
 }
 
+/// What `#[kernel(… within (threads, blocks))]` leaves in the PTX: the entry point's name and its bounds.
+fn launch_bounds(line: &str) -> Option<(&str, [&str; 2])> {
+    let mut words = line.trim().strip_prefix("// launch bounds ")?.split(' ');
+    Some((words.next()?, [words.next()?, words.next()?]))
+}
+
 /// Divides `ptx` into modules: each entry point goes to the module that `module_of` names, and everything else, the
 /// header and shared declarations, to all of them. Returns module names with their texts.
+///
+/// Launch bounds, which are comments of their own, become directives of their entry points.
 ///
 /// # Errors
 /// [`CudaBuilderError::Ptx`] where an entry point has no module, or has no end.
@@ -29,11 +37,12 @@ pub fn split_modules(
 ) -> Result<BTreeMap<String, String>, CudaBuilderError> {
     let mut common = String::new();
     let mut modules: BTreeMap<String, String> = BTreeMap::new();
+    let bounds: HashMap<_, _> = ptx.lines().filter_map(launch_bounds).collect();
     let mut lines = ptx.lines();
     while let Some(line) = lines.next() {
         let Some(name) = entry_name(line) else {
             // The compiler announces each entry point in a comment, which would end up in all modules.
-            if !line.trim_start().starts_with("// .globl") {
+            if !line.trim_start().starts_with("// .globl") && launch_bounds(line).is_none() {
                 common.push_str(line);
                 common.push('\n');
             }
@@ -47,6 +56,11 @@ pub fn split_modules(
         // The body ends with a brace in the first column.
         loop {
             let line = lines.next().ok_or_else(|| CudaBuilderError::Ptx(format!("`{name}` has no end")))?;
+            if line.starts_with('{')
+                && let Some([threads, blocks]) = bounds.get(name)
+            {
+                text.push_str(&format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n"));
+            }
             text.push_str(line);
             text.push('\n');
             if line.starts_with('}') {
@@ -102,6 +116,14 @@ mod tests {
             assert!(text.ends_with("}\n"), "{module}: {text}");
         }
         assert!(modules["b"].contains("callseq"));
+    }
+
+    #[test]
+    fn launch_bounds_become_directives() {
+        let ptx = format!("// launch bounds a_u32 256 3\n{PTX}");
+        let modules = split_modules(&ptx, |entry| entry.strip_suffix("_u32").map(str::to_owned)).unwrap();
+        assert!(modules["a"].contains("\n)\n.maxntid 256, 1, 1\n.minnctapersm 3\n{\n"), "{}", modules["a"]);
+        assert!(modules.values().all(|text| !text.contains("launch bounds")) && !modules["b"].contains(".maxntid"));
     }
 
     #[test]

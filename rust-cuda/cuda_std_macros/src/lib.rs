@@ -28,6 +28,14 @@ use syn::{
 /// #[kernel(u32 = <u32, 1>, f32x2 = <f32, 2>)]
 /// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { /* … */ }
 /// ```
+///
+/// An instance may say how its blocks are launched, with how many threads at most and how many of them a multiprocessor is
+/// to hold, so that the compiler has to do with the registers that this leaves (`__launch_bounds__` in CUDA C++):
+///
+/// ```ignore
+/// #[kernel(u32 = <u32, 1> within (256, 3))]
+/// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { /* … */ }
+/// ```
 #[proc_macro_attribute]
 pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
     let instances = parse_macro_input!(attr as Instances);
@@ -35,12 +43,19 @@ pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
     expand(&instances, &function).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// `suffix = <arguments>, …`
+/// `suffix = <arguments> within (threads, blocks), …`
 struct Instances(Vec<Instance>);
 
 struct Instance {
     suffix: Ident,
     arguments: Vec<GenericArgument>,
+    bounds: Option<Bounds>,
+}
+
+/// Threads of a block, and blocks of a multiprocessor.
+struct Bounds {
+    threads: Expr,
+    blocks: Expr,
 }
 
 impl Parse for Instances {
@@ -55,8 +70,23 @@ impl Parse for Instance {
         let suffix = input.parse()?;
         input.parse::<Token![=]>()?;
         let arguments: syn::AngleBracketedGenericArguments = input.parse()?;
-        Ok(Self { suffix, arguments: arguments.args.into_iter().collect() })
+        let bounds = if input.peek(words::within) {
+            input.parse::<words::within>()?;
+            let tuple;
+            syn::parenthesized!(tuple in input);
+            let threads = tuple.parse()?;
+            tuple.parse::<Token![,]>()?;
+            Some(Bounds { threads, blocks: tuple.parse()? })
+        } else {
+            None
+        };
+        Ok(Self { suffix, arguments: arguments.args.into_iter().collect(), bounds })
     }
+}
+
+/// The words that mean something in the attribute.
+mod words {
+    syn::custom_keyword!(within);
 }
 
 fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::TokenStream> {
@@ -87,7 +117,7 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
         ));
     }
     let entries: Vec<_> = if instances.0.is_empty() {
-        vec![entry(function, &signature.ident.to_string(), &[], &[])?]
+        vec![entry(function, &signature.ident.to_string(), &[], &[], None)?]
     } else {
         let mut entries = Vec::new();
         for instance in &instances.0 {
@@ -95,7 +125,7 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
                 return Err(Error::new_spanned(&instance.suffix, format!("expected {} arguments", parameters.len())));
             }
             let name = format!("{}_{}", signature.ident, instance.suffix);
-            entries.push(entry(function, &name, &parameters, &instance.arguments)?);
+            entries.push(entry(function, &name, &parameters, &instance.arguments, instance.bounds.as_ref())?);
         }
         entries
     };
@@ -113,7 +143,18 @@ fn entry(
     name: &str,
     parameters: &[&Ident],
     arguments: &[GenericArgument],
+    bounds: Option<&Bounds>,
 ) -> syn::Result<proc_macro2::TokenStream> {
+    // The compiler has no words for bounds: they are a comment, which cuda_builder turns into directives.
+    let bounds = bounds.map(|Bounds { threads, blocks }| {
+        let comment = format!("// launch bounds {name} {{}} {{}}");
+        quote! {
+            #[cfg(target_arch = "nvptx64")]
+            ::core::arch::global_asm!(#comment, const { #threads }, const { #blocks });
+            #[cfg(not(target_arch = "nvptx64"))]
+            const _: (usize, usize) = (#threads, #blocks);
+        }
+    });
     let mut inputs = Vec::new();
     let mut passed: Vec<Expr> = Vec::new();
     for argument in &function.sig.inputs {
@@ -146,6 +187,7 @@ fn entry(
     let (callee, entry) = (&function.sig.ident, format_ident!("entry"));
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
     Ok(quote! {
+        #bounds
         // On the host the instance is only named, so that an error in it shows there too.
         #[cfg(not(target_arch = "nvptx64"))]
         const _: () = {
