@@ -3,7 +3,8 @@
 use super::failure::OrFailure;
 use super::launches::{PairsAt, SortPlan};
 use super::{BatchKernel, Gpu};
-use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
+use crate::key::sealed::Bits;
+use crate::{Error, GpuKey, Index, Key, MergeKernel, SortOrder, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
 use rayon::prelude::*;
 use std::any::TypeId;
@@ -14,7 +15,7 @@ type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
 
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
-    pub(crate) fn sort_host<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
+    pub(crate) fn sort_host<K: GpuKey>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         let (sorted, mut timing) = self.sort_on_gpu(order, keys, &[], 0)?;
         ((), timing.download) = timed(|| self.download_into(&sorted.0, keys))?;
         Ok(timing)
@@ -24,7 +25,7 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes go along with keys of 4 bytes. Of others the GPU moves the indices, and keys
     /// and values are gathered here.
-    pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         order: SortOrder,
         keys: &mut [K],
@@ -51,12 +52,12 @@ impl Gpu {
     ///
     /// The GPU sorts keys of 4 bytes with values. Keys of 8 bytes are sorted by their low halves first and then, as that
     /// sort is stable, by their high ones.
-    fn places_in_order<K: Key>(&self, order: SortOrder, keys: &[K]) -> Result<(Box<[u64]>, Timing), Error> {
+    fn places_in_order<K: GpuKey>(&self, order: SortOrder, keys: &[K]) -> Result<(Box<[u64]>, Timing), Error> {
         let (mut places, mut timing) = (zeroed::<u64>(keys.len())?, Timing::default());
         places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
         let mut halves = zeroed::<u32>(keys.len())?;
         for half in 0..size_of::<K>() / size_of::<u32>() {
-            let bits = |place: u64| -> u64 { order.applied_to(keys[place as usize]).to_ordered().into() };
+            let bits = |place: u64| Key::to_ordered(order.applied_to(keys[place as usize])).low();
             halves.par_iter_mut().zip(&places[..]).for_each(|(to, &place)| *to = (bits(place) >> (32 * half)) as u32);
             let (sorted, part) =
                 self.sort_on_gpu(SortOrder::Ascending, &halves, bytemuck::cast_slice(&places), size_of::<u64>())?;
@@ -69,7 +70,7 @@ impl Gpu {
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
-    pub(crate) fn argsort_host<K: Key, I: Index>(
+    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
         keys: &[K],
@@ -87,7 +88,7 @@ impl Gpu {
     }
 
     /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, and sorts them in the GPU's memory.
-    fn sort_on_gpu<K: Key>(
+    fn sort_on_gpu<K: GpuKey>(
         &self,
         order: SortOrder,
         keys: &[K],
@@ -112,7 +113,7 @@ impl Gpu {
         Ok((on_gpu, Timing { upload, compute, ..Timing::default() }))
     }
 
-    pub(crate) fn merge_host<K: Key>(
+    pub(crate) fn merge_host<K: GpuKey>(
         &self,
         kernel: MergeKernel,
         a: &[K],
@@ -131,7 +132,7 @@ impl Gpu {
         })
     }
 
-    pub(crate) fn merge_batch_host<K: Key>(
+    pub(crate) fn merge_batch_host<K: GpuKey>(
         &self,
         a: &[K],
         b: &[K],
@@ -149,7 +150,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
-    pub(crate) fn merge_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -164,7 +165,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
-    pub(crate) fn merge_batch_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -180,7 +181,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_host<K: Key>(
+    pub(crate) fn merge_ragged_host<K: GpuKey>(
         &self,
         a: (&[K], &[usize]),
         b: (&[K], &[usize]),
@@ -201,7 +202,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V], &[usize]),
         b: (&[K], &[V], &[usize]),
@@ -224,7 +225,7 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, in A followed by B, and the
     /// values are gathered here.
-    fn on_host_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    fn on_host_pairs<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         kernel: &str,
         a: (&[K], &[V]),
@@ -285,7 +286,7 @@ impl Gpu {
     /// Uploads `a` and `b`, has `work` make `out` of them on the GPU, and downloads that.
     ///
     /// `work` gets the addresses of arrays of the slices' lengths and of a workspace, and a stream to put launches on.
-    fn on_host_slices<K: Key>(
+    fn on_host_slices<K: GpuKey>(
         &self,
         a: &[K],
         b: &[K],
