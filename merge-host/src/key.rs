@@ -4,8 +4,8 @@ use half::f16;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
-/// A number to merge or sort by: `u8`, `i8`, `u16`, `i16`, [`f16`](crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`, `f64` or
-/// `u128`, and no other type.
+/// A number to merge or sort by: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+/// `f64` or `u128`, and no other type.
 ///
 /// Integers are in their usual order and floats in that of `total_cmp`.
 ///

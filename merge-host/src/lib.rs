@@ -25,10 +25,10 @@
 //!
 //! # Order
 //!
-//! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`], `u32`, `i32`, `f32`, `u64`, `i64`, `f64` and
-//! `u128`. Integers are in their usual order and floats in IEEE 754's total order, the one of [`f32::total_cmp`]: −NaN, −∞,
-//! …, −0.0, +0.0, …, +∞, +NaN. Every key comes out with the very bits it went in with, the payload of a NaN and the sign of a
-//! zero included.
+//! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+//! `f64` and `u128`. Integers are in their usual order and floats in IEEE 754's total order, the one of
+//! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. Every key comes out with the very bits it went in with, the
+//! payload of a NaN and the sign of a zero included.
 //!
 //! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); keys of the others are for the CPU.
 //!

@@ -32,7 +32,7 @@ pub fn engines() -> &'static [&'static str] {
     })
 }
 
-/// The engine of [`engines`] for keys of that type: one that only the CPU handles is for `auto` where others are for the GPU.
+/// The engine for keys of that type: those that only the CPU handles are for `auto` where others are for the GPU.
 pub fn engine_for<K: TestKey>(engine: &str) -> &str {
     if engine == "gpu" && !K::ON_GPU { "auto" } else { engine }
 }

@@ -46,7 +46,10 @@ fn all_types_and_sizes() {
     let mut random = Random::new();
     for engine in engines() {
         for &size in sizes(engine) {
-            for_each_type!(K => check(&Folder::new(), &format!("--engine {}", engine_for::<K>(engine)), &random.keys::<K>(size), 4));
+            for_each_type!(K => {
+                let options = format!("--engine {}", engine_for::<K>(engine));
+                check(&Folder::new(), &options, &random.keys::<K>(size), 4)
+            });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Sort of keys of which there are more than their type has values: count how often each value occurs, and write them all
-//! down.
+//! Sort of keys of which there are more than their type has values: count how often each value occurs, and write them
+//! all down.
 //!
 //! ```text
 //!   keys    2 0 1 2 0 1 1      each thread counts a part

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Passes from the last digit to the first sort keys of up to 4 bytes, a pass for each byte. Keys of 8 bytes would take
-//! eight, and those of 16 twice as many, so these start with the first digit that differs, and once there are few keys of
-//! one digit, a comparison sort does the rest.
+//! eight, and those of 16 twice as many, so these start with the first digit that differs, and once there are few keys
+//! of one digit, a comparison sort does the rest.
 
 use super::leaf::Leaf;
 use super::run::{Run, RunMut};

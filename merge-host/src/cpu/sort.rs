@@ -6,8 +6,8 @@
 //!   keys     ├───────────────────────────────────────┤    merged by all
 //! ```
 //!
-//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first. Many keys of 1 or 2 bytes are
-//! counted instead.
+//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first. Many keys of 1 or 2 bytes
+//! are counted instead.
 
 use super::run::RunMut;
 use super::{counting, for_each_piece_of_keys, leaf, memory, merge_path, radix};

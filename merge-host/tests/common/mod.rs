@@ -60,7 +60,8 @@ macro_rules! float {
                 ($from)(value as f64)
             }
             fn special() -> Vec<Self> {
-                let (smallest, largest_subnormal) = (<$t>::from_bits(1), <$t>::from_bits(<$t>::MIN_POSITIVE.to_bits() - 1));
+                let smallest = <$t>::from_bits(1);
+                let largest_subnormal = <$t>::from_bits(<$t>::MIN_POSITIVE.to_bits() - 1);
                 let nan_with_payload = <$t>::from_bits(<$t>::INFINITY.to_bits() | 0x1234);
                 let mut special = vec![($from)(0.0), smallest, largest_subnormal, <$t>::MIN_POSITIVE, ($from)(1.0)];
                 special.extend([<$t>::MAX, <$t>::INFINITY, <$t>::NAN, nan_with_payload]);
