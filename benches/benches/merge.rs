@@ -4,7 +4,7 @@ use benches::{Device, Distribution, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use merge_host::cust::memory::DeviceCopy;
-use merge_host::{Engine, Gpu, Key, MergeKernel};
+use merge_host::{Engine, Gpu, GpuKey, Key, MergeKernel};
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
@@ -34,7 +34,7 @@ fn cpu_pairs<K: Key, V: Key>(group: &mut Group, engine: &Engine, lg: u32) {
     });
 }
 
-fn gpu<K: Key + DeviceCopy>(
+fn gpu<K: GpuKey + DeviceCopy>(
     group: &mut Group,
     device: &Device,
     kernel: MergeKernel,
@@ -57,7 +57,7 @@ fn gpu<K: Key + DeviceCopy>(
     );
 }
 
-fn gpu_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(group: &mut Group, device: &Device, lg: u32) {
+fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(group: &mut Group, device: &Device, lg: u32) {
     let n = 1 << lg;
     let (a, b) = Distribution::Uniform.sides::<K>(n);
     let (av, bv) = (device.upload(&uniform::<V>(a.len(), 3)), device.upload(&uniform::<V>(b.len(), 4)));

@@ -4,7 +4,7 @@ use benches::{Device, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceCopy};
-use merge_host::{Engine, Gpu, Key};
+use merge_host::{Engine, Gpu, GpuKey, Key, f16};
 
 fn cpu<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
     let keys = uniform::<K>(1 << lg, 7);
@@ -18,7 +18,7 @@ fn cpu<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
     });
 }
 
-fn gpu<K: Key + DeviceCopy>(group: &mut BenchmarkGroup<WallTime>, device: &Device, lg: u32) {
+fn gpu<K: GpuKey + DeviceCopy>(group: &mut BenchmarkGroup<WallTime>, device: &Device, lg: u32) {
     let n = 1 << lg;
     let unsorted = device.upload(&uniform::<K>(n, 7));
     let keys = std::cell::RefCell::new(device.buffer::<K>(n));
@@ -27,7 +27,7 @@ fn gpu<K: Key + DeviceCopy>(group: &mut BenchmarkGroup<WallTime>, device: &Devic
         // SAFETY: both arrays live until the sort that follows has been waited for.
         unsafe { unsorted.async_copy_to(&mut *keys.borrow_mut(), &device.stream) }.expect("the GPU copies");
     };
-    device.bench(group, BenchmarkId::new(K::NAME, format!("2^{lg}")), 2 * n * size_of::<K>(), restore, || {
+    device.bench(group, BenchmarkId::new(<K as Key>::NAME, format!("2^{lg}")), 2 * n * size_of::<K>(), restore, || {
         device.gpu().sort(&mut keys.borrow_mut(), &mut workspace, &device.stream).expect("the GPU sorts");
     });
 }
@@ -40,6 +40,9 @@ fn on_cpu(criterion: &mut Criterion) {
     cpu::<f32>(&mut group, &engine, lg);
     cpu::<u64>(&mut group, &engine, lg);
     cpu::<f64>(&mut group, &engine, lg);
+    cpu::<u8>(&mut group, &engine, lg);
+    cpu::<f16>(&mut group, &engine, lg);
+    cpu::<u128>(&mut group, &engine, lg);
 }
 
 fn on_gpu(criterion: &mut Criterion) {

@@ -79,7 +79,9 @@ fn random(i: u64, seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The key of these bits, or of the lower ones of them; in a longer one they are there twice.
 fn key<K: Key>(bits: u64) -> K {
+    let bits = u128::from(bits) << 64 | u128::from(bits);
     bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
 }
 

@@ -94,7 +94,8 @@ pub struct CommonArgs {
 /// Flags of every command that runs an engine.
 #[derive(Debug, clap::Args)]
 pub struct EngineArgs {
-    /// Where to compute: `auto` takes the GPU if it works and the CPU otherwise
+    /// Where to compute: `auto` takes the GPU if it works, and the CPU otherwise and for types that the GPU has no kernels
+    /// for
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
 }
@@ -280,6 +281,6 @@ pub enum Distribution {
     Reverse,
     /// 16 distinct values, equally frequent
     Dups,
-    /// The numbers 1 to 10000, k with a probability proportional to 1/k
+    /// The numbers 1 to 10000, or to 127 (i8), 255 (u8), 2048 (f16), k with a probability proportional to 1/k
     Zipf,
 }

@@ -2,6 +2,7 @@
 
 use crate::args::EngineChoice;
 use crate::error::{Failure, Result, report};
+use crate::key_type::FileKey;
 use merge_host::{Engine, EngineKind, Error, Timing};
 use std::thread::{Builder, JoinHandle};
 
@@ -31,8 +32,13 @@ enum State {
 }
 
 impl ChosenEngine {
-    /// Starts the engine of that choice.
-    pub fn start(choice: EngineChoice, threads: Option<usize>) -> Result<Self> {
+    /// Starts the engine of that choice, for keys of type `K`.
+    pub fn start<K: FileKey>(choice: EngineChoice, threads: Option<usize>) -> Result<Self> {
+        let choice = match choice {
+            EngineChoice::Auto if !K::ON_GPU => EngineChoice::Cpu,
+            EngineChoice::Gpu if !K::ON_GPU => return Err(no_gpu(Error::NoKernels { key: K::NAME })),
+            choice => choice,
+        };
         let state = if choice == EngineChoice::Cpu {
             State::Ready(cpu(threads)?)
         } else {
@@ -95,12 +101,16 @@ impl Drop for ChosenEngine {
 fn open(choice: EngineChoice, threads: Option<usize>) -> Result<Engine> {
     match choice {
         EngineChoice::Cpu => cpu(threads),
-        EngineChoice::Gpu => Engine::gpu(0).map_err(|error| Failure::new(format!("--engine gpu: {error}"))),
+        EngineChoice::Gpu => Engine::gpu(0).map_err(no_gpu),
         EngineChoice::Auto => match (Engine::auto(), threads) {
             (engine, Some(_)) if engine.kind() == EngineKind::Cpu => cpu(threads),
             (engine, _) => Ok(engine),
         },
     }
+}
+
+fn no_gpu(error: Error) -> Failure {
+    Failure::new(format!("--engine gpu: {error}"))
 }
 
 fn cpu(threads: Option<usize>) -> Result<Engine> {

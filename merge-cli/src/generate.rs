@@ -32,14 +32,14 @@ enum Shape {
 }
 
 impl Generator {
-    /// For a file of `count` keys.
-    pub fn new(distribution: Distribution, count: u64, seed: u64) -> Self {
+    /// For a file of `count` keys of type `K`.
+    pub fn new<K: FileKey>(distribution: Distribution, count: u64, seed: u64) -> Self {
         let shape = match distribution {
             Distribution::Uniform => Shape::Uniform,
             Distribution::Sorted => Shape::Sorted,
             Distribution::Reverse => Shape::Reverse,
             Distribution::Dups => Shape::Dups,
-            Distribution::Zipf => Shape::Zipf(Zipf::new()),
+            Distribution::Zipf => Shape::Zipf(Zipf::new(ZIPF_MAX.min(K::MOST_SMALL))),
         };
         // Neighbouring seeds would otherwise start close to each other on the same sequence.
         Self { count, start: mix(seed), shape }
@@ -87,7 +87,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Draws k from 1 to [`ZIPF_MAX`] with a probability proportional to 1/k.
+/// Draws k from 1 to a greatest number with a probability proportional to 1/k.
 ///
 /// All in integers: logarithms and powers differ in the last bit between machines.
 #[derive(Debug)]
@@ -99,11 +99,11 @@ struct Zipf {
 }
 
 impl Zipf {
-    fn new() -> Self {
+    fn new(most: u16) -> Self {
         let weight = |k: u16| (1u64 << 48) / u64::from(k);
-        let total: u64 = (1..=ZIPF_MAX).map(weight).sum();
+        let total: u64 = (1..=most).map(weight).sum();
         let mut sum = 0;
-        let ends = (1..=ZIPF_MAX).map(|k| {
+        let ends = (1..=most).map(|k| {
             sum += weight(k);
             ((u128::from(sum) << 64) / u128::from(total)).min(u64::MAX.into()) as u64
         });
@@ -118,7 +118,7 @@ impl Zipf {
     fn number(&self, position: u64) -> u16 {
         let mut k = self.guide[(position >> (64 - ZIPF_GUIDE_BITS)) as usize];
         // The last part has no end, as 2^64 is no u64.
-        while k + 1 < ZIPF_MAX && self.ends[usize::from(k)] <= position {
+        while usize::from(k) + 1 < self.ends.len() && self.ends[usize::from(k)] <= position {
             k += 1;
         }
         k + 1
@@ -128,10 +128,11 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use merge_host::f16;
 
     fn generate<K: FileKey>(distribution: Distribution, count: u64, seed: u64) -> Vec<K> {
         let mut keys = vec![K::from_small(0); count as usize];
-        Generator::new(distribution, count, seed).fill(0, &mut keys);
+        Generator::new::<K>(distribution, count, seed).fill(0, &mut keys);
         keys
     }
 
@@ -139,7 +140,7 @@ mod tests {
     fn parts_make_the_same_file_as_the_whole() {
         for distribution in [Distribution::Uniform, Distribution::Sorted, Distribution::Reverse, Distribution::Zipf] {
             let whole = generate::<u64>(distribution, 200_000, 7);
-            let generator = Generator::new(distribution, 200_000, 7);
+            let generator = Generator::new::<u64>(distribution, 200_000, 7);
             let mut parts = vec![0; 200_000];
             for (i, part) in parts.chunks_mut(77_777).enumerate() {
                 generator.fill(i as u64 * 77_777, part);
@@ -166,7 +167,7 @@ mod tests {
             reverse.reverse();
             assert_eq!(sorted, reverse);
         }
-        let generator = Generator::new(Distribution::Sorted, u64::MAX, 3);
+        let generator = Generator::new::<u64>(Distribution::Sorted, u64::MAX, 3);
         let mut last = [0u64; 4];
         generator.fill(u64::MAX - 4, &mut last);
         assert!(last.is_sorted());
@@ -179,11 +180,28 @@ mod tests {
         assert_eq!(f32::from_position(1 << 63).to_bits(), 0);
         assert_eq!((i32::from_position(0), i32::from_position(u64::MAX)), (i32::MIN, i32::MAX));
         assert_eq!((u64::from_position(0), u64::from_position(u64::MAX)), (0, u64::MAX));
+        assert_eq!((u128::from_position(0), u128::from_position(u64::MAX)), (0, u128::MAX));
+        assert_eq!((i8::from_position(0), i8::from_position(u64::MAX)), (i8::MIN, i8::MAX));
+        assert_eq!((f16::from_position(0).to_f32(), f16::from_position(1 << 63).to_bits()), (-1.0, 0));
+        assert!(f16::from_position(u64::MAX).to_f32() < 1.0);
+    }
+
+    #[test]
+    fn small_numbers_are_what_every_type_has_all_of() {
+        fn most<K: FileKey>() -> String {
+            K::from_small(K::MOST_SMALL).to_string()
+        }
+        let found =
+            [most::<u8>(), most::<i8>(), most::<u16>(), most::<i16>(), most::<f16>(), most::<f32>(), most::<u128>()];
+        assert_eq!(found, ["255", "127", "65535", "32767", "2048", "65535", "65535"]);
+        assert!((1..=2048).all(|k| f16::from_small(k).to_f32() == f32::from(k)));
+        let keys = generate::<i8>(Distribution::Zipf, 100_000, 5);
+        assert_eq!((keys.iter().min(), keys.iter().max()), (Some(&1), Some(&127)));
     }
 
     #[test]
     fn zipf_has_the_probabilities_it_promises() {
-        let zipf = Zipf::new();
+        let zipf = Zipf::new(ZIPF_MAX);
         assert_eq!((zipf.number(0), zipf.number(u64::MAX)), (1, ZIPF_MAX));
         let count = 1 << 20;
         let keys = generate::<u32>(Distribution::Zipf, count, 5);

@@ -1,13 +1,24 @@
-//! The type of a file's keys: the six of them, how a file name tells, and the one place that turns it into a Rust type.
+//! The type of a file's keys: all of them, how a file name tells, and the one place that turns it into a Rust type.
 
 use crate::error::{Failure, Result, name};
 use clap::ValueEnum;
+use merge_host::f16;
 use std::fmt;
 use std::path::Path;
 
 /// The type of the keys in a file, least significant byte first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KeyType {
+    /// Unsigned, 1 byte
+    U8,
+    /// Signed, 1 byte
+    I8,
+    /// Unsigned, 2 bytes
+    U16,
+    /// Signed, 2 bytes
+    I16,
+    /// IEEE 754 half precision
+    F16,
     /// Unsigned, 4 bytes
     U32,
     /// Signed, 4 bytes
@@ -20,19 +31,8 @@ pub enum KeyType {
     I64,
     /// IEEE 754 double precision
     F64,
-}
-
-impl fmt::Display for KeyType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::F32 => "f32",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F64 => "f64",
-        })
-    }
+    /// Unsigned, 16 bytes
+    U128,
 }
 
 impl KeyType {
@@ -57,8 +57,11 @@ impl KeyType {
             }
         }
         found.map(|(key_type, _)| key_type).ok_or_else(|| {
-            let hint = "no extension tells the type of its keys (.u32, .i32, .f32, .u64, .i64 or .f64 would): \
-                        name it with --type";
+            let extensions = Self::value_variants().iter().map(|key_type| format!(".{key_type}")).collect::<Vec<_>>();
+            let hint = format!(
+                "no extension tells the type of its keys ({} would): name it with --type",
+                extensions.join(", ")
+            );
             match files.first() {
                 Some(first) => Failure::file(first, hint),
                 None => Failure::new(hint),
@@ -81,16 +84,28 @@ macro_rules! with_key_type {
             }};
         }
         match $key_type {
+            $crate::key_type::KeyType::U8 => case!(u8),
+            $crate::key_type::KeyType::I8 => case!(i8),
+            $crate::key_type::KeyType::U16 => case!(u16),
+            $crate::key_type::KeyType::I16 => case!(i16),
+            $crate::key_type::KeyType::F16 => case!(merge_host::f16),
             $crate::key_type::KeyType::U32 => case!(u32),
             $crate::key_type::KeyType::I32 => case!(i32),
             $crate::key_type::KeyType::F32 => case!(f32),
             $crate::key_type::KeyType::U64 => case!(u64),
             $crate::key_type::KeyType::I64 => case!(i64),
             $crate::key_type::KeyType::F64 => case!(f64),
+            $crate::key_type::KeyType::U128 => case!(u128),
         }
     }};
 }
 pub(crate) use with_key_type;
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(with_key_type!(self, K => <K as merge_host::Key>::NAME))
+    }
+}
 
 /// What can be read from a file: a key, or a byte of a value.
 pub trait Element: bytemuck::Pod + Send + Sync {
@@ -107,15 +122,18 @@ macro_rules! element {
         }
     )*};
 }
-element!(u8 u32 i32 f32 u64 i64 f64);
+element!(u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64 u128);
 
 /// A key as this program needs it, beyond what the library does with it.
 pub trait FileKey: merge_host::Key + Element {
+    /// The greatest number up to which the type has all numbers, or that of a `u16`.
+    const MOST_SMALL: u16;
+
     /// The key that lies as far up its type's range as `position` lies in 0..2^64: all of an integer's range, and
     /// [-1, 1) for floating point. A greater position never gives a lesser key.
     fn from_position(position: u64) -> Self;
 
-    /// The key with this small number as its value.
+    /// The key with this number, which is at most `MOST_SMALL`, as its value.
     fn from_small(number: u16) -> Self;
 
     /// The key for a message: its value and, for a NaN, of which there are many, its bits.
@@ -125,12 +143,14 @@ pub trait FileKey: merge_host::Key + Element {
 macro_rules! integer_file_key {
     ($($t:ident)*) => {$(
         impl FileKey for $t {
+            const MOST_SMALL: u16 = if (Self::MAX as u128) < u16::MAX as u128 { Self::MAX as u16 } else { u16::MAX };
             fn from_position(position: u64) -> Self {
-                // MIN is 0, or the sign bit alone.
-                ((position >> (64 - Self::BITS)) as Self) ^ Self::MIN
+                // The position twice, for types of more bits than it has. MIN is 0, or the sign bit alone.
+                let bits = u128::from(position) << 64 | u128::from(position);
+                ((bits >> (128 - Self::BITS)) as Self) ^ Self::MIN
             }
             fn from_small(number: u16) -> Self {
-                number.into()
+                number as Self
             }
             fn show(self) -> String {
                 self.to_string()
@@ -138,18 +158,19 @@ macro_rules! integer_file_key {
         }
     )*};
 }
-integer_file_key!(u32 i32 u64 i64);
+integer_file_key!(u8 i8 u16 i16 u32 i32 u64 i64 u128);
 
 macro_rules! float_file_key {
-    ($($t:ident as $signed:ident;)*) => {$(
+    ($($t:ident: $from:expr;)*) => {$(
         impl FileKey for $t {
+            const MOST_SMALL: u16 = if Self::MANTISSA_DIGITS < 16 { 1 << Self::MANTISSA_DIGITS } else { u16::MAX };
             fn from_position(position: u64) -> Self {
                 // As many bits as the mantissa holds exactly, so that no rounding reaches 1.
                 let half = 1 << (Self::MANTISSA_DIGITS - 1);
-                ((position >> (64 - Self::MANTISSA_DIGITS)) as $signed - half) as Self / half as Self
+                ($from)(((position >> (64 - Self::MANTISSA_DIGITS)) as i64 - half) as f64 / half as f64)
             }
             fn from_small(number: u16) -> Self {
-                number.into()
+                ($from)(number.into())
             }
             fn show(self) -> String {
                 if self.is_nan() { format!("NaN ({:#x})", self.to_bits()) } else { format!("{self:?}") }
@@ -157,4 +178,4 @@ macro_rules! float_file_key {
         }
     )*};
 }
-float_file_key!(f32 as i32; f64 as i64;);
+float_file_key!(f16: f16::from_f64; f32: |number: f64| number as f32; f64: |number: f64| number;);

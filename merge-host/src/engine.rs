@@ -2,9 +2,11 @@
 
 use crate::cpu::CpuEngine;
 #[cfg(feature = "gpu")]
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, on_gpu};
 use crate::index::check_places;
 use crate::{Error, Index, Key, MergeKernel, SortOrder};
+#[cfg(feature = "gpu")]
+use bytemuck::{cast_slice, cast_slice_mut};
 use std::fmt;
 use std::time::Duration;
 
@@ -53,6 +55,8 @@ pub struct Timing {
 /// a program may hold several, one for each GPU, and use one from several threads.
 pub struct Engine {
     backend: Backend,
+    /// For keys that the GPU has no kernels for, where the GPU was not insisted on.
+    other_keys: Option<Backend>,
     why: String,
 }
 
@@ -65,29 +69,35 @@ enum Backend {
 impl Engine {
     /// The first GPU if it can be used, or else all CPU cores. [`why`](Self::why) says which and for what reason.
     ///
+    /// With a GPU, all CPU cores handle the keys that it has no kernels for ([`Key::ON_GPU`]).
+    ///
     /// ```
     /// let engine = merge_host::Engine::auto();
     /// println!("{}: {}", engine.kind(), engine.why());
     /// ```
     pub fn auto() -> Self {
         match Self::gpu(0) {
-            Ok(engine) => Engine { why: "the first GPU works".to_owned(), ..engine },
+            Ok(engine) => {
+                let other_keys = Some(Backend::Cpu(CpuEngine::all_cores()));
+                Engine { why: "the first GPU works".to_owned(), other_keys, ..engine }
+            }
             Err(error) => {
                 let cpu = CpuEngine::all_cores();
                 let why = format!("{} because the GPU cannot be used: {error}", threads(cpu.threads()));
-                Engine { backend: Backend::Cpu(cpu), why }
+                Engine::of(Backend::Cpu(cpu), why)
             }
         }
     }
 
-    /// The GPU of that ordinal, counted from 0.
+    /// The GPU of that ordinal, counted from 0, and nothing else: keys that it has no kernels for ([`Key::ON_GPU`]) are an
+    /// error, [`Error::NoKernels`].
     ///
     /// # Errors
     /// [`Error::NoDevice`] where there is no driver or no GPU, [`Error::DeviceOrdinal`] where there are not that many,
     /// [`Error::Device`] where the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Engine { backend: Backend::Gpu(Gpu::new(ordinal)?), why: format!("GPU {ordinal} was asked for") });
+        return Ok(Engine::of(Backend::Gpu(Gpu::new(ordinal)?), format!("GPU {ordinal} was asked for")));
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
@@ -99,7 +109,7 @@ impl Engine {
     pub fn cpu() -> Self {
         let cpu = CpuEngine::all_cores();
         let why = format!("{} because the CPU was asked for", threads(cpu.threads()));
-        Engine { backend: Backend::Cpu(cpu), why }
+        Engine::of(Backend::Cpu(cpu), why)
     }
 
     /// At most that many threads of the CPU. Small inputs are done by fewer, where that is faster.
@@ -122,7 +132,16 @@ impl Engine {
     pub fn cpu_with_threads(threads: usize) -> Result<Self, Error> {
         let cpu = CpuEngine::new(threads)?;
         let why = format!("{} because that was asked for", self::threads(threads));
-        Ok(Engine { backend: Backend::Cpu(cpu), why })
+        Ok(Engine::of(Backend::Cpu(cpu), why))
+    }
+
+    fn of(backend: Backend, why: String) -> Self {
+        Engine { backend, other_keys: None, why }
+    }
+
+    /// What handles keys of type `K`.
+    fn backend<K: Key>(&self) -> &Backend {
+        self.other_keys.as_ref().filter(|_| !K::ON_GPU).unwrap_or(&self.backend)
     }
 
     /// Which kind of processor this engine works on.
@@ -154,7 +173,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::OutOfHostMemory`] or [`Error::OutOfDeviceMemory`] where there is not enough memory, [`Error::Threads`]
-    /// where the system gives no threads, [`Error::Device`] where the GPU fails.
+    /// where the system gives no threads, [`Error::Device`] where the GPU fails, [`Error::NoKernels`] where it is the only
+    /// one to handle keys that it has no kernels for.
     ///
     /// ```
     /// let mut keys = [0.0f32, f32::NAN, -1.0, -0.0];
@@ -185,10 +205,10 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.sort(order, keys),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.sort_host(order, keys),
+            Backend::Gpu(gpu) => on_gpu!(K as G => gpu.sort_host::<G>(order, cast_slice_mut(keys))),
         }
     }
 
@@ -221,10 +241,10 @@ impl Engine {
         values: &mut [V],
     ) -> Result<Timing, Error> {
         check_values("the input", keys.len(), values.len())?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.sort_pairs(order, keys, values),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.sort_pairs_host(order, keys, values),
+            Backend::Gpu(gpu) => on_gpu!(K as G => gpu.sort_pairs_host::<G, V>(order, cast_slice_mut(keys), values)),
         }
     }
 
@@ -250,10 +270,10 @@ impl Engine {
     pub fn argsort<K: Key, I: Index>(&self, order: SortOrder, keys: &[K], indices: &mut [I]) -> Result<Timing, Error> {
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_places::<I>(keys.len())?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.argsort(order, keys, indices),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.argsort_host(order, keys, indices),
+            Backend::Gpu(gpu) => on_gpu!(K as G => gpu.argsort_host::<G, I>(order, cast_slice(keys), indices)),
         }
     }
 
@@ -285,7 +305,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `out` has another length, [`Error::Threads`] where the system gives no threads,
-    /// [`Error::OutOfDeviceMemory`] or [`Error::Device`] where the GPU is too small or fails.
+    /// [`Error::OutOfDeviceMemory`] or [`Error::Device`] where the GPU is too small or fails, [`Error::NoKernels`] where it
+    /// is the only one to handle keys that it has no kernels for.
     ///
     /// ```
     /// use merge_host::{Engine, MergeKernel};
@@ -300,10 +321,12 @@ impl Engine {
     pub fn merge_with<K: Key>(&self, kernel: MergeKernel, a: &[K], b: &[K], out: &mut [K]) -> Result<Timing, Error> {
         // Slices of keys are below isize::MAX bytes, so that the sum cannot overflow.
         check_length("out", a.len() + b.len(), out.len(), "|a| + |b|")?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_with(kernel, a, b, out),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_host(kernel, a, b, out),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_host::<G>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out)))
+            }
         }
     }
 
@@ -338,10 +361,12 @@ impl Engine {
         a_len: usize,
     ) -> Result<Timing, Error> {
         check_batch(a.len(), b.len(), out.len(), d, a_len)?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_batch(a, b, out, d, a_len),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_batch_host(a, b, out, d, a_len),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_batch_host::<G>(cast_slice(a), cast_slice(b), cast_slice_mut(out), d, a_len))
+            }
         }
     }
 
@@ -379,10 +404,12 @@ impl Engine {
         check_values("b", b.0.len(), b.1.len())?;
         check_values("out", out.0.len(), out.1.len())?;
         check_length("out", a.0.len() + b.0.len(), out.0.len(), "|a| + |b|")?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_pairs(a, b, out),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_pairs_host(a, b, out),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_pairs_host::<G, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), (cast_slice_mut(out.0), out.1)))
+            }
         }
     }
 
@@ -416,10 +443,12 @@ impl Engine {
         check_values("b", b.0.len(), b.1.len())?;
         check_values("out", out.0.len(), out.1.len())?;
         check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_batch_pairs(a, b, out, d, a_len),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_batch_pairs_host(a, b, out, d, a_len),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_batch_pairs_host::<G, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), (cast_slice_mut(out.0), out.1), d, a_len))
+            }
         }
     }
 
@@ -457,10 +486,12 @@ impl Engine {
         out: &mut [K],
     ) -> Result<Timing, Error> {
         check_ragged((a.0.len(), a.1), (b.0.len(), b.1), out.len())?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_ragged(a, b, out),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_ragged_host(a, b, out),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_ragged_host::<G>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), cast_slice_mut(out)))
+            }
         }
     }
 
@@ -493,10 +524,12 @@ impl Engine {
         check_values("b", b.0.len(), b.1.len())?;
         check_values("out", out.0.len(), out.1.len())?;
         check_ragged((a.0.len(), a.2), (b.0.len(), b.2), out.0.len())?;
-        match &self.backend {
+        match self.backend::<K>() {
             Backend::Cpu(cpu) => cpu.merge_ragged_pairs(a, b, out),
             #[cfg(feature = "gpu")]
-            Backend::Gpu(gpu) => gpu.merge_ragged_pairs_host(a, b, out),
+            Backend::Gpu(gpu) => {
+                on_gpu!(K as G => gpu.merge_ragged_pairs_host::<G, V>((cast_slice(a.0), a.1, a.2), (cast_slice(b.0), b.1, b.2), (cast_slice_mut(out.0), out.1)))
+            }
         }
     }
 }

@@ -151,6 +151,12 @@ pub enum Error {
     /// This build of the library has no GPU engine.
     #[error("this build has no GPU engine (the feature `gpu` is off)")]
     NoGpuSupport,
+    /// The GPU has no kernels for keys of that type.
+    #[error("the GPU has no kernels for {key} keys, only for u32, i32, f32, u64, i64 and f64: take the CPU")]
+    NoKernels {
+        /// The keys' type.
+        key: &'static str,
+    },
     /// There is no GPU of that number.
     #[error("there is no GPU {ordinal}, only {count} of them, counted from 0")]
     DeviceOrdinal {

@@ -1,11 +1,13 @@
 //! What can be merged and sorted.
 
-use kernels_gpu::key::Key as _;
+use half::f16;
+use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
-/// A number to merge or sort by: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
+/// A number to merge or sort by: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+/// `f64` or `u128`, and no other type.
 ///
-/// `Key::NAME` is the type's name, and `to_ordered` gives unsigned bits in the order of the keys.
+/// Integers are in their usual order and floats in that of `total_cmp`.
 ///
 /// ```
 /// fn name_of<K: merge_host::Key>(_: &[K]) -> &'static str {
@@ -13,27 +15,116 @@ use std::fmt::{Debug, Display};
 /// }
 /// assert_eq!(name_of(&[1.0f64]), "f64");
 /// ```
-pub trait Key:
-    kernels_gpu::key::Key<Bits: bytemuck::Pod + Into<u64>> + bytemuck::Pod + Debug + Display + sealed::Sealed
-{
+pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
+    /// Unsigned bits of the same width.
+    type Bits: Ord + bytemuck::Pod + sealed::Bits;
+    /// The type's name.
+    const NAME: &'static str;
+    /// Whether a GPU can merge and sort keys of this type, which is then a [`GpuKey`].
+    const ON_GPU: bool;
+    /// The key as ordered bits: `a` comes before `b` exactly if `a.to_ordered() < b.to_ordered()`.
+    fn to_ordered(self) -> Self::Bits;
+    /// The key that `to_ordered` made `bits` of.
+    fn from_ordered(bits: Self::Bits) -> Self;
 }
 
+/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
+///
+/// Both traits that it builds on have a `NAME`, a `to_ordered` and so on, which mean the same: generic code names one of
+/// the traits, as in `<K as Key>::NAME`.
+pub trait GpuKey: Key + Kernels {}
+
+impl<K: Key + Kernels> GpuKey for K {}
+
 pub(crate) mod sealed {
-    pub trait Sealed {
-        /// The key as far from the greatest as this one is from the least: mirrored keys are in the opposite order.
-        fn mirrored(self) -> Self;
+    use std::ops::{BitOr, BitXor, Not, Shl, Shr};
+
+    pub trait Sealed {}
+
+    /// Ordered bits: an unsigned integer.
+    pub trait Bits:
+        Sized
+        + Send
+        + Sync
+        + BitOr<Output = Self>
+        + BitXor<Output = Self>
+        + Not<Output = Self>
+        + Shl<u32, Output = Self>
+        + Shr<u32, Output = Self>
+    {
+        /// How many there are.
+        const COUNT: u32;
+        /// How many zeros come before the first 1.
+        fn leading_zeros(self) -> u32;
+        /// The last 64 bits, or all where there are fewer.
+        fn low(self) -> usize;
+        /// The bits that are `low` in the end, as far as there is room, and 0 before.
+        fn from_low(low: usize) -> Self;
     }
 }
 
-macro_rules! key {
-    ($($t:ty)*) => {$(
-        impl sealed::Sealed for $t {
+macro_rules! bits {
+    ($($t:ident)*) => {$(
+        impl sealed::Bits for $t {
+            const COUNT: u32 = $t::BITS;
             #[inline(always)]
-            fn mirrored(self) -> Self {
-                Self::from_ordered(!self.to_ordered())
+            fn leading_zeros(self) -> u32 {
+                self.leading_zeros()
+            }
+            #[inline(always)]
+            fn low(self) -> usize {
+                self as usize
+            }
+            #[inline(always)]
+            fn from_low(low: usize) -> Self {
+                low as $t
             }
         }
-        impl Key for $t {}
     )*};
 }
-key!(u32 i32 f32 u64 i64 f64);
+bits!(u8 u16 u32 u64 u128);
+
+macro_rules! key {
+    ($on_gpu:literal; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Key for $t {
+            type Bits = $bits;
+            const NAME: &'static str = stringify!($t);
+            const ON_GPU: bool = $on_gpu;
+            #[inline(always)]
+            fn to_ordered(self) -> $bits {
+                ($to_ordered)(self)
+            }
+            #[inline(always)]
+            fn from_ordered(bits: $bits) -> Self {
+                ($from_ordered)(bits)
+            }
+        }
+    )*};
+}
+key! {
+    true;
+    u32 as u32: Kernels::to_ordered, Kernels::from_ordered;
+    i32 as u32: Kernels::to_ordered, Kernels::from_ordered;
+    f32 as u32: Kernels::to_ordered, Kernels::from_ordered;
+    u64 as u64: Kernels::to_ordered, Kernels::from_ordered;
+    i64 as u64: Kernels::to_ordered, Kernels::from_ordered;
+    f64 as u64: Kernels::to_ordered, Kernels::from_ordered;
+}
+// The same, in the same way, for types that the kernels do not know.
+key! {
+    false;
+    u8 as u8: |key| key, |bits| bits;
+    i8 as u8: |key: i8| (key ^ i8::MIN) as u8, |bits: u8| bits as i8 ^ i8::MIN;
+    u16 as u16: |key| key, |bits| bits;
+    i16 as u16: |key: i16| (key ^ i16::MIN) as u16, |bits: u16| bits as i16 ^ i16::MIN;
+    f16 as u16: |key: f16| flipped(key.to_bits(), key.is_sign_negative()),
+        |bits| f16::from_bits(flipped(bits, bits >> 15 == 0));
+    u128 as u128: |key| key, |bits| bits;
+}
+
+/// The bits of a negative float with all of them flipped, and of others with the sign bit flipped.
+#[inline(always)]
+fn flipped(bits: u16, negative: bool) -> u16 {
+    bits ^ if negative { u16::MAX } else { 1 << 15 }
+}

@@ -25,9 +25,12 @@
 //!
 //! # Order
 //!
-//! Six types are keys: `u32`, `i32`, `f32`, `u64`, `i64` and `f64` (see [`Key`]). Integers are in their usual order and
-//! floats in IEEE 754's total order, the one of [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. Every key comes
-//! out with the very bits it went in with, the payload of a NaN and the sign of a zero included.
+//! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+//! `f64` and `u128`. Integers are in their usual order and floats in IEEE 754's total order, the one of
+//! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. Every key comes out with the very bits it went in with, the
+//! payload of a NaN and the sign of a zero included.
+//!
+//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); keys of the others are for the CPU.
 //!
 //! Every merge and every sort is stable: equal keys keep the order A before B, and the input's order within each.
 //!
@@ -56,8 +59,10 @@ pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH, Timing};
 pub use error::Error;
 #[cfg(feature = "gpu")]
 pub use gpu::{BatchKernel, Gpu, kernel_modules};
+#[doc(no_inline)]
+pub use half::f16;
 pub use index::Index;
-pub use key::Key;
+pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;

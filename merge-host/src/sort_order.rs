@@ -30,7 +30,7 @@ impl SortOrder {
     pub(crate) fn applied_to<K: Key>(self, key: K) -> K {
         match self {
             SortOrder::Ascending => key,
-            SortOrder::Descending => key.mirrored(),
+            SortOrder::Descending => K::from_ordered(!key.to_ordered()),
         }
     }
 }

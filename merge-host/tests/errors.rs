@@ -196,6 +196,10 @@ fn other_messages_name_what_is_missing() {
         (Error::OutOfDeviceMemory { needed: 800, free: 100 }, "the GPU has 100 bytes of memory free, 800 are needed"),
         (Error::OutOfHostMemory { needed: 64 }, "no host memory for 64 more bytes"),
         (Error::DeviceOrdinal { ordinal: 2, count: 2 }, "there is no GPU 2, only 2 of them, counted from 0"),
+        (
+            Error::NoKernels { key: "u8" },
+            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: take the CPU",
+        ),
         (Error::NoGpuSupport, "this build has no GPU engine (the feature `gpu` is off)"),
     ];
     for (error, message) in messages {

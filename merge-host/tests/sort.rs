@@ -52,6 +52,7 @@ fn sorts_on_many_threads_with_runs_of_several_passes() {
     for length in [5 << 16, (6 << 16) + 1, (7 << 16) + 5] {
         check(&engine, keys::<u32>("any bits", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
         check(&engine, keys::<f64>("16 values", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
+        check(&engine, keys::<u128>("any bits", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
     }
 }
 
@@ -66,6 +67,10 @@ fn sorts_keys_that_differ_in_one_place_of_their_bits() {
     for shift in 0..25 {
         let keys: Vec<u32> = keys::<u32>("any bits", 10_000, &mut rng).iter().map(|key| (key >> 24) << shift).collect();
         check(&Engine::cpu(), keys, || format!("bits {shift} and up, seed {seed}"));
+    }
+    for shift in 0..121 {
+        let keys = keys::<u128>("any bits", 10_000, &mut rng).iter().map(|key| (key >> 120) << shift).collect();
+        check::<u128>(&Engine::cpu(), keys, || format!("bits {shift} and up, seed {seed}"));
     }
 }
 

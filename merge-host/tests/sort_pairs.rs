@@ -4,7 +4,7 @@
 
 mod common;
 use common::*;
-use merge_host::{Engine, Index, SortOrder};
+use merge_host::{Engine, Index, SortOrder, f16};
 use rand::Rng;
 
 const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
@@ -92,10 +92,13 @@ fn all_values<K: TestKey>(seed: u64) {
 
 #[test]
 fn moves_values_of_any_size() {
-    // A key type of either size. The others have the same digits.
+    // A key type of each size. The others have the same digits.
     let seed = seed();
+    all_values::<i8>(seed);
+    all_values::<f16>(seed);
     all_values::<f32>(seed);
     all_values::<i64>(seed);
+    all_values::<u128>(seed);
 }
 
 #[test]
@@ -118,6 +121,37 @@ fn sorts_lengths_around_where_threads_share_the_work() {
     }
 }
 
+fn counted<K: TestKey>(seed: u64) {
+    let mut rng = rng(seed);
+    let values = 1 << (8 * size_of::<K>());
+    // Below as many keys as there are values they are not counted, and above four times that by several threads.
+    for length in [values - 1, values, values + 1, 8 * values - 1, 8 * values + 1, (4 << 16) + 3, 9 * values + 7] {
+        for engine in cpu_engines() {
+            let kind = KINDS[rng.random_range(0..KINDS.len())];
+            check_keys(&engine, &keys::<K>(kind, length, &mut rng), || format!("{kind}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn sorts_as_many_keys_as_their_type_has_values() {
+    let seed = seed();
+    counted::<u8>(seed);
+    counted::<i8>(seed);
+    counted::<u16>(seed);
+    counted::<i16>(seed);
+    counted::<f16>(seed);
+}
+
+#[test]
+fn sorts_every_value_of_2_bytes() {
+    // In an order that is neither.
+    let bits = (0..=u16::MAX).map(|bits| bits.wrapping_mul(0x9e37));
+    check_keys(&Engine::cpu(), &bits.clone().collect::<Vec<u16>>(), || "every u16".to_owned());
+    check_keys(&Engine::cpu(), &bits.clone().map(|bits| bits as i16).collect::<Vec<_>>(), || "every i16".to_owned());
+    check_keys(&Engine::cpu(), &bits.map(f16::from_bits).collect::<Vec<_>>(), || "every f16".to_owned());
+}
+
 #[test]
 fn keys_that_differ_in_one_place_of_their_bits_keep_their_values() {
     let seed = seed();
@@ -127,6 +161,12 @@ fn keys_that_differ_in_one_place_of_their_bits_keep_their_values() {
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys, || format!("bits {shift}, seed {seed}"));
         // So few that they are sorted by comparisons, if their bits leave room for a place.
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys[..200], || format!("bits {shift} of 200"));
+    }
+    for shift in 0..121 {
+        let keys: Vec<u128> =
+            keys::<u128>("any bits", 3000, &mut rng).iter().map(|key| (key >> 120) << shift).collect();
+        check_pairs::<u128, u32>(&Engine::cpu(), SortOrder::Ascending, &keys, || format!("bits {shift}, seed {seed}"));
+        check_pairs::<u128, u32>(&Engine::cpu(), SortOrder::Ascending, &keys[..200], || format!("bits {shift} of 200"));
     }
 }
 
@@ -144,6 +184,16 @@ fn of_equal_keys_the_first_stays_first_in_either_order() {
             }
         }
     }
+}
+
+#[test]
+fn nan_and_zero_of_2_bytes_keep_their_bits() {
+    let sorted = [0xfe01u16, 0xfc01, 0xfc00, 0xfbff, 0x8001, 0x8000, 0, 1, 0x3c00, 0x7bff, 0x7c00, 0x7c01, 0x7e01];
+    let mut keys = [5, 11, 0, 7, 2, 9, 12, 4, 1, 10, 3, 8, 6].map(|i: usize| f16::from_bits(sorted[i]));
+    Engine::cpu().sort(&mut keys).unwrap();
+    assert_eq!(keys.map(f16::to_bits), sorted);
+    Engine::cpu().sort_with(SortOrder::Descending, &mut keys).unwrap();
+    assert!(keys.iter().rev().map(|key| key.to_bits()).eq(sorted));
 }
 
 #[test]

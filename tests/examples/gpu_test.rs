@@ -10,7 +10,7 @@
 use merge_host::cust::event::{Event, EventFlags};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
-use merge_host::{BatchKernel, Engine, Error, Gpu, Key, MergeKernel, SortOrder, Timing, first_unsorted};
+use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortOrder, Timing, first_unsorted};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -369,7 +369,7 @@ impl Test {
     }
 
     /// Every call on device buffers, captured in one graph and replayed on other input.
-    fn check_graph<K: Key + DeviceCopy>(&mut self) {
+    fn check_graph<K: GpuKey + DeviceCopy>(&mut self) {
         use merge_host::cust::memory::CopyDestination;
         const D: usize = 100;
         let (n, values) = (50_000, (0..50_000).collect::<Vec<u32>>());
@@ -493,7 +493,7 @@ impl Test {
         Ok(())
     }
 
-    fn time_type<K: Key + DeviceCopy>(&mut self, n: usize) -> Result<(), Error> {
+    fn time_type<K: GpuKey + DeviceCopy>(&mut self, n: usize) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let stream = gpu.stream()?;
         let seed = self.random.next();
@@ -509,7 +509,7 @@ impl Test {
             Ok(())
         };
         let copy = median_ms(&stream, |step| if step == Step::Launch { copy_to_out(&mut out) } else { Ok(()) })?;
-        let name = format!("{}, 2^{}", K::NAME, n.ilog2());
+        let name = format!("{}, 2^{}", <K as Key>::NAME, n.ilog2());
         let row = |what: &str, ms: f64| {
             let (gbs, part) = (bytes / ms / 1e6, copy / ms);
             println!("{what:<28} {name:>8} {ms:>10.4} {gbs:>9.0} {part:>7.3}");
@@ -543,7 +543,7 @@ impl Test {
             })?;
             row(&format!("merge, {kernel}"), ms);
         }
-        if n == 1 << 28 && K::NAME == "u32" {
+        if n == 1 << 28 && <K as Key>::NAME == "u32" {
             self.time_distributions(&stream, n, copy)?;
             // Pieces of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
             for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
@@ -583,7 +583,7 @@ impl Test {
     }
 
     /// The sort of other keys than uniform ones.
-    fn time_sorts<K: Key + DeviceCopy>(
+    fn time_sorts<K: GpuKey + DeviceCopy>(
         &self,
         name: &str,
         uniform: &[K],
@@ -620,7 +620,7 @@ impl Test {
         Ok(())
     }
 
-    fn time_sort_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(
+    fn time_sort_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
         &self,
         name: &str,
         unsorted: &DeviceBuffer<K>,
@@ -679,7 +679,7 @@ impl Test {
         Ok(())
     }
 
-    fn time_pairs<K: Key + DeviceCopy, V: Key + DeviceCopy>(
+    fn time_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
         &self,
         name: &str,
         a: &DeviceBuffer<K>,

@@ -22,7 +22,7 @@ fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
     output.check_space(u128::from(args.n) * K::SIZE as u128)?;
     start_threads(args.common.parallel)?;
 
-    let generator = Generator::new(args.dist, args.n, args.seed);
+    let generator = Generator::new::<K>(args.dist, args.n, args.seed);
     let room = (ROOM / K::SIZE as u64).min(args.n);
     let mut keys = memory::zeroed::<K>(room, "a part of the file")?;
     let mut writer = stats.time(Phase::Write, || output.begin())?;

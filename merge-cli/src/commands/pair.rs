@@ -67,7 +67,7 @@ pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()
     let values = ValueFiles::open(args, counts, &output)?;
     start_threads(args.common.parallel)?;
 
-    let mut engine = ChosenEngine::start(args.engine.engine, args.common.parallel)?;
+    let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
     let [a, b] = &mut inputs;
     let (a_keys, b_keys) = stats.time(Phase::Read, || Ok::<_, Failure>((a.read_all::<K>()?, b.read_all::<K>()?)))?;
     let counts = [a_keys.len() as u64, b_keys.len() as u64];

@@ -29,7 +29,7 @@ fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
     let values = ValueFile::open(args, count, &output)?;
     start_threads(args.common.parallel)?;
 
-    let mut engine = ChosenEngine::start(args.engine.engine, args.common.parallel)?;
+    let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
     let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
     stats.keys = keys.len() as u64;

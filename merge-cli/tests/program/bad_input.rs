@@ -24,7 +24,9 @@ fn fails(folder: &Folder, arguments: &str, parts: &[&str]) {
 #[test]
 fn lengths_that_are_no_multiple_of_the_key_size() {
     let folder = folder();
-    for (length, key_type, size) in [(1, "u32", 4), (1002, "f32", 4), (4, "u64", 8), (100_003, "f64", 8)] {
+    for (length, key_type, size) in
+        [(1, "u32", 4), (1002, "f32", 4), (4, "u64", 8), (100_003, "f64", 8), (3, "f16", 2), (40, "u128", 16)]
+    {
         let name = format!("odd.{key_type}");
         folder.write(&name, &vec![0u8; length]);
         let length = format!("{length} bytes");
@@ -64,7 +66,7 @@ fn types_that_nobody_can_tell() {
     folder.write("keys.bin", &[1u32]);
     folder.write("keys", &[1u32]);
     folder.write("keys.i64", &[1i64]);
-    fails(&folder, "sort keys.bin -o out", &["keys.bin: ", "--type"]);
+    fails(&folder, "sort keys.bin -o out", &["keys.bin: ", "(.u8, .i8, ", ".u128 would)", "--type"]);
     fails(&folder, "check keys", &["keys: ", "--type"]);
     fails(&folder, "gen -n 5 -o new.bin", &["new.bin: ", "--type"]);
     let both = ["good.u32 holds u32", "keys.i64 i64", "--type"];
@@ -95,7 +97,11 @@ fn command_lines_that_make_no_sense() {
     folder.run("merge good.u32 -o out.u32").is_misuse(&["<B>"]);
     folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["good.u32"]);
     folder.run("sort good.u32 -o out.u32 -o out.u32").is_misuse(&["cannot be used multiple times"]);
-    folder.run("sort good.u32 -o out.u32 --type u16").is_misuse(&["u16", "--type", "u32, i32, f32, u64, i64, f64"]);
+    folder.run("sort good.u32 -o out.u32 --type u31").is_misuse(&[
+        "u31",
+        "--type",
+        "u8, i8, u16, i16, f16, u32, i32, f32, u64, i64, f64, u128",
+    ]);
     folder.run("sort good.u32 -o out.u32 --engine tpu").is_misuse(&["tpu", "--engine", "auto, gpu, cpu"]);
     folder.run("sort good.u32 -o out.u32 --kernel tiled").is_misuse(&["--kernel"]);
     folder.run("merge good.u32 good.u32 -o out.u32 --kernel fast").is_misuse(&["fast", "merge-path"]);

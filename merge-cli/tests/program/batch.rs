@@ -1,6 +1,6 @@
 //! `gmerge batch`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
 
 /// `count` sorted runs of `length` keys, one after the other.
 fn runs<K: TestKey>(random: &mut Random, count: usize, length: usize) -> Vec<K> {
@@ -35,7 +35,7 @@ fn merges<K: TestKey>(random: &mut Random, engine: &str) {
 fn all_types_and_lengths() {
     let mut random = Random::new();
     for engine in engines() {
-        for_each_type!(K => merges::<K>(&mut random, engine));
+        for_each_type!(K => merges::<K>(&mut random, engine_for::<K>(engine)));
     }
 }
 

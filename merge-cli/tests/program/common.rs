@@ -1,6 +1,7 @@
 //! A folder to run in, a run and what it left, and keys with the standard library's order as the oracle.
 
 use bytemuck::Pod;
+use merge_host::f16;
 use std::fmt::Debug;
 use std::fs;
 use std::io::Write;
@@ -29,6 +30,11 @@ pub fn engines() -> &'static [&'static str] {
         let auto = info.lines().find(|line| line.starts_with("engine auto")).unwrap();
         if auto.split_whitespace().nth(2) == Some("gpu") { vec!["cpu", "gpu"] } else { vec!["cpu"] }
     })
+}
+
+/// The engine for keys of that type: those that only the CPU handles are for `auto` where others are for the GPU.
+pub fn engine_for<K: TestKey>(engine: &str) -> &str {
+    if engine == "gpu" && !K::ON_GPU { "auto" } else { engine }
 }
 
 /// An empty folder, removed with everything in it in the end.
@@ -185,7 +191,8 @@ impl Random {
 
     /// Keys of all bit patterns, NaNs of both signs and infinities included, with many duplicates among them.
     pub fn keys<K: TestKey>(&mut self, count: usize) -> Vec<K> {
-        let mut keys: Vec<K> = (0..count).map(|_| K::from_bits(self.next())).collect();
+        let mut keys: Vec<K> =
+            (0..count).map(|_| K::from_bits(u128::from(self.next()) << 64 | u128::from(self.next()))).collect();
         for i in 0..count {
             match self.next() % 4 {
                 0 => keys[i] = keys[self.next() as usize % count],
@@ -207,7 +214,10 @@ impl Random {
 pub trait TestKey: Pod + Debug {
     const NAME: &'static str;
     const SPECIAL: &'static [Self];
-    fn from_bits(bits: u64) -> Self;
+    /// Whether a GPU has kernels for it.
+    const ON_GPU: bool = matches!(size_of::<Self>(), 4 | 8);
+    /// The key with these bits, or the lower ones of them.
+    fn from_bits(bits: u128) -> Self;
     fn order(&self, other: &Self) -> std::cmp::Ordering;
 }
 
@@ -216,7 +226,7 @@ macro_rules! integer_test_key {
         impl TestKey for $t {
             const NAME: &'static str = stringify!($t);
             const SPECIAL: &'static [Self] = &[0, 1, Self::MIN, Self::MAX];
-            fn from_bits(bits: u64) -> Self {
+            fn from_bits(bits: u128) -> Self {
                 bits as Self
             }
             fn order(&self, other: &Self) -> std::cmp::Ordering {
@@ -225,15 +235,23 @@ macro_rules! integer_test_key {
         }
     )*};
 }
-integer_test_key!(u32 i32 u64 i64);
+integer_test_key!(u8 i8 u16 i16 u32 i32 u64 i64 u128);
 
 macro_rules! float_test_key {
     ($($t:ident as $bits:ident;)*) => {$(
         impl TestKey for $t {
             const NAME: &'static str = stringify!($t);
-            const SPECIAL: &'static [Self] =
-                &[0.0, -0.0, Self::NAN, -Self::NAN, Self::INFINITY, Self::NEG_INFINITY, Self::MIN_POSITIVE, 1.5];
-            fn from_bits(bits: u64) -> Self {
+            const SPECIAL: &'static [Self] = &[
+                Self::from_bits(0),
+                Self::from_bits(1 << ($bits::BITS - 1)),
+                Self::NAN,
+                Self::from_bits(Self::NAN.to_bits() | 1 << ($bits::BITS - 1)),
+                Self::INFINITY,
+                Self::NEG_INFINITY,
+                Self::MIN_POSITIVE,
+                Self::MAX,
+            ];
+            fn from_bits(bits: u128) -> Self {
                 Self::from_bits(bits as $bits)
             }
             fn order(&self, other: &Self) -> std::cmp::Ordering {
@@ -242,9 +260,9 @@ macro_rules! float_test_key {
         }
     )*};
 }
-float_test_key!(f32 as u32; f64 as u64;);
+float_test_key!(f16 as u16; f32 as u32; f64 as u64;);
 
-/// Runs `$body` for each of the six types, named `$K`.
+/// Runs `$body` for each of the types, named `$K`.
 macro_rules! for_each_type {
     ($K:ident => $body:expr) => {{
         macro_rules! case {
@@ -253,12 +271,18 @@ macro_rules! for_each_type {
                 $body
             }};
         }
+        case!(u8);
+        case!(i8);
+        case!(u16);
+        case!(i16);
+        case!(merge_host::f16);
         case!(u32);
         case!(i32);
         case!(f32);
         case!(u64);
         case!(i64);
         case!(f64);
+        case!(u128);
     }};
 }
 pub(crate) use for_each_type;

@@ -36,8 +36,9 @@ fn shapes<K: TestKey>() {
 fn zipf_one<K: TestKey>() -> K {
     // Of the special values, the one that is 1 for an integer; a float's 1.0 comes from its bits.
     match K::NAME {
+        "f16" => K::from_bits(0x3c00),
         "f32" => K::from_bits(1f32.to_bits().into()),
-        "f64" => K::from_bits(1f64.to_bits()),
+        "f64" => K::from_bits(1f64.to_bits().into()),
         _ => K::from_bits(1),
     }
 }

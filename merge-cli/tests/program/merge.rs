@@ -1,6 +1,6 @@
 //! `gmerge merge`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sizes};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes};
 
 const KERNELS: [&str; 5] = ["auto", "basic", "tiled", "circular", "merge-path"];
 
@@ -34,7 +34,7 @@ fn merges<K: TestKey>(random: &mut Random, engine: &str) {
 fn all_types_sizes_and_kernels() {
     let mut random = Random::new();
     for engine in engines() {
-        for_each_type!(K => merges::<K>(&mut random, engine));
+        for_each_type!(K => merges::<K>(&mut random, engine_for::<K>(engine)));
     }
 }
 

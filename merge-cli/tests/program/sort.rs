@@ -1,6 +1,6 @@
 //! `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sizes};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes};
 
 fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
     let folder = Folder::new();
@@ -22,7 +22,7 @@ fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
 fn all_types_and_sizes() {
     let mut random = Random::new();
     for engine in engines() {
-        for_each_type!(K => sorts::<K>(&mut random, engine));
+        for_each_type!(K => sorts::<K>(&mut random, engine_for::<K>(engine)));
     }
 }
 
@@ -34,6 +34,27 @@ fn engine_auto_always_works() {
     folder.run("sort in.u32 -o auto.u32 --engine auto --parallel 2").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3]);
     assert_eq!(folder.read::<u32>("auto.u32"), [1, 2, 3]);
+}
+
+#[test]
+fn engine_gpu_names_the_types_that_it_has_no_kernels_for() {
+    fn check<K: TestKey>() {
+        let (folder, name) = (Folder::new(), K::NAME);
+        folder.write(&format!("in.{name}"), &[K::from_bits(1), K::from_bits(0)]);
+        folder.write("a.rows", b"ab");
+        let parts = ["--engine gpu: ", &format!(" {name} keys"), "only for u32, i32, f32, u64, i64 and f64"];
+        for command in ["sort", "sort -r --argsort", "sort --values a.rows --values-out out.rows"] {
+            folder.run(&format!("{command} in.{name} -o out.{name} --engine gpu")).fails(2, &parts);
+        }
+        folder.run(&format!("merge in.{name} in.{name} -o out.{name} --engine gpu --assume-sorted")).fails(2, &parts);
+        assert_eq!(folder.files(), ["a.rows", &*format!("in.{name}")]);
+        // Of its own accord, the program takes the CPU and says nothing.
+        let run = folder.run(&format!("sort in.{name} -o out.{name} --stats json"));
+        assert!(run.code() == Some(0) && run.stderr().contains(r#""engine":"cpu""#), "{}", run.stderr());
+        assert_eq!(run.stderr().lines().count(), 1, "{}", run.stderr());
+        assert_same(&folder.read::<K>(&format!("out.{name}")), &[K::from_bits(0), K::from_bits(1)], name);
+    }
+    for_each_type!(K => if !K::ON_GPU { check::<K>() });
 }
 
 #[test]
@@ -73,6 +94,19 @@ fn type_beats_extension() {
     folder.write("in", &[2i32, -1]);
     folder.run("sort in -o out.I32").succeeds();
     assert_eq!(folder.read::<i32>("out.I32"), [-1, 2]);
+}
+
+#[test]
+fn special_floats_of_2_bytes_have_their_places() {
+    let folder = Folder::new();
+    let sorted = [0xfe00u16, 0xfc00, 0xbc00, 0x8000, 0, 0x3c00, 0x7c00, 0x7e00];
+    let mut keys = sorted;
+    keys.reverse();
+    folder.write("in.f16", &keys);
+    folder.run("check in.f16").fails(1, &["in.f16: disorder at index 1: inf after NaN (0x7e00)"]);
+    folder.run("sort in.f16 -o in.f16").succeeds();
+    assert_eq!(folder.read::<u16>("in.f16"), sorted);
+    folder.run("check in.f16").succeeds();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `--reverse`, `--values` and `--argsort` of `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engines, for_each_type, sizes};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -46,7 +46,10 @@ fn all_types_and_sizes() {
     let mut random = Random::new();
     for engine in engines() {
         for &size in sizes(engine) {
-            for_each_type!(K => check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<K>(size), 4));
+            for_each_type!(K => {
+                let options = format!("--engine {}", engine_for::<K>(engine));
+                check(&Folder::new(), &options, &random.keys::<K>(size), 4)
+            });
         }
     }
 }
@@ -60,6 +63,10 @@ fn values_of_any_width() {
             check(&Folder::new(), &format!("--engine {engine}"), &random.keys::<u64>(3001), width);
         }
     }
+    for width in [1, 3, 8, 100] {
+        check(&Folder::new(), "", &random.keys::<i8>(3001), width);
+        check(&Folder::new(), "", &random.keys::<u128>(3001), width);
+    }
 }
 
 #[test]
@@ -69,6 +76,8 @@ fn any_number_of_threads() {
         let options = format!("--engine cpu --parallel {threads}");
         check(&Folder::new(), &options, &random.keys::<i32>(300_007), 8);
         check(&Folder::new(), &options, &random.keys::<f64>(300_007), 5);
+        check(&Folder::new(), &options, &random.keys::<i16>(600_007), 8);
+        check(&Folder::new(), &options, &random.keys::<u128>(300_007), 5);
     }
 }
 

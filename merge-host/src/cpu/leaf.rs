@@ -11,10 +11,10 @@
 //!
 //! The place takes the upper bits' room, so these must be the same in all keys.
 
-use super::radix::bits;
 use super::run::RunMut;
 use crate::Key;
-use kernels_gpu::key::Bits;
+use crate::key::sealed::Bits;
+use bytemuck::Zeroable;
 
 /// Keys alone that are faster to sort by comparisons than to distribute once more.
 const KEYS: usize = 1 << 12;
@@ -26,16 +26,16 @@ const PLACE_BITS: u32 = 8;
 /// Room for ordered bits.
 pub(super) struct Leaf<K: Key> {
     keys: [K::Bits; KEYS],
-    pairs: [u64; PAIRS],
+    pairs: [K::Bits; PAIRS],
 }
 
 impl<K: Key> Leaf<K> {
     pub fn new() -> Self {
-        Leaf { keys: [K::Bits::MIN; KEYS], pairs: [0; PAIRS] }
+        Leaf { keys: [K::Bits::zeroed(); KEYS], pairs: [K::Bits::zeroed(); PAIRS] }
     }
 
     /// Whether so many keys can be sorted, with values of that type. `differing` are the bits that are not the same in all.
-    pub fn can_sort<V>(keys: usize, differing: u64) -> bool {
+    pub fn can_sort<V>(keys: usize, differing: K::Bits) -> bool {
         if size_of::<V>() == 0 { keys <= KEYS } else { keys <= PAIRS && differing.leading_zeros() >= PLACE_BITS }
     }
 
@@ -52,11 +52,11 @@ impl<K: Key> Leaf<K> {
         }
         let pairs = &mut self.pairs[..run.keys.len()];
         for (place, (pair, key)) in pairs.iter_mut().zip(&*run.keys).enumerate() {
-            *pair = bits(*key) << PLACE_BITS | place as u64;
+            *pair = key.to_ordered() << PLACE_BITS | K::Bits::from_low(place);
         }
         pairs.sort_unstable();
         for (pair, (key, value)) in pairs.iter().zip(scratch.keys.iter_mut().zip(&mut *scratch.values)) {
-            let place = *pair as usize % PAIRS;
+            let place = pair.low() % PAIRS;
             (*key, *value) = (run.keys[place], run.values[place]);
         }
         if !to_scratch {

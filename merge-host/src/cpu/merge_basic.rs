@@ -8,7 +8,7 @@
 //!         a thread    a thread    a thread
 //! ```
 
-use super::{for_each_piece_of_keys, split::parts};
+use super::{for_each_piece_of_keys, run::Keys, split::parts};
 use crate::Key;
 use kernels_gpu::sequential::merge_sequential;
 
@@ -19,6 +19,6 @@ const PIECE: usize = 1 << 14;
 pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
     for_each_piece_of_keys(out, PIECE, threads, |begin, out| {
         let (a, b) = parts(a, b, begin, begin + out.len());
-        merge_sequential(a, b, |k, key| out[k] = K::from_ordered(key));
+        merge_sequential(Keys(a), Keys(b), |k, key| out[k] = K::from_ordered(key));
     });
 }

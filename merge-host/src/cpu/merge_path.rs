@@ -15,7 +15,7 @@
 
 use super::both_ends::{BothEnds, LEAST_STEPS};
 use super::for_each_piece;
-use super::run::{Run, RunMut};
+use super::run::{Keys, Run, RunMut};
 use super::split::part_ranges;
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
@@ -43,7 +43,7 @@ pub(super) fn merge_piece<K: Key, V: Copy>(a: Run<K, V>, b: Run<K, V>, out: RunM
         return BothEnds::new(a, b, out).finish();
     }
     let middle = out.keys.len() / 2;
-    let i = co_rank(middle, a.keys, b.keys);
+    let i = co_rank(middle, Keys(a.keys), Keys(b.keys));
     let (m, n) = (a.keys.len(), b.keys.len());
     let (out_left, out_right) = out.split_at(middle);
     let mut left = BothEnds::new(a.part(0..i), b.part(0..middle - i), out_left);

@@ -48,8 +48,8 @@ impl Offsets<'_> {
 
     /// What pairs before `p` cost.
     ///
-    /// This does not overflow: a slice is of `isize::MAX` bytes at most, so that all keys of A are a quarter of
-    /// `isize::MAX`, those of B as many, and there are no more pairs than an eighth of it.
+    /// This does not overflow: a slice is of `isize::MAX` bytes at most, so that there are no more keys than that in the
+    /// output, which are those of A and B, and no more pairs than an eighth of it.
     fn cost_before(self, p: usize) -> usize {
         self.start(p) + p * PAIR
     }

@@ -10,7 +10,7 @@
 //! loaded again for the next one. What a GPU gains by this, loads of neighbouring addresses from slow memory, a CPU's
 //! caches do anyway: this is the twin to compare with.
 
-use super::{for_each_piece_of_keys, split::parts};
+use super::{for_each_piece_of_keys, run::Keys, split::parts};
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
 use kernels_gpu::sequential::merge_sequential;
@@ -29,9 +29,9 @@ pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
             let a_tile = load(&mut a_buffer, a);
             let b_tile = load(&mut b_buffer, b);
             // The tiles hold the next out.len() keys: where a tile is shorter than that, it is all that is left.
-            let i = co_rank(out.len(), a_tile, b_tile);
+            let i = co_rank(out.len(), Keys(a_tile), Keys(b_tile));
             let j = out.len() - i;
-            merge_sequential(&a_tile[..i], &b_tile[..j], |k, key| out[k] = K::from_ordered(key));
+            merge_sequential(Keys(&a_tile[..i]), Keys(&b_tile[..j]), |k, key| out[k] = K::from_ordered(key));
             (a, b) = (&a[i..], &b[j..]);
         }
     });

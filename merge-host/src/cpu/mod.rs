@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 mod both_ends;
+mod counting;
 mod leaf;
 mod memory;
 mod merge_basic;

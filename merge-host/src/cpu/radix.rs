@@ -8,16 +8,23 @@
 //!   to    ├ 0 0│1 1 1│2 2 ┤   keys of one digit stay in order: a pass is stable
 //! ```
 //!
-//! Four passes from the last digit to the first sort keys of 4 bytes. Keys of 8 bytes would take eight, so these start
-//! with the first digit that differs, and once there are few keys of one digit, a comparison sort does the rest.
+//! Passes from the last digit to the first sort keys of up to 4 bytes, a pass for each byte. Keys of 8 bytes would take
+//! eight, and those of 16 twice as many, so these start with the first digit that differs, and once there are few keys
+//! of one digit, a comparison sort does the rest.
 
 use super::leaf::Leaf;
 use super::run::{Run, RunMut};
 use crate::Key;
+use crate::key::sealed::Bits;
 use crate::sorted::first_unsorted_in_block;
+use bytemuck::Zeroable;
 
+/// Bits of a digit.
+const DIGIT_BITS: u32 = 8;
 /// How many values a digit has.
-const DIGITS: usize = 256;
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// The longest keys, in digits, that are sorted from the last digit on.
+const FEW_DIGITS: usize = 4;
 
 /// How often each digit occurs.
 type Counts = [usize; DIGITS];
@@ -29,7 +36,7 @@ pub(super) fn sort<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-    } else if size_of::<K>() == 4 {
+    } else if size_of::<K>() <= FEW_DIGITS {
         last_digit_first(run, scratch, to_scratch);
     } else {
         first_digit_first(run, scratch, to_scratch, &mut Leaf::new());
@@ -38,11 +45,11 @@ pub(super) fn sort<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>
 
 fn last_digit_first<K: Key, V: Copy>(run: RunMut<K, V>, scratch: RunMut<K, V>, to_scratch: bool) {
     // One look at the keys counts for all passes: they change the order, not the digits.
-    let mut counts = [[0; DIGITS]; 4];
+    let mut counts = [[0; DIGITS]; FEW_DIGITS];
+    let counts = &mut counts[..size_of::<K>()];
     for key in run.keys.iter() {
-        let bits = bits(*key);
         for (d, counts) in counts.iter_mut().enumerate() {
-            counts[digit(bits, 8 * d as u32)] += 1;
+            counts[digit(*key, DIGIT_BITS * d as u32)] += 1;
         }
     }
     let (mut from, mut to) = (run, scratch);
@@ -52,7 +59,7 @@ fn last_digit_first<K: Key, V: Copy>(run: RunMut<K, V>, scratch: RunMut<K, V>, t
         if counts.contains(&from.keys.len()) {
             continue;
         }
-        distribute(from.as_run(), &mut to, counts, 8 * d as u32);
+        distribute(from.as_run(), &mut to, counts, DIGIT_BITS * d as u32);
         (from, to) = (to, from);
         in_scratch = !in_scratch;
     }
@@ -68,10 +75,13 @@ fn first_digit_first<K: Key, V: Copy>(
     leaf: &mut Leaf<K>,
 ) {
     let differing = match &*run.keys {
-        [] => 0,
-        [first, rest @ ..] => rest.iter().fold(0, |all, key| all | (bits(*key) ^ bits(*first))),
+        [] => K::Bits::zeroed(),
+        [first, rest @ ..] => {
+            let first = first.to_ordered();
+            rest.iter().fold(K::Bits::zeroed(), |all, key| all | (key.to_ordered() ^ first))
+        }
     };
-    if differing == 0 {
+    if differing == K::Bits::zeroed() {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
@@ -81,10 +91,10 @@ fn first_digit_first<K: Key, V: Copy>(
         return leaf.sort(run, scratch, to_scratch);
     }
     // The first bit that differs is the first of the digit, so each level of the recursion does away with 8 bits.
-    let shift = differing.ilog2().saturating_sub(7);
+    let shift = (K::Bits::COUNT - differing.leading_zeros()).saturating_sub(DIGIT_BITS);
     let mut counts = [0; DIGITS];
     for key in run.keys.iter() {
-        counts[digit(bits(*key), shift)] += 1;
+        counts[digit(*key, shift)] += 1;
     }
     distribute(run.as_run(), &mut scratch, &counts, shift);
     let (mut run, mut scratch) = (run, scratch);
@@ -105,19 +115,15 @@ fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, counts: &
         sum += count;
     }
     for (key, value) in from.keys.iter().zip(from.values) {
-        let place = &mut next[digit(bits(*key), shift)];
+        let place = &mut next[digit(*key, shift)];
         to.keys[*place] = *key;
         to.values[*place] = *value;
         *place += 1;
     }
 }
 
+/// The digit of a key that begins at bit `shift`.
 #[inline(always)]
-pub(super) fn bits<K: Key>(key: K) -> u64 {
-    key.to_ordered().into()
-}
-
-#[inline(always)]
-fn digit(bits: u64, shift: u32) -> usize {
-    (bits >> shift) as usize % DIGITS
+fn digit<K: Key>(key: K, shift: u32) -> usize {
+    (key.to_ordered() >> shift).low() % DIGITS
 }

@@ -3,8 +3,28 @@
 //! Of keys alone the values take no memory and no time, so that there is one merge for both.
 
 use crate::Key;
+use kernels_gpu::sequence::Sequence;
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Keys alone, for the kernels' searches and merges.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a, K>(pub &'a [K]);
+
+impl<K: Key> Sequence for Keys<'_, K> {
+    type Index = usize;
+    type Item = K::Bits;
+
+    #[inline(always)]
+    fn length(self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn at(self, i: usize) -> K::Bits {
+        self.0[i].to_ordered()
+    }
+}
 
 /// A run to merge: keys, and the value of each.
 #[derive(Clone, Copy)]

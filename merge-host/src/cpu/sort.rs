@@ -6,13 +6,14 @@
 //!   keys     ├───────────────────────────────────────┤    merged by all
 //! ```
 //!
-//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first.
+//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first. Many keys of 1 or 2 bytes
+//! are counted instead.
 
 use super::run::RunMut;
-use super::{for_each_piece_of_keys, leaf, memory, merge_path, radix};
+use super::{counting, for_each_piece_of_keys, leaf, memory, merge_path, radix};
 use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Key, SortOrder};
-use kernels_gpu::key::Bits;
+use bytemuck::Zeroable;
 use rayon::prelude::*;
 
 /// Below this, a comparison sort beats counting digits, and needs no scratch memory.
@@ -22,9 +23,12 @@ const PIECE: usize = 1 << 14;
 
 /// Sorts `keys`. If `threads` is more than 1, this thread belongs to the pool to use.
 pub(super) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
+    if counting::can_sort::<K>(keys.len()) {
+        return counting::sort(order, keys, threads);
+    }
     if keys.len() <= SMALL {
         // Equal keys have equal bits, so that nobody can tell a stable sort of keys from another.
-        in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::MIN; SMALL]));
+        in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::zeroed(); SMALL]));
         return Ok(());
     }
     // Zeroed memory comes from the system untouched: each thread maps the part that it writes to first.

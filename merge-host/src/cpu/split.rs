@@ -1,5 +1,6 @@
 //! The exact split: which keys of A and B a piece of the output is merged from.
 
+use super::run::Keys;
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
 use std::ops::Range;
@@ -15,13 +16,13 @@ pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) 
 
 /// Where in `a` and `b` their [`parts`] are.
 pub(super) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
-    let i_from = co_rank(from, a, b);
+    let i_from = co_rank(from, Keys(a), Keys(b));
     let j_from = from - i_from;
     // For ascending input the bounds change nothing. For other input a co-rank is still a valid split of its own
     // output position, but two of them need not be in order. The bounds keep i_from <= i_to and j_from <= j_to.
     let least = i_from.max(to.saturating_sub(b.len()));
     let most = a.len().min(i_from + (to - from));
-    let i_to = co_rank(to, a, b).clamp(least, most);
+    let i_to = co_rank(to, Keys(a), Keys(b)).clamp(least, most);
     (i_from..i_to, j_from..to - i_to)
 }
 

@@ -3,7 +3,7 @@
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align};
-use crate::{Error, Key, MergeKernel, SortOrder};
+use crate::{Error, GpuKey as Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;

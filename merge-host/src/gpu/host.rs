@@ -3,7 +3,7 @@
 use super::failure::OrFailure;
 use super::launches::{PairsAt, SortPlan};
 use super::{BatchKernel, Gpu};
-use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
+use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing};
 use cust::memory::{CopyDestination, DeviceBuffer};
 use rayon::prelude::*;
 use std::any::TypeId;
@@ -14,7 +14,7 @@ type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
 
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
-    pub(crate) fn sort_host<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
+    pub(crate) fn sort_host<K: GpuKey>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         let (sorted, mut timing) = self.sort_on_gpu(order, keys, &[], 0)?;
         ((), timing.download) = timed(|| self.download_into(&sorted.0, keys))?;
         Ok(timing)
@@ -24,7 +24,7 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes go along with the keys. Of others the GPU moves the indices, and they are gathered
     /// here.
-    pub(crate) fn sort_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         order: SortOrder,
         keys: &mut [K],
@@ -53,7 +53,7 @@ impl Gpu {
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
-    pub(crate) fn argsort_host<K: Key, I: Index>(
+    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
         order: SortOrder,
         keys: &[K],
@@ -66,7 +66,7 @@ impl Gpu {
     }
 
     /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, and sorts them in the GPU's memory.
-    fn sort_on_gpu<K: Key>(
+    fn sort_on_gpu<K: GpuKey>(
         &self,
         order: SortOrder,
         keys: &[K],
@@ -91,7 +91,7 @@ impl Gpu {
         Ok((on_gpu, Timing { upload, compute, ..Timing::default() }))
     }
 
-    pub(crate) fn merge_host<K: Key>(
+    pub(crate) fn merge_host<K: GpuKey>(
         &self,
         kernel: MergeKernel,
         a: &[K],
@@ -110,7 +110,7 @@ impl Gpu {
         })
     }
 
-    pub(crate) fn merge_batch_host<K: Key>(
+    pub(crate) fn merge_batch_host<K: GpuKey>(
         &self,
         a: &[K],
         b: &[K],
@@ -128,7 +128,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
-    pub(crate) fn merge_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -143,7 +143,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
-    pub(crate) fn merge_batch_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -159,7 +159,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_ragged`](crate::Engine::merge_ragged). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_host<K: Key>(
+    pub(crate) fn merge_ragged_host<K: GpuKey>(
         &self,
         a: (&[K], &[usize]),
         b: (&[K], &[usize]),
@@ -180,7 +180,7 @@ impl Gpu {
     }
 
     /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_pairs_host<K: Key, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         a: (&[K], &[V], &[usize]),
         b: (&[K], &[V], &[usize]),
@@ -203,7 +203,7 @@ impl Gpu {
     ///
     /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, in A followed by B, and the
     /// values are gathered here.
-    fn on_host_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    fn on_host_pairs<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         kernel: &str,
         a: (&[K], &[V]),
@@ -264,7 +264,7 @@ impl Gpu {
     /// Uploads `a` and `b`, has `work` make `out` of them on the GPU, and downloads that.
     ///
     /// `work` gets the addresses of arrays of the slices' lengths and of a workspace, and a stream to put launches on.
-    fn on_host_slices<K: Key>(
+    fn on_host_slices<K: GpuKey>(
         &self,
         a: &[K],
         b: &[K],

@@ -6,10 +6,10 @@ use super::Gpu;
 use super::failure::OrFailure;
 use super::kernels::{Shape, arguments};
 use crate::MAX_BATCH_LENGTH;
-use crate::{BatchKernel, Error, Key, MergeKernel, SortOrder};
+use crate::{BatchKernel, Error, MergeKernel, SortOrder};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
-use kernels_gpu::key::Coding;
+use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::{block_sort, merge_pass, order, pairs, runs::Passes};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{

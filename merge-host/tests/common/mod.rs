@@ -1,7 +1,7 @@
 //! Inputs, and the right answers by another way: the standard library's stable sort.
 #![allow(dead_code)] // Each test program uses a part.
 
-use merge_host::{Engine, Key, SortOrder};
+use merge_host::{Engine, Key, SortOrder, f16};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
@@ -11,11 +11,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub trait TestKey: Key {
     /// The order that the library promises, in the standard library's words.
     fn order(&self, other: &Self) -> Ordering;
-    /// The key with these bits; the upper ones of 64 for a type of 32.
-    fn from_random(bits: u64) -> Self;
+    /// The key with the upper ones of these bits.
+    fn from_random(bits: u128) -> Self;
     /// The key with all bits inverted.
     fn inverted(self) -> Self;
-    /// The number, as far as the type can hold it.
+    /// The number, or the nearest that the type has.
     fn number(value: i64) -> Self;
     /// Ends of the range, and for floats the values that are special.
     fn special() -> Vec<Self>;
@@ -27,14 +27,14 @@ macro_rules! integer {
             fn order(&self, other: &Self) -> Ordering {
                 self.cmp(other)
             }
-            fn from_random(bits: u64) -> Self {
-                (bits >> (64 - <$t>::BITS)) as $t
+            fn from_random(bits: u128) -> Self {
+                (bits >> (128 - <$t>::BITS)) as $t
             }
             fn inverted(self) -> Self {
                 !self
             }
             fn number(value: i64) -> Self {
-                value as $t
+                Self::try_from(value).unwrap_or(if value < 0 { <$t>::MIN } else { <$t>::MAX })
             }
             fn special() -> Vec<Self> {
                 vec![0, 1, 2, <$t>::MIN, <$t>::MIN + 1, <$t>::MAX, <$t>::MAX - 1, <$t>::MAX / 2, <$t>::MAX / 2 + 1]
@@ -42,47 +42,53 @@ macro_rules! integer {
         }
     )*};
 }
-integer!(u32 i32 u64 i64);
+integer!(u8 i8 u16 i16 u32 i32 u64 i64 u128);
 
 macro_rules! float {
-    ($($t:ty: $bits:ty;)*) => {$(
+    ($($t:ty as $bits:ty: $from:expr;)*) => {$(
         impl TestKey for $t {
             fn order(&self, other: &Self) -> Ordering {
                 self.total_cmp(other)
             }
-            fn from_random(bits: u64) -> Self {
-                <$t>::from_bits((bits >> (64 - <$bits>::BITS)) as $bits)
+            fn from_random(bits: u128) -> Self {
+                <$t>::from_bits((bits >> (128 - <$bits>::BITS)) as $bits)
             }
             fn inverted(self) -> Self {
                 <$t>::from_bits(!self.to_bits())
             }
             fn number(value: i64) -> Self {
-                value as $t
+                ($from)(value as f64)
             }
             fn special() -> Vec<Self> {
                 let smallest = <$t>::from_bits(1);
+                let largest_subnormal = <$t>::from_bits(<$t>::MIN_POSITIVE.to_bits() - 1);
                 let nan_with_payload = <$t>::from_bits(<$t>::INFINITY.to_bits() | 0x1234);
-                let positive = [0.0, smallest, <$t>::MIN_POSITIVE / 2.0, <$t>::MIN_POSITIVE, 1.0, <$t>::MAX];
-                let mut special = positive.to_vec();
-                special.extend([<$t>::INFINITY, <$t>::NAN, nan_with_payload]);
-                special.extend(special.clone().iter().map(|value| -value));
+                let mut special = vec![($from)(0.0), smallest, largest_subnormal, <$t>::MIN_POSITIVE, ($from)(1.0)];
+                special.extend([<$t>::MAX, <$t>::INFINITY, <$t>::NAN, nan_with_payload]);
+                special.extend(special.clone().into_iter().map(|value| -value));
                 special
             }
         }
     )*};
 }
-float!(f32: u32; f64: u64;);
+float!(f16 as u16: f16::from_f64; f32 as u32: |value| value as f32; f64 as u64: |value| value;);
 
 /// Calls a generic test function once for each key type.
 #[macro_export]
 macro_rules! for_all_key_types {
     ($test:ident($($argument:expr),*)) => {
+        $test::<u8>($($argument),*);
+        $test::<i8>($($argument),*);
+        $test::<u16>($($argument),*);
+        $test::<i16>($($argument),*);
+        $test::<merge_host::f16>($($argument),*);
         $test::<u32>($($argument),*);
         $test::<i32>($($argument),*);
         $test::<f32>($($argument),*);
         $test::<u64>($($argument),*);
         $test::<i64>($($argument),*);
         $test::<f64>($($argument),*);
+        $test::<u128>($($argument),*);
     };
 }
 
