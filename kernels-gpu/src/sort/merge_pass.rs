@@ -367,6 +367,9 @@ unsafe fn sum_up_to(value: u32) -> u32 {
     sum
 }
 
+/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
+pub(super) const BLOCKS: usize = 3;
+
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
 /// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as
 /// `always` and `when_negative` decode them ([`Coding`]). `order` is that of `block_sort`.
@@ -376,8 +379,8 @@ unsafe fn sum_up_to(value: u32) -> u32 {
 /// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, two warps or more, one for
 /// each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` places.
 #[kernel(
-    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.values }>,
-    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.values }>,
+    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.values }> within (ROW.runs_4.threads, BLOCKS),
+    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.values }> within (ROW.runs_8.threads, BLOCKS),
     u32small = <u32, { ROW.small_runs_4.threads }, { ROW.small_runs_4.values }>,
     u64small = <u64, { ROW.small_runs_8.threads }, { ROW.small_runs_8.values }>,
 )]

@@ -9,7 +9,7 @@
 //! It is stable because places make all keys different in the network, and because merges take A's first of equal keys.
 
 use crate::key::Coding;
-use crate::sort::merge_pass::{List, PLAN_BYTES, Plan, tile_keys};
+use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, Place};
@@ -28,9 +28,6 @@ pub const fn block_shared_bytes<B, V>(slots: usize) -> u32 {
 pub const fn merge_shared_bytes<B, V>(slots: usize) -> u32 {
     block_shared_bytes::<B, V>(slots) + PLAN_BYTES
 }
-
-/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
-const BLOCKS: usize = 3;
 
 /// The keys and the values of a tile in shared memory, those of 8 bytes first.
 #[derive(Clone, Copy)]
