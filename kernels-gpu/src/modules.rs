@@ -4,12 +4,13 @@
 //! uses.
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[&str]); 6] = [
+pub const FAMILIES: [(&str, &[&str]); 7] = [
     ("book", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
     ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
     ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
     ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
-    ("sort", &["block_sort", "look_for_order", "reverse", "split_runs", "merge_runs"]),
+    ("sort", &["block_sort", "split_runs", "merge_runs"]),
+    ("order", &["look_for_order", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
     ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs"]),
 ];
 

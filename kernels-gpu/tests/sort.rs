@@ -6,12 +6,12 @@ use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
-use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
+use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::order::{ORDER_WORDS, look_for_order, reverse};
+use kernels_gpu::sort::order::{ORDER_WORDS, copy_runs, look_for_order, reverse};
 use kernels_gpu::sort::pairs;
 use kernels_gpu::sort::placed::Place;
-use kernels_gpu::sort::runs::Passes;
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
 use kernels_gpu::tuning;
 
 /// The sort as the host launches it: tiles, then passes between two buffers.
@@ -34,13 +34,40 @@ where
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
     let first_decode = decode(passes);
     let order = emulator.buffer(&[0u32; ORDER_WORDS]);
+    let (begins, starts) =
+        (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("look_for_order", 3, 64, 0, || unsafe {
         let (always, when_negative) = (coding.always, coding.when_negative);
-        look_for_order(from.as_ptr(), n, always, when_negative, 0, order.as_mut_ptr())
+        let most_descents = MAX_RUNS - 1;
+        let (order, begins) = (order.as_mut_ptr(), begins.as_mut_ptr());
+        look_for_order(from.as_ptr(), n, always, when_negative, 0, most_descents, order, begins)
     })?;
     // SAFETY: as above.
     emulator.launch("reverse", 2, 32, 0, || unsafe { reverse(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    // SAFETY: as above.
+    emulator.launch("copy_runs", 2, 64, 0, || unsafe {
+        let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
+        let (from, to, begins, starts) = (from.as_ptr(), to.as_mut_ptr(), begins.as_ptr(), starts.as_mut_ptr());
+        copy_runs(from, to, n, always, when_negative, order, begins, starts)
+    })?;
+    if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
+        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS);
+        let tiles = n.div_ceil(tile_keys as usize);
+        let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
+        // SAFETY: as above.
+        emulator.launch("split_long_runs", tiles.div_ceil(4) as u32, 64, 0, || unsafe {
+            let (splits, starts, order) = (splits.as_mut_ptr(), starts.as_ptr(), order.as_mut_ptr());
+            split_long_runs(to.as_ptr(), n, tile_keys, splits, starts, 2, order)
+        })?;
+        // SAFETY: as above.
+        emulator.launch("merge_long_runs", 3, NT as u32, merge_pass::shared_bytes::<K::Bits>(slots), || unsafe {
+            let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
+            let (splits, starts) = (splits.as_ptr(), starts.as_ptr());
+            let (scratch, keys) = (to.as_ptr(), from.as_mut_ptr());
+            merge_long_runs::<_, NT, VT>(scratch, n, keys, splits, starts, always, when_negative, order)
+        })?;
+    }
     // As the host does, so that the last pass ends in the first array.
     let input = from;
     if !passes.left().is_multiple_of(2) {
@@ -57,8 +84,8 @@ where
     let mut run = slots;
     while let Some(k) = passes.next() {
         let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
-        let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
-        let warps = runs.tiles().div_ceil(3);
+        let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
+        let warps = runs.tile_count().div_ceil(3);
         // For every other seed the blocks that merge find their splits themselves.
         let splits = if seed.is_multiple_of(2) { splits.as_mut_ptr() } else { std::ptr::null_mut() };
         if !splits.is_null() {
@@ -70,7 +97,7 @@ where
         let decode = decode(passes);
         let shared = merge_pass::shared_bytes::<K::Bits>(slots);
         // SAFETY: as above.
-        emulator.launch("merge_runs", runs.tiles() as u32, NT as u32, shared, || unsafe {
+        emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
             let (always, when_negative) = (decode.always, decode.when_negative);
             let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
             merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, order)
@@ -99,7 +126,8 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
     let order = emulator.buffer(&[0u32; ORDER_WORDS]);
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("look_for_order", 3, 64, 0, || unsafe {
-        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, order.as_mut_ptr())
+        let (order, begins) = (order.as_mut_ptr(), std::ptr::null_mut());
+        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, 0, order, begins)
     })?;
     // SAFETY: as above.
     emulator.launch("reverse keys", 2, 32, 0, || unsafe { reverse(from.0.as_mut_ptr(), n, order.as_mut_ptr()) })?;
@@ -121,15 +149,15 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
     let mut run = slots;
     while let Some(k) = passes.next() {
         let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
-        let splits = emulator.uninit::<u32>(runs.tiles() * k as usize);
+        let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.
-        emulator.launch("split_runs", runs.tiles().div_ceil(2) as u32, 64, 0, || unsafe {
+        emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
             split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr())
         })?;
         let d = decode(passes);
         let shared = pairs::merge_shared_bytes::<K::Bits, V>(slots);
         // SAFETY: as above.
-        emulator.launch("merge_runs_pairs", runs.tiles() as u32, NT as u32, shared, || unsafe {
+        emulator.launch("merge_runs_pairs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
             let (f, g, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
             let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
             pairs::merge_runs_pairs::<K::Bits, V, NT, VT>(
@@ -226,6 +254,18 @@ fn keys_that_are_sorted_or_nearly() {
             let reversed: Vec<K> = expected.iter().rev().copied().collect();
             // In order; one key at the wrong side of the first boundary between tiles; the same at the end; reversed.
             let mut inputs = vec![expected.clone(), expected.clone(), expected.clone(), reversed];
+            // Long runs, of lengths that are alike and not; as many as are merged at once, and more.
+            for runs in [2, 3, 31, 32, 33] {
+                let mut input: Vec<K> = Keys::Any.random(n, seed);
+                let mut ends: Vec<usize> = (1..runs).map(|i| if seed % 3 == 0 { i } else { i * n / runs }).collect();
+                ends.push(n);
+                let mut start = 0;
+                for end in ends {
+                    input[start..end].sort_by(K::compare);
+                    start = end;
+                }
+                inputs.push(input);
+            }
             inputs[1].swap(319, 320.min(n - 1));
             inputs[2].swap(n - 2, n - 1);
             for input in inputs {

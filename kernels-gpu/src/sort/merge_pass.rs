@@ -14,7 +14,7 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::order::Order;
-use crate::sort::runs::{MAX_RUNS, Runs, TileOfRuns};
+use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, TileOfRuns};
 use crate::sort::select::{Range, select};
 use crate::tile;
 use crate::tuning::{ROW, Tile};
@@ -54,18 +54,52 @@ pub unsafe fn split_runs<B: Bits>(
     order: *mut u32,
 ) {
     let runs = Runs { n, run, k, tile_keys };
-    let tiles = runs.tiles();
     // SAFETY: the caller's promise.
-    let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, tiles * k as usize)) };
+    let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
-        return;
+    if !unsafe { Order::new(order) }.is_found() {
+        // SAFETY: whole warps come here.
+        unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
-    let lane = warp::lane_id();
+}
+
+/// Kernel: as [`split_runs`], for the runs that [`look_for_order`](crate::sort::order::look_for_order) has found, if they are few.
+/// There are [`MAX_RUNS`] splits for each tile.
+///
+/// # Safety
+/// As for [`split_runs`]; `starts` are those that `copy_runs` wrote, `order` is what `look_for_order` wrote.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn split_long_runs<B: Bits>(
+    from: *const B,
+    n: usize,
+    tile_keys: u32,
+    splits: *mut u32,
+    starts: *const usize,
+    per_warp: u32,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
+    // SAFETY: the caller's promise.
+    let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * MAX_RUNS as usize)) };
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_of_long_runs() {
+        // SAFETY: whole warps come here.
+        unsafe { find_splits(runs, from, splits, per_warp as usize) };
+    }
+}
+
+/// Finds the splits of `per_warp` tiles, one warp.
+///
+/// # Safety
+/// The lanes of whole warps make this call.
+#[inline(always)]
+unsafe fn find_splits<B: Bits>(runs: impl Division, from: Global<B>, splits: GlobalMut<u32>, per_warp: usize) {
+    let (lane, k) = (warp::lane_id(), runs.k());
     let warp = thread::block_idx_x() * (thread::block_dim_x() / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE;
-    let first = warp as usize * per_warp as usize;
+    let first = warp as usize * per_warp;
     let mut known: Option<u32> = None;
-    for t in first..(first + per_warp as usize).min(tiles) {
+    for t in first..(first + per_warp).min(runs.tiles()) {
         let tile = runs.tile(t);
         let own = runs.run_of(tile, lane, from);
         let length = own.len() as u32;
@@ -75,7 +109,7 @@ pub unsafe fn split_runs<B: Bits>(
             // A tile takes from no run more than its own length.
             let (low, high) = match known {
                 None => (0, length),
-                Some(low) => (low, (low + tile_keys).min(length)),
+                Some(low) => (low, low.saturating_add(runs.tile_keys()).min(length)),
             };
             // SAFETY: the lanes of a warp have the same tile, and so the same path through here.
             unsafe { select(Range { run: own, low, high }, tile.rank as u64) }
@@ -193,7 +227,7 @@ impl Plan {
     #[allow(clippy::too_many_arguments)]
     pub(super) unsafe fn divide<B: Bits>(
         self,
-        runs: Runs,
+        runs: impl Division,
         t: usize,
         tile: TileOfRuns,
         count: usize,
@@ -201,7 +235,7 @@ impl Plan {
         splits: Global<u32>,
         values: u32,
     ) {
-        let (thread, k) = (thread::thread_idx_x(), runs.k as usize);
+        let (thread, k) = (thread::thread_idx_x(), runs.k() as usize);
         let lane = thread % WARP_SIZE;
         if thread < 2 * WARP_SIZE {
             // The first warp has the places where the tile begins, the second those where it ends.
@@ -212,7 +246,7 @@ impl Plan {
                 if splits.is_empty() {
                     // SAFETY: the lanes of a warp have the same rank.
                     place = unsafe { select(Range { run, low: 0, high: length }, rank as u64) };
-                } else if lane < runs.k {
+                } else if lane < runs.k() {
                     place = splits.get((t + at_end as usize) * k + lane as usize);
                 }
             }
@@ -368,7 +402,7 @@ unsafe fn sum_up_to(value: u32) -> u32 {
 }
 
 /// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
-pub(super) const BLOCKS: usize = 3;
+pub const BLOCKS: usize = 3;
 
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
 /// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as
@@ -396,23 +430,76 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     when_negative: B,
     order: *mut u32,
 ) {
-    let coding = Coding { always, when_negative };
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
     let t = thread::block_idx_x() as usize;
-    let tile = runs.tile(t);
-    let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
-    // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
-    let (from, to, keys, plan) = unsafe {
-        let keys = Shared::<B>::dynamic(0, (NT * VT) as u32);
-        (Global::new(from, n), GlobalMut::new(to, n), keys, Plan::at((NT * VT * size_of::<B>()) as u32))
-    };
-
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise.
     let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
     // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
+    if !unsafe { Order::new(order) }.is_found() {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
+    }
+}
+
+/// Kernel: as [`merge_runs`], for the runs of which [`split_long_runs`] has found the splits. Blocks stay, and take one tile
+/// after the other, so that there are few of them where there is nothing to do.
+///
+/// # Safety
+/// As for [`merge_runs`], but for the number of blocks; `starts` and `order` are as for [`split_long_runs`].
+#[kernel(
+    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.values }> within (ROW.runs_4.threads, BLOCKS),
+    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.values }> within (ROW.runs_8.threads, BLOCKS),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
+    from: *const B,
+    n: usize,
+    to: *mut B,
+    splits: *const u32,
+    starts: *const usize,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { Order::new(order) }.is_of_long_runs() {
         return;
     }
+    // SAFETY: the caller's promise.
+    let (from, to, starts) =
+        unsafe { (Global::new(from, n), GlobalMut::new(to, n), Global::new(starts, MAX_RUNS as usize + 1)) };
+    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
+    let mut t = thread::block_idx_x() as usize;
+    while t < runs.tiles() {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
+        thread::sync_threads();
+        t += thread::grid_dim_x() as usize;
+    }
+}
+
+/// Merges tile `t`, at splits that the block finds itself if `splits` is empty.
+///
+/// # Safety
+/// As for [`merge_runs`].
+#[inline(always)]
+unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
+    runs: impl Division,
+    t: usize,
+    from: Global<B>,
+    to: GlobalMut<B>,
+    splits: Global<u32>,
+    coding: Coding<B>,
+) {
+    let tile = runs.tile(t);
+    let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
+    // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
+    let (keys, plan) =
+        unsafe { (Shared::<B>::dynamic(0, (NT * VT) as u32), Plan::at((NT * VT * size_of::<B>()) as u32)) };
     // SAFETY: the caller's promise.
     unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {

@@ -3,30 +3,35 @@
 //! ```text
 //!   look_for_order    3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all that follows ends at once
 //!                     9 > 7 > 5 > 3 > 1    no ascent: reverse turns it round, and all that follows ends at once
-//!                     3 ≤ 9 > 4 …          both, which most arrays show in their first keys: to be sorted
+//!                     3 ≤ … > 2 ≤ … > 1 …  few descents: long runs, which one pass merges
+//!                     3 ≤ 9 > 4 > 1 …      many, as most arrays show in their first keys: to be sorted
 //! ```
 //!
-//! What has been found is noted in two words of global memory, which are 0 before.
+//! What has been found is noted in global memory: words that are 0 before, and where runs begin.
 
 use crate::key::{Bits, Coding};
+use crate::sort::runs::MAX_RUNS;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add};
 
 /// Threads of a block of [`look_for_order`] and of [`reverse`].
 pub const ORDER_THREADS: u32 = 256;
 
 /// Words that [`look_for_order`] writes.
-pub const ORDER_WORDS: usize = 2;
+pub const ORDER_WORDS: usize = 3;
 
 /// The words that tell what has been found, or none: then nothing is known.
 #[derive(Clone, Copy)]
 pub(super) struct Order(Option<GlobalMut<u32>>);
 
-/// Which of the words is 1 if some key is less than the one before it.
-const DESCENT: usize = 0;
+/// Which of the words counts keys that are less than the one before, until there are many.
+const DESCENTS: usize = 0;
+
+/// Which of the words is 1 if there are more descents than long runs have.
+const MANY: usize = 1;
 
 /// Which of the words is 1 if some key is greater than the one before it.
-const ASCENT: usize = 1;
+const ASCENT: usize = 2;
 
 impl Order {
     /// # Safety
@@ -37,62 +42,157 @@ impl Order {
         Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, ORDER_WORDS) }))
     }
 
-    /// Whether keys were in order, or are by now because they have been turned round.
+    /// Whether keys were in order, or are by now because they have been turned round or merged.
     #[inline(always)]
     #[track_caller]
     pub(super) fn is_found(self) -> bool {
-        self.0.is_some_and(|found| found.get(DESCENT) == 0 || found.get(ASCENT) == 0)
+        self.0.is_some_and(|found| found.get(MANY) == 0 || found.get(ASCENT) == 0)
+    }
+
+    /// Whether keys descend.
+    #[inline(always)]
+    #[track_caller]
+    fn descends(self) -> bool {
+        self.0.is_some_and(|found| found.get(ASCENT) == 0 && (found.get(MANY) != 0 || found.get(DESCENTS) != 0))
+    }
+
+    /// Whether there are some runs, but few.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn is_of_long_runs(self) -> bool {
+        self.0.is_some_and(|found| found.get(ASCENT) != 0 && found.get(MANY) == 0 && found.get(DESCENTS) != 0)
     }
 }
 
 /// Keys that a thread compares between two votes of its warp.
 const KEYS_BETWEEN_VOTES: usize = 8;
 
-/// Kernel: looks whether the keys, as the [`Coding`] orders them, ascend or descend, and makes the words at `found` 1 where
-/// they show that they do not.
+/// Kernel: looks whether the keys, as the [`Coding`] orders them, ascend or descend, or are of few runs, and notes it in the
+/// words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which is
+/// below [`MAX_RUNS`].
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be turned round with
-/// its values, and stays stable. A warp ends when it has found both, and reads all of its part only if it has not.
+/// its values, and stays stable. A warp ends when it has found an ascent and that there are many descents, and reads all of
+/// its part only if it has not.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, and `found` [`ORDER_WORDS`] words. Blocks are of whole warps.
+/// `keys` has `n` keys, in global memory, `found` [`ORDER_WORDS`] words, which are 0, and `starts` room for [`MAX_RUNS`].
+/// Blocks are of whole warps.
 #[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn look_for_order<B: Bits>(
     keys: *const B,
     n: usize,
     always: B,
     when_negative: B,
     equal_ascends: u32,
+    most_descents: u32,
     found: *mut u32,
+    starts: *mut usize,
 ) {
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
     let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, ORDER_WORDS)) };
+    // SAFETY: the caller's promise.
+    let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;
     let part = n.div_ceil(warps);
-    let warp = thread::index_1d() / WARP_SIZE;
+    let (warp, lane) = (thread::index_1d() / WARP_SIZE, warp::lane_id());
     let (mut at, end) = (warp as usize * part, ((warp as usize + 1) * part).min(n.saturating_sub(1)));
-    let (mut descends, mut ascends) = (false, false);
-    while at < end && !(descends && ascends) {
+    let (mut many, mut ascends) = (false, false);
+    while at < end && !(many && ascends) {
+        // A bit for each of the thread's keys that is less than the one before.
+        let mut descents = 0u32;
         for step in 0..KEYS_BETWEEN_VOTES {
-            let i = at + step * WARP_SIZE as usize + warp::lane_id() as usize;
+            let i = at + step * WARP_SIZE as usize + lane as usize;
             if i < end {
                 let (key, next) = (coding.encode(keys.get(i)), coding.encode(keys.get(i + 1)));
-                descends |= next < key;
+                descents |= u32::from(next < key) << step;
                 ascends |= key < next || (equal_ascends != 0 && key == next);
             }
         }
         // SAFETY: the lanes of a warp have the same part, and leave the loop together.
-        (descends, ascends) = unsafe { (ballot(FULL_MASK, descends) != 0, ballot(FULL_MASK, ascends) != 0) };
+        let count = unsafe { reduce_add(FULL_MASK, descents.count_ones()) };
+        if count > 0 && !many {
+            many = count > most_descents;
+            if !many {
+                let mut left = descents;
+                while left != 0 {
+                    let place = found.fetch_add(DESCENTS, 1);
+                    if place < most_descents {
+                        let step = left.trailing_zeros() as usize;
+                        starts.set(place as usize, at + step * WARP_SIZE as usize + lane as usize + 1);
+                    } else {
+                        many = true;
+                    }
+                    left &= left - 1;
+                }
+            }
+        }
+        // SAFETY: as above.
+        (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
         at += KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
     }
-    if warp::lane_id() == 0 {
-        if descends {
-            found.raise(DESCENT);
+    if lane == 0 {
+        if many {
+            found.raise(MANY);
         }
         if ascends {
             found.raise(ASCENT);
         }
+    }
+}
+
+/// Kernel: if there are long runs, copies the keys, as the [`Coding`] orders them, and puts the places where runs begin in
+/// order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are fewer.
+///
+/// # Safety
+/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`look_for_order`] wrote;
+/// `starts` has room for [`MAX_RUNS`] and one more.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn copy_runs<B: Bits>(
+    from: *const B,
+    to: *mut B,
+    n: usize,
+    always: B,
+    when_negative: B,
+    found: *mut u32,
+    begins: *const usize,
+    starts: *mut usize,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { Order::new(found) }.is_of_long_runs() {
+        return;
+    }
+    let coding = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    let (from, to, found) =
+        unsafe { (Global::new(from, n), GlobalMut::new(to, n), GlobalMut::new(found, ORDER_WORDS)) };
+    // SAFETY: the caller's promise.
+    let (begins, starts) =
+        unsafe { (Global::new(begins, MAX_RUNS as usize), GlobalMut::new(starts, MAX_RUNS as usize + 1)) };
+    if thread::block_idx_x() == 0 && thread::thread_idx_x() <= MAX_RUNS {
+        // The first run begins at 0, and the others where the thread's number of begins are before.
+        let (number, count) = (thread::thread_idx_x(), found.get(DESCENTS));
+        let mut start = if number == 0 { 0 } else { n };
+        for i in 0..count {
+            let begin = begins.get(i as usize);
+            let mut before = 1;
+            for j in 0..count {
+                before += u32::from(begins.get(j as usize) < begin);
+            }
+            if before == number {
+                start = begin;
+            }
+        }
+        starts.set(number as usize, start);
+    }
+    let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
+    let mut i = thread::index_1d() as usize;
+    while i < n {
+        to.set(i, coding.encode(from.get(i)));
+        i += threads;
     }
 }
 
@@ -103,8 +203,9 @@ pub unsafe fn look_for_order<B: Bits>(
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn reverse<T: Word>(array: *mut T, n: usize, found: *mut u32) {
     // SAFETY: the caller's promise. A thread swaps pairs of its own.
-    let (array, found) = unsafe { (GlobalMut::new(array, n), GlobalMut::new(found, ORDER_WORDS)) };
-    if found.get(DESCENT) == 0 || found.get(ASCENT) != 0 {
+    let array = unsafe { GlobalMut::new(array, n) };
+    // SAFETY: the caller's promise.
+    if !unsafe { Order::new(found) }.descends() {
         return;
     }
     let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;

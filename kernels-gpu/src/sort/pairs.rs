@@ -13,7 +13,7 @@ use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, Place};
-use crate::sort::runs::Runs;
+use crate::sort::runs::{Division, Runs};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;

@@ -12,6 +12,60 @@ use cuda_std::{Global, Word};
 /// The most runs that one pass merges into one: the lanes of a warp.
 pub const MAX_RUNS: u32 = 32;
 
+/// How an array of runs is divided into tiles.
+pub trait Division: Copy {
+    /// Runs of a group.
+    fn k(self) -> u32;
+    /// Keys of a tile, but for the last one of a group.
+    fn tile_keys(self) -> u32;
+    /// How many tiles there are in all.
+    fn tiles(self) -> usize;
+    /// Tile `t`.
+    fn tile(self, t: usize) -> TileOfRuns;
+    /// Run `i`, below [`MAX_RUNS`], of the group that `tile` is in, in an array of keys or of their values. Runs from
+    /// [`k`](Self::k) on are empty.
+    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T>;
+}
+
+/// One group of up to [`MAX_RUNS`] runs of any lengths, which are one array together.
+///
+/// ```text
+///   from    │ run 0      │ run 1 │ run 2           │ run 3 │        starts: 0, …, n, n, n
+/// ```
+#[derive(Clone, Copy)]
+pub struct LongRuns {
+    /// Where each run begins, and after the last one the array's end: [`MAX_RUNS`] and one more.
+    pub starts: Global<usize>,
+    /// Keys of the array. Below 2^32.
+    pub n: usize,
+    /// Keys of a tile.
+    pub tile_keys: u32,
+}
+
+impl Division for LongRuns {
+    #[inline(always)]
+    fn k(self) -> u32 {
+        MAX_RUNS
+    }
+    #[inline(always)]
+    fn tile_keys(self) -> u32 {
+        self.tile_keys
+    }
+    #[inline(always)]
+    fn tiles(self) -> usize {
+        self.n.div_ceil(self.tile_keys as usize)
+    }
+    #[inline(always)]
+    fn tile(self, t: usize) -> TileOfRuns {
+        TileOfRuns { group: 0, length: self.n, rank: t * self.tile_keys as usize }
+    }
+    #[inline(always)]
+    fn run_of<T: Word>(self, _: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+        let start = self.starts.get(i as usize);
+        array.slice(start, self.starts.get(i as usize + 1) - start)
+    }
+}
+
 /// The passes of a sort: how many runs each of them merges into one.
 #[derive(Clone, Copy, Debug)]
 pub struct Passes {
@@ -74,23 +128,10 @@ impl Runs {
         self.run * self.k as usize
     }
 
-    /// How many tiles there are in all.
-    pub const fn tiles(self) -> usize {
+    /// [`Division::tiles`], for constants.
+    pub const fn tile_count(self) -> usize {
         let (whole, rest) = (self.n / self.group(), self.n % self.group());
         whole * self.group().div_ceil(self.tile_keys as usize) + rest.div_ceil(self.tile_keys as usize)
-    }
-
-    /// Tile `t`.
-    #[inline(always)]
-    pub fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: both are positive, as their documentation says. A division by 0 would bring in the code of a panic.
-        unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
-        let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
-        // SAFETY: a positive number divided by another, rounded up.
-        unsafe { assert_unchecked(tiles_of_group != 0) };
-        let group = t / tiles_of_group * self.group();
-        let rank = t % tiles_of_group * self.tile_keys as usize;
-        TileOfRuns { group, length: self.group().min(self.n - group), rank }
     }
 
     /// Where run `i` of the group that `tile` is in begins in the group: its end where the array has ended, and from
@@ -105,10 +146,34 @@ impl Runs {
     pub fn length_of(self, tile: TileOfRuns, i: u32) -> u32 {
         self.run.min(tile.length - self.start_of(tile, i)) as u32
     }
+}
 
-    /// Run `i` of the group that `tile` is in, in an array of keys or of their values.
+impl Division for Runs {
     #[inline(always)]
-    pub fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+    fn k(self) -> u32 {
+        self.k
+    }
+    #[inline(always)]
+    fn tile_keys(self) -> u32 {
+        self.tile_keys
+    }
+    #[inline(always)]
+    fn tiles(self) -> usize {
+        self.tile_count()
+    }
+    #[inline(always)]
+    fn tile(self, t: usize) -> TileOfRuns {
+        // SAFETY: both are positive, as their documentation says. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
+        let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
+        // SAFETY: a positive number divided by another, rounded up.
+        unsafe { assert_unchecked(tiles_of_group != 0) };
+        let group = t / tiles_of_group * self.group();
+        let rank = t % tiles_of_group * self.tile_keys as usize;
+        TileOfRuns { group, length: self.group().min(self.n - group), rank }
+    }
+    #[inline(always)]
+    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
         array.slice(tile.group + self.start_of(tile, i), self.length_of(tile, i) as usize)
     }
 }

@@ -10,7 +10,8 @@ use crate::{BatchKernel, Error, MergeKernel, SortOrder};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::{block_sort, merge_pass, order, pairs, runs::Passes};
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
+use kernels_gpu::sort::{block_sort, merge_pass, order, pairs};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
@@ -21,11 +22,14 @@ use std::ffi::c_void;
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
 
-/// Fewer keys are sorted without a look whether they are in order.
-const ORDER_CHECK_KEYS: usize = 1 << 22;
+/// Fewer keys are sorted without a look whether they are in order, which takes about 40 µs.
+const ORDER_CHECK_KEYS: usize = 1 << 26;
 
-/// Bytes of the words that tell what order has been found.
-const ORDER_BYTES: usize = order::ORDER_WORDS * size_of::<u32>();
+/// Bytes of what tells the order that has been found: the words, and twice where runs begin.
+const ORDER_BYTES: usize = align(order::ORDER_WORDS * size_of::<u32>()) + 2 * RUN_STARTS_BYTES;
+
+/// Bytes of the places where long runs begin, and of the array's end.
+const RUN_STARTS_BYTES: usize = align((MAX_RUNS as usize + 1) * size_of::<usize>());
 
 /// Blocks on a multiprocessor of kernels whose blocks stay: as many as it holds.
 const BLOCKS_THAT_STAY: usize = 8;
@@ -80,6 +84,11 @@ fn path_shape(tiles: usize) -> Shape {
     }
 }
 
+/// The launch that finds splits for so many tiles of a pass of the sort.
+fn splits_shape(tiles: usize) -> Shape {
+    Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 }
+}
+
 /// The launch of a batch of `pairs` pairs of length `d`.
 fn batch_shape<K: Key>(pairs: usize, d: usize) -> Shape {
     const { assert!(MAX_BATCH_LENGTH <= tuning::stable(size_of::<K>()).keys(), "a block holds a pair") };
@@ -107,9 +116,14 @@ fn with_values<K: Key>(bytes: usize) -> String {
     format!("{}v{bytes}", K::NAME)
 }
 
+/// The suffix of kernels for all numbers of so many bytes, 4 or 8.
+fn bits(bytes: usize) -> &'static str {
+    if bytes == 8 { "u64" } else { "u32" }
+}
+
 /// The suffix of a kernel of the sort, which serves all keys of the width of `K`.
 fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize, small: bool) -> String {
-    let bits = if size_of::<K>() == 8 { "u64" } else { "u32" };
+    let bits = bits(size_of::<K>());
     match kernel {
         kernel if kernel.ends_with("_pairs") => format!("{bits}v{value_bytes}"),
         "block_sort" | "merge_runs" if small => format!("{bits}small"),
@@ -149,11 +163,20 @@ impl SortPlan {
         let splits = self.passes(n).map(|k| {
             let runs = merge_pass::runs_in_tiles(n, run, k, self.runs);
             run *= k as usize;
-            runs.tiles() * k as usize * size_of::<u32>()
+            runs.tile_count() * k as usize * size_of::<u32>()
         });
+        // If it is found that there are only so many runs, all are merged at once.
+        let long_runs = n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>();
+        let long_runs = if n >= ORDER_CHECK_KEYS { long_runs } else { 0 };
         splits
             .max()
+            .map(|splits| splits.max(long_runs))
             .map_or(0, |splits| align(n * size_of::<K>()) + align(n * self.value_bytes) + align(ORDER_BYTES) + splits)
+    }
+
+    /// Keys of a tile where as many runs are merged as can be.
+    const fn long_run_tile_keys(self) -> u32 {
+        merge_pass::tile_keys(self.runs.keys(), self.runs.values, MAX_RUNS)
     }
 
     fn block_shape<K: Key>(self, n: usize) -> Shape {
@@ -233,23 +256,8 @@ impl Gpu {
         let splits = if plan.small { 0 } else { splits + align(ORDER_BYTES) as u64 };
         let (e, e_n) = (coding.always, coding.when_negative);
         if order_at != 0 {
-            // SAFETY: the words are in the workspace.
-            unsafe {
-                let words = DevicePointer::<u32>::from_raw(order_at);
-                DeviceSlice::from_raw_parts_mut(words, order::ORDER_WORDS).set_32_async(0, stream)
-            }
-            .or_failure("cuMemsetD32Async")?;
-            let blocks = BLOCKS_THAT_STAY * self.multiprocessors;
-            let shape = Shape { blocks, threads: order::ORDER_THREADS, shared_bytes: 0 };
-            // Equal keys are the same bits, and may be turned round, but not with their values.
-            let equal_ascends = u32::from(value_bytes > 0);
-            launch("look_for_order", shape, &arguments![keys, n, e, e_n, equal_ascends, order_at])?;
-            launch("reverse", shape, &arguments![keys, n, order_at])?;
-            if value_bytes > 0 {
-                let width = if value_bytes == 8 { "u64" } else { "u32" };
-                // SAFETY: as for `launch`.
-                unsafe { self.kernels.launch("reverse", width, shape, &arguments![values, n, order_at], stream)? };
-            }
+            // SAFETY: the caller's promise; the places are in the workspace.
+            unsafe { self.find_order::<K>(plan, coding, at, workspace, order_at, splits, stream)? };
         }
         let (mut from, mut to) = ((keys, values), (workspace, scratch_values));
         if !passes.left().is_multiple_of(2) {
@@ -265,13 +273,15 @@ impl Gpu {
         let mut run = plan.block.keys();
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
-            let (tiles, tile_keys) = (runs.tiles(), runs.tile_keys);
+            let (tiles, tile_keys) = (runs.tile_count(), runs.tile_keys);
             let per_warp = merge_pass::boundaries_per_warp(tiles);
-            let warps =
-                Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 };
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
             if splits != 0 {
-                launch("split_runs", warps, &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at])?;
+                launch(
+                    "split_runs",
+                    splits_shape(tiles),
+                    &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at],
+                )?;
             }
             if value_bytes == 0 {
                 let arguments = arguments![f, n, run, k, t, splits, d, d_n, order_at];
@@ -282,6 +292,62 @@ impl Gpu {
             }
             (from, to) = (to, from);
             run *= k as usize;
+        }
+        Ok(())
+    }
+
+    /// Puts what finds an order of the keys on the stream, and what is done then: nothing, turning them round, or a merge of
+    /// a few long runs. The kernels of the sort do nothing if one is found.
+    ///
+    /// # Safety
+    /// As for [`sort_at`](Self::sort_at); at `order_at` are [`ORDER_BYTES`], at `splits` the room for splits.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn find_order<K: Key>(
+        &self,
+        plan: SortPlan,
+        Coding { always, when_negative }: Coding<K::Bits>,
+        PairsAt { keys, values, len: n }: PairsAt,
+        scratch: Address,
+        order_at: Address,
+        splits: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        // SAFETY: the words are in the workspace.
+        unsafe {
+            let words = DevicePointer::<u32>::from_raw(order_at);
+            DeviceSlice::from_raw_parts_mut(words, order::ORDER_WORDS).set_32_async(0, stream)
+        }
+        .or_failure("cuMemsetD32Async")?;
+        let begins = order_at + align(order::ORDER_WORDS * size_of::<u32>()) as u64;
+        let starts = begins + RUN_STARTS_BYTES as u64;
+        let launch = |kernel: &str, width, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, bits(width), shape, arguments, stream) }
+        };
+        let stays =
+            |blocks, threads, shared_bytes| Shape { blocks: blocks * self.multiprocessors, threads, shared_bytes };
+        let shape = stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, 0);
+        let width = size_of::<K>();
+        // Equal keys are the same bits, and may be turned round, but not with their values. Runs are merged without values.
+        let alone = plan.value_bytes == 0 && u32::try_from(n).is_ok();
+        let (equal_ascends, most_descents) = (u32::from(plan.value_bytes > 0), if alone { MAX_RUNS - 1 } else { 0 });
+        let look = arguments![keys, n, always, when_negative, equal_ascends, most_descents, order_at, begins];
+        launch("look_for_order", width, shape, &look)?;
+        launch("reverse", width, shape, &arguments![keys, n, order_at])?;
+        if plan.value_bytes > 0 {
+            launch("reverse", plan.value_bytes, shape, &arguments![values, n, order_at])?;
+        }
+        if alone {
+            let copy = arguments![keys, scratch, n, always, when_negative, order_at, begins, starts];
+            launch("copy_runs", width, shape, &copy)?;
+            let tile_keys = plan.long_run_tile_keys();
+            let tiles = n.div_ceil(tile_keys as usize);
+            let per_warp = merge_pass::boundaries_per_warp(tiles);
+            let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, order_at];
+            launch("split_long_runs", width, splits_shape(tiles), &split)?;
+            let merge = arguments![scratch, n, keys, splits, starts, always, when_negative, order_at];
+            let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
+            launch("merge_long_runs", width, stays(merge_pass::BLOCKS, threads, shared_bytes), &merge)?;
         }
         Ok(())
     }

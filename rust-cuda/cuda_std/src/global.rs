@@ -165,4 +165,14 @@ impl GlobalMut<u32> {
         // SAFETY: `new`'s caller promised that `i < len` elements are writable.
         unsafe { backend::raise_global(self.ptr.wrapping_add(i)) }
     }
+
+    /// Adds `value` to element `i`, modulo 2^32, and returns what it was before. Many threads may do so, without order; none
+    /// may read or write it in another way in the same launch.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fetch_add(self, i: usize, value: u32) -> u32 {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        unsafe { backend::add_global(self.ptr.wrapping_add(i), value) }
+    }
 }

@@ -69,6 +69,15 @@ pub unsafe fn raise_global(p: *mut u32) {
     unsafe { p.write(1) }
 }
 
+pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
+    // SAFETY: the caller's promise is the same; the threads that add take turns.
+    unsafe {
+        let before = p.read();
+        p.write(before.wrapping_add(value));
+        before
+    }
+}
+
 #[track_caller]
 pub fn check_index(i: usize, len: usize) {
     assert!(i < len, "index {i} of a view of {len} elements");

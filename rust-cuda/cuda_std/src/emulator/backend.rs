@@ -195,6 +195,15 @@ pub unsafe fn raise_global(p: *mut u32) {
     unsafe { p.write(1) }
 }
 
+pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
+    // SAFETY: the caller's promise; the threads that add take turns.
+    unsafe {
+        let before = p.read();
+        p.write(before.wrapping_add(value));
+        before
+    }
+}
+
 #[inline]
 #[track_caller]
 pub fn check_index(i: usize, len: usize) {

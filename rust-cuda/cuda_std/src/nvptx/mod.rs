@@ -238,6 +238,17 @@ pub unsafe fn raise_global(p: *mut u32) {
     unsafe { asm!("st.relaxed.gpu.global.u32 [{0}], 1;", in(reg64) p, options(nostack)) }
 }
 
+#[inline(always)]
+pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
+    let before;
+    // SAFETY: the caller's promise: `p` is writable.
+    unsafe {
+        asm!("atom.relaxed.gpu.global.add.u32 {0}, [{1}], {2};", out(reg32) before, in(reg64) p, in(reg32) value,
+            options(nostack))
+    };
+    before
+}
+
 /// Bounds are checked in the emulator only.
 #[inline(always)]
 pub fn check_index(_: usize, _: usize) {}
