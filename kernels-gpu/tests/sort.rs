@@ -1,5 +1,7 @@
 //! The merge sort in the emulator against the standard library's stable sort.
 
+#[path = "../../tests/src/bank_conflicts.rs"]
+mod bank_conflicts;
 mod common;
 use common::*;
 use cuda_std::Word;
@@ -294,6 +296,28 @@ fn the_tiles_that_ship() {
     const SMALL: [tuning::Tile; 2] = [tuning::ROW.small_block_4, tuning::ROW.small_runs_8];
     all::<f32, { SMALL[0].threads }, { SMALL[0].values }>();
     all::<i64, { SMALL[1].threads }, { SMALL[1].values }>();
+}
+
+/// Input made to take many bank conflicts. The crate `tests` counts them.
+#[test]
+fn keys_with_many_bank_conflicts() {
+    fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
+        let shape = tuning::Tile { threads: NT, values: VT };
+        for &n in sizes {
+            let seed = fresh_seed();
+            let keys = bank_conflicts::conflicting(n, shape, shape, size_of::<K>());
+            let input: Vec<K> = keys.into_iter().map(|key| K::from_register(key.into())).collect();
+            let found = run::<K, NT, VT>(seed, &input, false).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+            let expected: Vec<K> = (0..n as u64).map(K::from_register).collect();
+            assert!(bits(&found) == bits(&expected), "{} {n} in tiles of {NT} x {VT}, seed {seed}", K::NAME);
+        }
+    }
+    check::<u32, 64, 33>(&[1, 2111, 2112, 64 * 33 * 8 + 1]);
+    check::<u64, 64, 5>(&[319, 320 * 4, 320 * 33 + 7]);
+    check::<u32, { tuning::ROW.block_4.threads }, { tuning::ROW.block_4.values }>(&[3 * 256 * 33]);
+    check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.values }>(&[2 * 256 * 19]);
+    check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.values }>(&[2 * 256 * 47 + 99]);
+    check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.values }>(&[3 * 512 * 9]);
 }
 
 /// A network that sorts every input of zeros and ones sorts every input (the 0-1 principle; Knuth, volume 3, 5.3.4).

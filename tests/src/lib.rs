@@ -1,1 +1,4 @@
 //! Tests that need more than one crate of the workspace; they are in `tests/`. Those of the program are in `merge-cli`.
+//! Here is what tests and the test program for GPUs share.
+
+pub mod bank_conflicts;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SEEDS, assert_at, ballot, shared, shuffle_idx, shuffle_xor, sync_warp, tid};
+use common::{SEEDS, assert_at, ballot, reduce_add, reduce_max, shared, shuffle_idx, shuffle_xor, sync_warp, tid};
 use cuda_std::{
     emulator::{Barrier, Emulator, Fault, FaultKind, Index3},
     thread,
@@ -194,6 +194,58 @@ fn a_shuffle_from_a_lane_without_part() {
     xor(1).unwrap();
     assert_eq!(xor(2).unwrap_err().kind, FaultKind::Mask { mask: 0b11, lane: 2 });
     assert_eq!(xor(32).unwrap_err().kind, FaultKind::Mask { mask: 0b11, lane: 32 });
+}
+
+#[test]
+fn a_reduction_that_a_lane_in_the_mask_never_makes() {
+    for seed in SEEDS {
+        for reduce in [reduce_add, reduce_max] {
+            let launch = |mask: u32| {
+                Emulator::new(seed).launch("reduce", 1, 64, 0, || {
+                    if tid() != 40 {
+                        reduce(if tid() < 32 { FULL_MASK } else { mask }, 1);
+                    }
+                })
+            };
+            launch(!(1 << 8)).unwrap();
+            let fault = launch(FULL_MASK).unwrap_err();
+            assert_eq!((fault.kernel, fault.thread), ("reduce", (32, 0, 0)), "{fault}");
+            assert_eq!(barrier(&fault), (Barrier::Warp(FULL_MASK), vec![((40, 0, 0), None)]));
+        }
+    }
+}
+
+#[test]
+fn lanes_at_different_reductions() {
+    for seed in SEEDS {
+        let fault = Emulator::new(seed).launch("different", 1, 32, 0, || {
+            if tid() == 7 {
+                reduce_max(FULL_MASK, 1);
+            } else {
+                reduce_add(FULL_MASK, 1);
+            }
+        });
+        let fault = fault.unwrap_err();
+        let line = line!() - 4;
+        assert_at(&fault, "different", (0, 0, 0), (0, 0, 0), file!(), line);
+        assert_eq!(barrier(&fault), (Barrier::Warp(FULL_MASK), vec![((7, 0, 0), Some(line - 2))]));
+    }
+}
+
+#[test]
+fn a_reduction_without_the_calling_lane() {
+    for seed in SEEDS {
+        let fault = Emulator::new(seed).launch("mask", 1, 64, 0, || {
+            if tid() == 37 {
+                reduce_add(!(1 << 5), 1);
+            }
+        });
+        let fault = fault.unwrap_err();
+        assert_at(&fault, "mask", (0, 0, 0), (37, 0, 0), file!(), line!() - 4);
+        assert_eq!(fault.kind, FaultKind::Mask { mask: !(1 << 5), lane: 5 });
+        let fault = Emulator::new(seed).launch("mask", 1, 1, 0, || _ = reduce_max(0b10, 1)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Mask { mask: 0b10, lane: 0 });
+    }
 }
 
 #[test]

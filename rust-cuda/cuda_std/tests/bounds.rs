@@ -71,6 +71,18 @@ fn global_beyond_the_view() {
     }
 }
 
+#[test]
+fn a_word_raised_beyond_the_view() {
+    let mut emulator = Emulator::new(1);
+    let x = emulator.buffer(&[0u32; 8]);
+    let mut launch = |i: usize| emulator.launch("raise", 1, 1, 0, || global_mut(x.as_mut_ptr(), 7).raise(i));
+    launch(6).unwrap();
+    let fault = launch(7).unwrap_err();
+    assert_at(&fault, "raise", (0, 0, 0), (0, 0, 0), file!(), line!() - 3);
+    assert_eq!(fault.kind, FaultKind::OutOfView { start: 7, count: 1, len: 7 });
+    assert_eq!(emulator.read(x).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0]);
+}
+
 fn thread_index() -> usize {
     cuda_std::thread::index_1d() as usize
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SEEDS, assert_at, global, global_mut, shared, shuffle_xor, sync_warp, tid};
+use common::{SEEDS, assert_at, global, global_mut, reduce_add, reduce_max, shared, shuffle_xor, sync_warp, tid};
 use cuda_std::{
     Word,
     emulator::{Access, Conflict, Emulator, Fault, FaultKind, Space},
@@ -558,5 +558,71 @@ fn shuffles_order_no_memory() {
         });
         let fault = fault.unwrap_err();
         assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}");
+    }
+}
+
+#[test]
+fn reductions_order_no_memory() {
+    for seed in SEEDS {
+        for reduce in [reduce_add, reduce_max] {
+            let fault = Emulator::new(seed).launch("reduce", 1, 32, 128, || {
+                let tile = shared::<u32>(32);
+                tile.set(tid(), tid());
+                reduce(FULL_MASK, 0);
+                tile.get(tid() ^ 1);
+            });
+            let fault = fault.unwrap_err();
+            assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn many_raise_one_word() {
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let x = emulator.buffer(&[0u32; 3]);
+        let raise = |emulator: &mut Emulator, i: usize| {
+            emulator.launch("raise", 5, 64, 0, || {
+                // All threads of all blocks but the first, twice each.
+                if block_idx_x() > 0 {
+                    global_mut(x.as_mut_ptr(), 3).raise(i);
+                    thread::sync_threads();
+                    global_mut(x.as_mut_ptr(), 3).raise(i);
+                }
+            })
+        };
+        raise(&mut emulator, 1).unwrap();
+        assert_eq!(emulator.read(x).unwrap(), [0, 1, 0]);
+        // Launches are ordered: a later one may read the word, write it and raise it again.
+        emulator.launch("read", 4, 32, 0, || assert_eq!(global(x.as_ptr(), 3).get(1), 1)).unwrap();
+        emulator.launch("lower", 1, 1, 0, || global_mut(x.as_mut_ptr(), 3).set(1, 0)).unwrap();
+        assert_eq!(emulator.read(x).unwrap(), [0; 3]);
+        raise(&mut emulator, 1).unwrap();
+        raise(&mut emulator, 0).unwrap();
+        assert_eq!(emulator.read(x).unwrap(), [1, 1, 0]);
+        emulator.launch("read", 4, 32, 0, || assert_eq!(global_mut(x.as_mut_ptr(), 3).get(1), 1)).unwrap();
+    }
+}
+
+#[test]
+fn a_word_raised_by_some_and_written_by_others() {
+    // That a word is raised takes nothing from the checks of plain accesses to it.
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let x = emulator.buffer(&[0u32; 2]);
+        let fault = emulator.launch("both", 2, 64, 0, || {
+            let x = global_mut(x.as_mut_ptr(), 2);
+            x.raise(1);
+            if tid() == 9 {
+                x.set(1, 1);
+            }
+            x.raise(1);
+        });
+        let fault = fault.unwrap_err();
+        let (space, byte, access, with) = race(&fault);
+        assert_eq!((space, byte, access, with.access), (Space::Global, 4, Access::Write, Access::Write));
+        assert_eq!((fault.thread, with.thread), ((9, 0, 0), (9, 0, 0)));
+        assert_ne!(fault.block, with.block);
     }
 }

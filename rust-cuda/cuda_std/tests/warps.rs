@@ -1,8 +1,8 @@
-//! Shuffles and votes, of whole and of partial warps.
+//! Shuffles, votes and reductions, of whole and of partial warps.
 
 mod common;
 
-use common::{SEEDS, ballot, global_mut, shuffle_idx, shuffle_xor, sync_warp, tid};
+use common::{SEEDS, ballot, global_mut, reduce_add, reduce_max, shuffle_idx, shuffle_xor, sync_warp, tid};
 use cuda_std::{
     emulator::Emulator,
     thread,
@@ -61,6 +61,44 @@ fn votes_of_a_warp() {
         let f = || ballot(FULL_MASK, odd_or_high(tid()));
         let votes = |t: u32| (0..32).map(|lane| u32::from(odd_or_high(t / 32 * 32 + lane)) << lane).sum();
         assert_eq!(results(seed, 64, f), expect(64, votes));
+    }
+}
+
+/// Values without a pattern, all over the 32 bits.
+fn scattered(t: u32) -> u32 {
+    (t + 1).wrapping_mul(0x9e37_79b9)
+}
+
+#[test]
+fn sums_and_greatest_of_a_warp() {
+    let lanes = |t: u32| (t / 32 * 32..t / 32 * 32 + 32).map(scattered);
+    for seed in SEEDS {
+        // The sums are above 2^32 and lose what is beyond.
+        let sums = |t: u32| lanes(t).fold(0, u32::wrapping_add);
+        assert_eq!(results(seed, 96, || reduce_add(FULL_MASK, scattered(tid()))), expect(96, sums));
+        let greatest = |t: u32| lanes(t).max().unwrap();
+        assert_eq!(results(seed, 96, || reduce_max(FULL_MASK, scattered(tid()))), expect(96, greatest));
+        // Unsigned: no number is below 0.
+        assert_eq!(results(seed, 32, || reduce_max(FULL_MASK, 0)), [0; 32]);
+        let one_high = || reduce_max(FULL_MASK, if tid() == 19 { 1 << 31 } else { tid() });
+        assert_eq!(results(seed, 32, one_high), [1 << 31; 32]);
+    }
+}
+
+#[test]
+fn reductions_of_some_lanes() {
+    // Lanes in groups by their remainder of 3, with masks of their own; in a warp of 13 lanes only those count.
+    for seed in SEEDS {
+        let mask = |t: u32| (0..32).filter(|lane| lane % 3 == t % 32 % 3).map(|lane| 1 << lane).sum::<u32>();
+        let members = |t: u32| (t / 32 * 32..(t / 32 * 32 + 32).min(45)).filter(move |u| u % 32 % 3 == t % 32 % 3);
+        let f = || reduce_add(mask(tid()), tid() + 1);
+        assert_eq!(results(seed, 45, f), expect(45, |t| members(t).map(|u| u + 1).sum()));
+        let f = || reduce_max(mask(tid()), scattered(tid()));
+        assert_eq!(results(seed, 45, f), expect(45, |t| members(t).map(scattered).max().unwrap()));
+        let f = || reduce_add(FULL_MASK, 1) * 100 + reduce_max(FULL_MASK, tid());
+        assert_eq!(results(seed, 45, f), expect(45, |t| if t < 32 { 3231 } else { 1344 }));
+        let f = || if tid() == 20 { reduce_add(1 << 20, 7) + reduce_max(1 << 20, 8) } else { 0 };
+        assert_eq!(results(seed, 32, f), expect(32, |t| if t == 20 { 15 } else { 0 }));
     }
 }
 

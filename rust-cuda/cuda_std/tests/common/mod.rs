@@ -62,6 +62,20 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
     unsafe { warp::ballot(mask, predicate) }
 }
 
+/// The sum of what the lanes passed.
+#[track_caller]
+pub fn reduce_add(mask: u32, value: u32) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::reduce_add(mask, value) }
+}
+
+/// The greatest of what the lanes passed.
+#[track_caller]
+pub fn reduce_max(mask: u32, value: u32) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::reduce_max(mask, value) }
+}
+
 /// The fault of one launch with `seed`.
 #[track_caller]
 pub fn fault(seed: u64, launch: impl FnOnce(&mut Emulator) -> Result<(), Fault>) -> Fault {

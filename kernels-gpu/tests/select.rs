@@ -1,0 +1,258 @@
+//! The selection over many runs against counting, by one warp in the emulator.
+
+mod common;
+use common::*;
+use cuda_std::emulator::Emulator;
+use cuda_std::warp::WARP_SIZE;
+use cuda_std::{Global, GlobalMut, warp};
+use kernels_gpu::key::Bits;
+use kernels_gpu::sort::select::{Range, select};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::fmt::Debug;
+
+const LANES: usize = WARP_SIZE as usize;
+
+/// A run a lane, ascending; those of lanes beyond are empty.
+type Runs<B> = Vec<Vec<B>>;
+
+/// A number of keys of each run.
+type Counts = [u32; LANES];
+
+/// How many of the first `rank` keys of the stable merge come from each run, by merging keys that remember where they
+/// are from.
+fn counted<B: Bits>(runs: &Runs<B>, ranks: &[usize]) -> Vec<Counts> {
+    let mut all: Vec<(B, usize)> =
+        runs.iter().enumerate().flat_map(|(lane, run)| run.iter().map(move |&key| (key, lane))).collect();
+    all.sort();
+    let mut ends: Vec<usize> = (0..ranks.len()).collect();
+    ends.sort_by_key(|&i| ranks[i]);
+    let (mut counts, mut taken, mut found) = ([0; LANES], 0, vec![[0; LANES]; ranks.len()]);
+    for i in ends {
+        all[taken..ranks[i]].iter().for_each(|&(_, lane)| counts[lane] += 1);
+        taken = ranks[i];
+        found[i] = counts;
+    }
+    found
+}
+
+/// What the lanes of a warp find for each of `ranks`, in the ranges that go with it.
+fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts, Counts)]) -> Vec<Counts> {
+    let mut emulator = Emulator::new(seed);
+    let starts: Vec<usize> = (0..LANES).map(|lane| runs.iter().take(lane).map(Vec::len).sum()).collect();
+    let lengths: Vec<usize> = (0..LANES).map(|lane| runs.get(lane).map_or(0, Vec::len)).collect();
+    let (keys, out) = (emulator.buffer(&runs.concat()), emulator.uninit::<u32>(ranks.len() * LANES));
+    emulator
+        .launch("select", 1, WARP_SIZE, 0, || {
+            // SAFETY: views of the buffers, and ranges that hold the answer; the emulator checks accesses.
+            let (keys, out) =
+                unsafe { (Global::new(keys.as_ptr(), keys.len()), GlobalMut::new(out.as_mut_ptr(), out.len())) };
+            let lane = warp::lane_id() as usize;
+            let run = keys.slice(starts[lane], lengths[lane]);
+            for (i, (&rank, (low, high))) in ranks.iter().zip(ranges).enumerate() {
+                // SAFETY: all lanes have the same rank.
+                let count = unsafe { select(Range { run, low: low[lane], high: high[lane] }, rank as u64) };
+                out.set(i * LANES + lane, count);
+            }
+        })
+        .unwrap_or_else(|fault| panic!("{fault} (seed {seed})"));
+    let counts = emulator.read(out).unwrap();
+    counts.chunks(LANES).map(|counts| counts.try_into().unwrap()).collect()
+}
+
+/// Ranges that hold `answer`: whole runs, ends that are a little or anything off, and nothing but the answer.
+fn narrowed(random: &mut StdRng, answer: &Counts, lengths: &Counts) -> Vec<(Counts, Counts)> {
+    let mut off = |most: u32| {
+        let reach = |random: &mut StdRng, room: u32| random.random_range(0..=room.min(most));
+        let low = std::array::from_fn(|lane| answer[lane] - reach(random, answer[lane]));
+        let high = std::array::from_fn(|lane| answer[lane] + reach(random, lengths[lane] - answer[lane]));
+        (low, high)
+    };
+    let (near, far, one) = (off(5), off(u32::MAX), off(1));
+    // As `split_runs` narrows them: from below only.
+    vec![([0; LANES], *lengths), near, far, one, (far.0, *lengths), ([0; LANES], far.1), (*answer, *answer)]
+}
+
+/// Compares with the oracle at each of `ranks`, in ranges of several kinds.
+fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
+    let random = &mut StdRng::seed_from_u64(seed);
+    let lengths: Counts = std::array::from_fn(|lane| runs.get(lane).map_or(0, Vec::len) as u32);
+    let (mut each, mut ranges, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for (&rank, answer) in ranks.iter().zip(counted(runs, ranks)) {
+        for range in narrowed(random, &answer, &lengths) {
+            each.push(rank);
+            ranges.push(range);
+            expected.push(answer);
+        }
+    }
+    for (i, found) in found(seed, runs, &each, &ranges).into_iter().enumerate() {
+        let (bits, (low, high)) = (8 * size_of::<B>(), ranges[i]);
+        assert_eq!(
+            found, expected[i],
+            "{what}, {bits} bits, rank {}, runs of {lengths:?} in ranges {low:?} to {high:?}, seed {seed}",
+            each[i]
+        );
+    }
+}
+
+/// At all ranks if there are few keys, and else at both ends and some between.
+fn check<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>) {
+    assert!(runs.iter().all(|run| run.is_sorted()));
+    let total = runs.iter().map(Vec::len).sum::<usize>();
+    if total <= 100 {
+        return check_at(what, seed, runs, &(0..=total).collect::<Vec<_>>());
+    }
+    let mut random = StdRng::seed_from_u64(!seed);
+    let mut ranks = vec![0, 1, 2, total / 2, total - 2, total - 1, total];
+    ranks.extend((0..8).map(|_| random.random_range(0..=total)));
+    check_at(what, seed, runs, &ranks);
+}
+
+/// A distribution of keys: its name, and random bits of which a type takes the lowest.
+type Distribution = (&'static str, fn(&mut StdRng) -> u64);
+
+const DISTRIBUTIONS: [Distribution; 9] = [
+    ("any keys", |random| random.random()),
+    ("all 0", |_| 0),
+    ("all the greatest", |_| u64::MAX),
+    ("2 values", |random| random.random_range(7..9)),
+    ("the least and the greatest", |random| if random.random() { 0 } else { u64::MAX }),
+    ("16 values", |random| random.random_range(0..16) << 28 | 0xdead << 40),
+    // Words above are the same in all, and the words below are not small.
+    ("equal upper halves", |random| 0x1234_5678 << 32 | random.random::<u32>() as u64),
+    ("2 upper halves", |random| random.random_range(5..7) << 32 | random.random::<u32>() as u64),
+    // Far from evenly spread.
+    ("any widths", |random| random.random::<u64>() >> random.random_range(0..64)),
+];
+
+fn runs_of<B: Bits>(random: &mut StdRng, lengths: &[usize], key: fn(&mut StdRng) -> u64) -> Runs<B> {
+    let run = |&length: &usize| {
+        let mut run: Vec<B> = (0..length).map(|_| B::from_register(key(random))).collect();
+        run.sort();
+        run
+    };
+    lengths.iter().map(run).collect()
+}
+
+/// Checks runs of `lengths`, which are made anew for each distribution.
+fn check_lengths(what: &str, lengths: impl Fn(&mut StdRng) -> Vec<usize>) {
+    for (keys, key) in DISTRIBUTIONS {
+        let seed = fresh_seed();
+        let what = format!("{what}, {keys}");
+        let random = &mut StdRng::seed_from_u64(seed);
+        let lengths = lengths(random);
+        check::<u32>(&what, seed, &runs_of(random, &lengths, key));
+        check::<u64>(&what, seed, &runs_of(random, &lengths, key));
+    }
+}
+
+#[test]
+fn few_keys_at_all_ranks() {
+    check_lengths("no run", |_| vec![]);
+    check_lengths("empty runs", |_| vec![0; 32]);
+    check_lengths("a key a run", |_| vec![1; 32]);
+    check_lengths("two runs", |random| vec![random.random_range(0..40), random.random_range(0..40)]);
+    for _ in 0..3 {
+        check_lengths("few keys", |random| {
+            let runs = random.random_range(1..=32);
+            (0..runs).map(|_| random.random_range(0..=100 / runs)).collect()
+        });
+    }
+}
+
+#[test]
+fn runs_of_random_lengths() {
+    for _ in 0..5 {
+        check_lengths("random lengths", |random| {
+            let (runs, most) = (random.random_range(1..=32), 1 << random.random_range(1..12));
+            // One of four is empty.
+            let length = |random: &mut StdRng| random.random_range(0..most) * usize::from(random.random_ratio(3, 4));
+            (0..runs).map(|_| length(random)).collect()
+        });
+    }
+    check_lengths("runs of a pass", |_| vec![3000; 32]);
+    check_lengths("runs of a pass, the last one short", |_| (0..16).map(|i| if i < 15 { 3000 } else { 5 }).collect());
+}
+
+#[test]
+fn one_run_among_empty_ones() {
+    for lane in [0, 1, 17, 31] {
+        for length in [1, 2, 33, 5000] {
+            check_lengths("one run", |_| (0..32).map(|i| if i == lane { length } else { 0 }).collect());
+        }
+    }
+}
+
+#[test]
+fn runs_of_very_different_lengths() {
+    for _ in 0..2 {
+        check_lengths("very different lengths", |random| {
+            let mut lengths = vec![100_000, 1, 0, 10, 1000, 2, 0, 1, 31, 20_000];
+            lengths.extend((0..22).map(|_| random.random_range(0..3)));
+            for i in (1..32).rev() {
+                lengths.swap(i, random.random_range(0..=i));
+            }
+            lengths
+        });
+    }
+    check_lengths("one long run", |_| (0..32).map(|i| if i == 9 { 100_000 } else { 1 }).collect());
+    check_lengths("one long run", |_| vec![1, 100_000]);
+}
+
+/// All keys of a run are below those of the next, or above them: the division is in one run.
+#[test]
+fn runs_that_do_not_overlap() {
+    fn check_both<B: Bits + Debug>() {
+        for lengths in [vec![3; 32], vec![1, 2, 0, 5, 90], vec![700; 32], vec![1, 5000, 0, 1, 40, 3000, 2]] {
+            for shift in [0, 8 * size_of::<B>() as u64 - 20] {
+                let seed = fresh_seed();
+                let random = &mut StdRng::seed_from_u64(seed);
+                let mut keys: Vec<u64> = (0..lengths.iter().sum()).map(|_| random.random_range(0..1 << 19)).collect();
+                keys.sort();
+                // Keys at the ends of neighbours may be equal.
+                let mut rest = &keys[..];
+                let mut runs: Runs<B> = Vec::new();
+                for &length in &lengths {
+                    let (run, after) = rest.split_at(length);
+                    runs.push(run.iter().map(|&key| B::from_register(key << shift)).collect());
+                    rest = after;
+                }
+                check("each run below the next", seed, &runs);
+                runs.reverse();
+                check("each run above the next", seed, &runs);
+            }
+        }
+    }
+    check_both::<u32>();
+    check_both::<u64>();
+}
+
+/// Where a guess by shares is as wrong as it can be: runs whose keys lie together at one end, and one that differs.
+#[test]
+fn runs_that_are_not_alike() {
+    fn check_one<B: Bits + Debug>() {
+        let seed = fresh_seed();
+        let random = &mut StdRng::seed_from_u64(seed);
+        let length = |random: &mut StdRng| random.random_range(1..2000);
+        let runs: Runs<B> = (0..32)
+            .map(|lane| {
+                let length = length(random);
+                let mut run: Vec<u64> = match lane % 4 {
+                    // Low ones and a great one; great ones and a low one; powers of two; all the same.
+                    0 => (0..length).map(|i| if i == 0 { u64::MAX } else { random.random_range(0..50) }).collect(),
+                    1 => (0..length).map(|i| if i == 0 { 0 } else { u64::MAX - random.random_range(0..50) }).collect(),
+                    2 => (0..length).map(|_| 1 << random.random_range(0..B::MAX.to_register().count_ones())).collect(),
+                    _ => vec![lane; length],
+                };
+                let mut run: Vec<B> = run.drain(..).map(B::from_register).collect();
+                run.sort();
+                run
+            })
+            .collect();
+        check("runs that are not alike", seed, &runs);
+    }
+    for _ in 0..10 {
+        check_one::<u32>();
+        check_one::<u64>();
+    }
+}

@@ -1,0 +1,183 @@
+//! Input that makes the sort's merges in shared memory slow: bank conflicts, several times those of random keys.
+//!
+//! Shared memory has 32 banks of 4 bytes. What the lanes of a warp read in one step from different banks comes at once;
+//! from one bank, one after the other. With random keys three or four lanes meet in some bank. For a merge sort keys
+//! can be ordered so that most do (Berney and Sitchinava, "Engineering worst-case inputs for pairwise merge sort
+//! on GPUs", IPDPS 2020):
+//!
+//! ```text
+//!   a merge of two runs, 33 keys a thread           A upwards             B downwards
+//!   first half    each thread takes 32 A, 1 B       places 0, 32, 64, …   all over
+//!   second half   each thread takes 32 B, 1 A       all over              end, end - 32, end - 64, …
+//! ```
+//!
+//! So in every step but one the lanes of a warp in one half read places that are multiples of 32 apart: one bank. In the
+//! first rounds a warp has both halves of several merges, and about half of its lanes meet. And the path is far from
+//! straight, so that the searches for where threads begin have to look far. Threads with fewer than 32 keys cannot all
+//! begin at one bank: with 9 they begin at four.
+//!
+//! The input is made from the output backwards: each merge is undone so that it would have to go this way, from the
+//! last pass to the first round of the first phase.
+
+use kernels_gpu::sort::merge_pass::runs_in_tiles;
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
+use kernels_gpu::tuning::Tile;
+
+/// Keys of `bytes` bytes, 4 or 8, that lie next to each other across all banks. So many lanes read at a time.
+pub const fn keys_across(bytes: usize) -> usize {
+    128 / bytes
+}
+
+/// The numbers from 0 to `n - 1`, in an order that takes a sort of keys of `bytes` bytes, 4 or 8, in tiles of these
+/// shapes many bank conflicts in every round and pass. A last tile that is not full takes fewer.
+///
+/// To be passed on as they are, as keys of 4 bytes or of 8; other keys have to be in the same order. `n` is below 2^32.
+pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> {
+    let mut keys: Vec<u32> = (0..n as u32).collect();
+    let across = keys_across(bytes);
+
+    // The lengths of runs before each pass.
+    let mut run = block.keys();
+    let passes: Vec<(usize, u32)> = Passes::of(n.div_ceil(block.keys()))
+        .map(|k| {
+            let before = run;
+            run *= k as usize;
+            (before, k)
+        })
+        .collect();
+    for (run, k) in passes.into_iter().rev() {
+        keys = before_pass(&keys, run, k, runs, across);
+    }
+
+    // Each tile a full one, of which keys that are not there are left out.
+    let lengths = vec![block.values; block.threads];
+    for tile in keys.chunks_mut(block.keys()) {
+        let full: Vec<u32> = (0..block.keys() as u32).collect();
+        let threads = pieces(&full, &lengths, block.values, across);
+        // Key i of a thread is a row of all threads after its key i - 1.
+        let places = (0..block.keys()).map(|at| threads[at % block.threads][at / block.threads] as usize);
+        let sorted = tile.to_vec();
+        let present = places.filter(|&place| place < sorted.len());
+        tile.iter_mut().zip(present).for_each(|(key, place)| *key = sorted[place]);
+    }
+    keys
+}
+
+/// What the runs of `run` keys are before a pass that merges `k` of them at a time into `merged`.
+fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<u32> {
+    let runs = runs_in_tiles(merged.len(), run, k, shape);
+    let mut keys = vec![0; merged.len()];
+    let mut taken = [0; MAX_RUNS as usize];
+    for t in 0..runs.tiles() {
+        let tile = runs.tile(t);
+        if tile.rank == 0 {
+            taken.fill(0);
+        }
+        let left: Vec<usize> = (0..k).map(|i| runs.length_of(tile, i) as usize - taken[i as usize]).collect();
+        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let lengths = shares(count, &left);
+        let pieces = pieces(&merged[tile.group + tile.rank..][..count], &lengths, shape.values, across);
+        let present = (0..k as usize).filter(|&i| lengths[i] > 0);
+        for (i, piece) in present.zip(pieces) {
+            keys[tile.group + i * run + taken[i]..][..piece.len()].copy_from_slice(&piece);
+            taken[i] += piece.len();
+        }
+    }
+    keys
+}
+
+/// `count` divided as evenly as can be in proportion to what is `left`.
+fn shares(count: usize, left: &[usize]) -> Vec<usize> {
+    let all: usize = left.iter().sum();
+    let mut shares: Vec<usize> =
+        left.iter().map(|&left| (left as u128 * count as u128 / all as u128) as usize).collect();
+    let mut rest = count - shares.iter().sum::<usize>();
+    for (share, &left) in shares.iter_mut().zip(left) {
+        let more = usize::from(rest > 0 && *share < left);
+        *share += more;
+        rest -= more;
+    }
+    shares
+}
+
+/// Where pairs of pieces of these lengths begin in a tile, and where the last one ends. A pair takes a multiple of
+/// `values` places.
+pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
+    let slots = lengths.chunks(2).map(|pair| pair.iter().sum::<usize>().next_multiple_of(values));
+    std::iter::once(0)
+        .chain(slots.scan(0, |end, slots| {
+            Some({
+                *end += slots;
+                *end
+            })
+        }))
+        .collect()
+}
+
+/// Undoes the merge of a tile's pieces of these lengths, of which those of no keys are left out. `values` keys a
+/// thread.
+fn pieces(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> Vec<Vec<u32>> {
+    let lengths: Vec<usize> = lengths.iter().copied().filter(|&length| length > 0).collect();
+    let begins = pairs(&lengths, values);
+    let rounds = lengths.len().next_power_of_two().trailing_zeros();
+    // Lists of 2, 4, 8 … pieces, from the last round to the first.
+    let mut lists = vec![merged.to_vec()];
+    for round in (0..rounds).rev() {
+        let halves = lists.into_iter().enumerate().flat_map(|(list, keys)| {
+            let first = list << (round + 1);
+            let a_lengths = lengths.iter().skip(first).take(1 << round);
+            let begin = begins.get(first / 2).copied().unwrap_or(0);
+            before_merge(&keys, begin, a_lengths.sum(), values, across)
+        });
+        lists = halves.collect();
+    }
+    lists.truncate(lengths.len());
+    lists
+}
+
+/// Undoes the merge of two runs, which begin at place `begin`, A with `a_count` keys, by threads with `values` keys
+/// each.
+fn before_merge(merged: &[u32], begin: usize, a_count: usize, values: usize, across: usize) -> [Vec<u32>; 2] {
+    let mut sides = Sides { merged, left: [a_count, merged.len() - a_count], keys: [Vec::new(), Vec::new()] };
+    // What a thread takes from one side: then the next thread begins at the same bank there, or as near to it as can
+    // be.
+    let most = if values < across { 1 << values.ilog2() } else { values / across * across };
+    let few = values - most;
+    // In the first `a_threads` threads that is A.
+    let threads = merged.len().div_ceil(values);
+    let a_threads = (a_count.saturating_sub(threads * few)) / (most - few);
+    for thread in 0..threads {
+        if thread < a_threads {
+            // Takes from B until it reads from where other lists' threads do in the same step: they begin at other
+            // banks.
+            let wait = (begin + sides.keys[0].len()) % most.min(across);
+            sides.take(1, wait);
+            sides.take(0, most - wait);
+            sides.take(1, few);
+        } else {
+            sides.take(1, most);
+            sides.take(0, few);
+        }
+    }
+    sides.keys
+}
+
+/// Merged keys that are given back to A and to B.
+struct Sides<'a> {
+    merged: &'a [u32],
+    /// How many keys A and B still lack.
+    left: [usize; 2],
+    keys: [Vec<u32>; 2],
+}
+
+impl Sides<'_> {
+    /// Gives the next `count` keys to a side, or to the other one where that has all of its own.
+    fn take(&mut self, side: usize, count: usize) {
+        let first = count.min(self.left[side]);
+        for (side, count) in [(side, first), (1 - side, (count - first).min(self.left[1 - side]))] {
+            let (keys, rest) = self.merged.split_at(count);
+            self.keys[side].extend_from_slice(keys);
+            (self.merged, self.left[side]) = (rest, self.left[side] - count);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The input with many bank conflicts: a model of shared memory counts them, against those of random keys.
+
+use kernels_gpu::sort::merge_pass::runs_in_tiles;
+use kernels_gpu::sort::runs::Passes;
+use kernels_gpu::tuning::{ROW, Tile};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use tests::bank_conflicts::{conflicting, keys_across, pairs};
+
+/// Reads of warps, and how many of them had to come one after the other.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    reads: usize,
+    wavefronts: usize,
+}
+
+impl Count {
+    fn per_read(self) -> f64 {
+        self.wavefronts as f64 / self.reads as f64
+    }
+
+    fn add(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.wavefronts += other.wavefronts;
+    }
+
+    /// Of the reads of threads, which all read in step: for each thread the places, in order.
+    fn of(threads: &[Vec<usize>], across: usize) -> Self {
+        let mut count = Self::default();
+        // As many lanes as there can be served at once.
+        for lanes in threads.chunks(across) {
+            for step in 0..lanes[0].len() {
+                let mut places: Vec<usize> = lanes.iter().map(|lane| lane[step]).collect();
+                places.sort();
+                places.dedup();
+                let mut of_bank = vec![0; across];
+                places.iter().for_each(|place| of_bank[place % across] += 1);
+                count.reads += 1;
+                count.wavefronts += of_bank.into_iter().max().unwrap();
+            }
+        }
+        count
+    }
+}
+
+/// The places that a thread reads as `tile::merge_to_registers` does, from where the diagonal has been found on, and
+/// what it merges. `runs` are the places of the list, which begins at place `begin`.
+fn merge(runs: &[u32], begin: usize, a_count: usize, diagonal: usize, values: usize) -> (Vec<usize>, Vec<u32>) {
+    let (a_keys, b_keys) = runs.split_at(a_count);
+    let low = diagonal.saturating_sub(b_keys.len());
+    let taken = (low..diagonal.min(a_count)).find(|&i| a_keys[i] > b_keys[b_keys.len() + i - diagonal]);
+    let mut a = taken.unwrap_or(diagonal.min(a_count));
+    let reach = runs.len() - 1 - diagonal;
+    let mut places = vec![a, a + reach];
+    let (mut key, mut of_a, mut other) = (runs[a], true, runs[a + reach]);
+    let mut keys = vec![];
+    for i in 0..values {
+        keys.push(key.min(other));
+        if i + 1 < values {
+            let take_a = (key <= other) == of_a;
+            other = key.max(other);
+            a += usize::from(take_a);
+            places.push(if take_a { a } else { a + reach - i - 1 });
+            key = runs[*places.last().unwrap()];
+            of_a = take_a;
+        }
+    }
+    (places.iter().map(|place| begin + place).collect(), keys)
+}
+
+/// Merges a tile's pieces by rounds, and counts for each round. Gives the merged keys too.
+fn rounds(pieces: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>, Vec<u32>) {
+    let pieces: Vec<Vec<u32>> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
+    let lengths: Vec<usize> = pieces.iter().map(Vec::len).collect();
+    let begins = pairs(&lengths, values);
+    let place = |piece: usize| begins[(piece / 2).min(begins.len() - 1)];
+    let (mut lists, mut counts) = (pieces, Vec::new());
+    let mut of_list = 1;
+    while lists.len() > 1 {
+        of_list *= 2;
+        let (mut reads, mut merged) = (Vec::new(), Vec::new());
+        for (i, list) in lists.chunks(2).enumerate() {
+            let (begin, end) = (place(i * of_list), place((i + 1) * of_list));
+            let real = |list: &Vec<u32>| list.iter().filter(|&&key| key < u32::MAX).count();
+            // A upwards, B downwards, and between them what is not there.
+            let mut runs = vec![u32::MAX; end - begin];
+            let (a, b) = (&list[0], list.get(1));
+            runs[..real(a)].copy_from_slice(&a[..real(a)]);
+            for (j, &key) in b.into_iter().flatten().enumerate().filter(|(_, key)| **key < u32::MAX) {
+                runs[end - begin - 1 - j] = key;
+            }
+            let mut keys = vec![];
+            for diagonal in (0..end - begin).step_by(values) {
+                let (places, part) = merge(&runs, begin, real(a), diagonal, values);
+                reads.push(places);
+                keys.extend(part);
+            }
+            merged.push(keys);
+        }
+        counts.push(Count::of(&reads, across));
+        lists = merged;
+    }
+    let mut keys = lists.swap_remove(0);
+    keys.retain(|&key| key < u32::MAX);
+    (counts, keys)
+}
+
+/// The rounds of the first phase in a tile.
+fn of_block(tile: &[u32], shape: Tile, across: usize) -> Vec<Count> {
+    let thread = |t: usize| {
+        let mut keys: Vec<u32> = tile.iter().skip(t).step_by(shape.threads).copied().collect();
+        keys.sort();
+        keys
+    };
+    let (counts, merged) = rounds((0..shape.threads).map(thread).collect(), shape.values, across);
+    assert!(merged.is_sorted() && merged.len() == tile.len());
+    counts
+}
+
+/// The rounds of a pass over runs of `run` keys, which are sorted here first, in each tile.
+fn of_pass(keys: &mut [u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<Vec<Count>> {
+    let runs = runs_in_tiles(keys.len(), run, k, shape);
+    keys.chunks_mut(run).for_each(<[u32]>::sort);
+    let of_tile = |t: usize| {
+        let tile = runs.tile(t);
+        let group = &keys[tile.group..][..tile.length];
+        let mut merged = group.to_vec();
+        merged.sort();
+        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let tile_keys = &merged[tile.rank..][..count];
+        let (first, last) = (tile_keys[0], tile_keys[count - 1]);
+        let pieces =
+            group.chunks(run).map(|run| run.iter().copied().filter(|&key| first <= key && key <= last).collect());
+        let (counts, found) = rounds(pieces.collect(), shape.values, across);
+        assert!(found == tile_keys);
+        counts
+    };
+    (0..runs.tiles()).map(of_tile).collect()
+}
+
+fn random(n: usize) -> (Vec<u32>, u64) {
+    let seed = rand::random();
+    let mut keys: Vec<u32> = (0..n as u32).collect();
+    keys.shuffle(&mut StdRng::seed_from_u64(seed));
+    (keys, seed)
+}
+
+/// Wavefronts a read over all rounds, and the same for random keys; and prints those of each round.
+fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) {
+    let total = |counts: &[Vec<Count>], round: Option<usize>| {
+        let mut total = Count::default();
+        counts.iter().flat_map(|counts| counts.iter().enumerate()).for_each(|(i, &count)| {
+            if round.is_none_or(|round| round == i) {
+                total.add(count);
+            }
+        });
+        total.per_read()
+    };
+    for round in (0..bad[0].len()).map(Some).chain([None]) {
+        println!("{what}, round {round:?}: {:.1}, random {:.1}", total(bad, round), total(random, round));
+    }
+    (total(bad, None), total(random, None))
+}
+
+/// The shapes, the size of a key, and how many times the wavefronts of random keys there are at least: in the first
+/// phase and in the passes.
+const SHAPES: [(Tile, Tile, usize, f64, f64); 4] = [
+    (ROW.block_4, ROW.runs_4, 4, 5.0, 4.5),
+    (ROW.block_8, ROW.runs_8, 8, 3.0, 2.5),
+    // A thread has so few keys that lanes begin at four banks or two, not at one.
+    (ROW.small_block_4, ROW.small_runs_4, 4, 1.5, 1.7),
+    (ROW.small_block_8, ROW.small_runs_8, 8, 1.8, 2.0),
+];
+
+#[test]
+fn conflicts_of_the_first_phase() {
+    for (block, runs, bytes, least, _) in SHAPES {
+        let n = 2 * block.keys();
+        let (others, seed) = random(n);
+        let of = |keys: &[u32]| -> Vec<Vec<Count>> {
+            keys.chunks(block.keys()).map(|tile| of_block(tile, block, keys_across(bytes))).collect()
+        };
+        let what = format!("{block:?}, {bytes} bytes");
+        let (bad, usual) = compare(&what, &of(&conflicting(n, block, runs, bytes)), &of(&others));
+        assert!(bad > least * usual, "{what}: {bad} for {usual}, seed {seed}");
+    }
+}
+
+#[test]
+fn conflicts_of_the_passes() {
+    for (block, runs, bytes, _, least) in SHAPES {
+        // One pass, and two.
+        for tiles in [32, 48] {
+            let n = tiles * block.keys();
+            let (mut others, seed) = random(n);
+            let mut bad = conflicting(n, block, runs, bytes);
+            let mut run = block.keys();
+            for k in Passes::of(tiles) {
+                let what = format!("pass of {k} runs, {runs:?}, {bytes} bytes");
+                let of = |keys: &mut [u32]| of_pass(keys, run, k, runs, keys_across(bytes));
+                let (found, usual) = compare(&what, &of(&mut bad), &of(&mut others));
+                assert!(found > least * usual, "{what}: {found} for {usual}, seed {seed}");
+                run *= k as usize;
+            }
+        }
+    }
+}
+
+#[test]
+fn each_number_once_for_any_length() {
+    let (block, runs) = (Tile { threads: 64, values: 5 }, Tile { threads: 64, values: 7 });
+    for bytes in [4, 8] {
+        for n in [0, 1, 2, 319, 320, 321, 640, 961, 320 * 16 + 3, 320 * 32, 320 * 33 + 1, 320 * 1025 + 77] {
+            let mut keys = conflicting(n, block, runs, bytes);
+            assert_eq!(keys, conflicting(n, block, runs, bytes), "not the same again, {n}");
+            keys.sort();
+            assert!(keys.iter().copied().eq(0..n as u32), "{n}");
+        }
+    }
+}
