@@ -259,7 +259,8 @@ fn keys_that_are_sorted_or_nearly() {
             // Long runs, of lengths that are alike and not; as many as are merged at once, and more.
             for runs in [2, 3, 31, 32, 33] {
                 let mut input: Vec<K> = Keys::Any.random(n, seed);
-                let mut ends: Vec<usize> = (1..runs).map(|i| if seed.is_multiple_of(3) { i } else { i * n / runs }).collect();
+                let mut ends: Vec<usize> =
+                    (1..runs).map(|i| if seed.is_multiple_of(3) { i } else { i * n / runs }).collect();
                 ends.push(n);
                 let mut start = 0;
                 for end in ends {

@@ -12,6 +12,7 @@ use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
 use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortOrder, Timing, first_unsorted};
 use std::process::ExitCode;
+use tests::bank_conflicts::conflicting;
 
 fn main() -> ExitCode {
     let options: Vec<String> = std::env::args().skip(1).collect();
@@ -605,7 +606,9 @@ impl Test {
         let made = |bits: &dyn Fn(u64) -> u64| -> Vec<K> { (0..n as u64).map(|i| key(bits(i))).collect() };
         let mut almost = made(&|i| i);
         (0..n).step_by(1000).for_each(|i| almost[i] = uniform[i]);
-        let inputs: [(&str, Vec<K>); 7] = [
+        let bytes = size_of::<K>();
+        let conflicts = conflicting(n, kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes), bytes);
+        let inputs: [(&str, Vec<K>); 8] = [
             ("sorted", made(&|i| i)),
             ("reversed", made(&|i| n as u64 - i)),
             ("8 runs", made(&|i| i % (n as u64 / 8) * 8)),
@@ -614,6 +617,7 @@ impl Test {
             // The lower the number, the more often: half of all keys are below 2^14.
             ("zipf", made(&|i| (1u64 << (mix(i) % 28)) | (mix(!i) % (1 << (mix(i) % 28))))),
             ("all equal", made(&|_| 7)),
+            ("bank conflicts", conflicts.into_iter().map(|bits| key(bits.into())).collect()),
         ];
         for (what, input) in inputs {
             let input = gpu.upload(&input)?;

@@ -20,7 +20,7 @@
 //! last pass to the first round of the first phase.
 
 use kernels_gpu::sort::merge_pass::runs_in_tiles;
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
+use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::tuning::Tile;
 
 /// Keys of `bytes` bytes, 4 or 8, that lie next to each other across all banks. So many lanes read at a time.

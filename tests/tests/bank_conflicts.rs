@@ -1,7 +1,7 @@
 //! The input with many bank conflicts: a model of shared memory counts them, against those of random keys.
 
 use kernels_gpu::sort::merge_pass::runs_in_tiles;
-use kernels_gpu::sort::runs::Passes;
+use kernels_gpu::sort::runs::{Division, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -166,7 +166,7 @@ fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) 
 /// The shapes, the size of a key, and how many times the wavefronts of random keys there are at least: in the first
 /// phase and in the passes.
 const SHAPES: [(Tile, Tile, usize, f64, f64); 4] = [
-    (ROW.block_4, ROW.runs_4, 4, 5.0, 4.5),
+    (ROW.block_4, ROW.runs_4, 4, 5.0, 4.0),
     (ROW.block_8, ROW.runs_8, 8, 3.0, 2.5),
     // A thread has so few keys that lanes begin at four banks or two, not at one.
     (ROW.small_block_4, ROW.small_runs_4, 4, 1.5, 1.7),
