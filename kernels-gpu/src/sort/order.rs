@@ -196,6 +196,11 @@ pub unsafe fn copy_runs<B: Bits>(
     }
 }
 
+/// Pairs of elements of type `T` that a thread of [`reverse`] swaps at once.
+const fn pairs_at_once<T>() -> usize {
+    if size_of::<T>() == 4 { 8 } else { 1 }
+}
+
 /// Kernel: turns an array of keys or of values round, if [`look_for_order`] has found that the keys descend.
 ///
 /// # Safety
@@ -211,9 +216,21 @@ pub unsafe fn reverse<T: Word>(array: *mut T, n: usize, found: *mut u32) {
     let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
     let mut i = thread::index_1d() as usize;
     while i < n / 2 {
-        let (low, high) = (array.get(i), array.get(n - 1 - i));
-        array.set(i, high);
-        array.set(n - 1 - i, low);
-        i += threads;
+        // All loads first, so that they are in flight together.
+        let mut pairs = [(T::from_register(0), T::from_register(0)); 8];
+        for (step, pair) in pairs.iter_mut().enumerate().take(pairs_at_once::<T>()) {
+            let at = i + step * threads;
+            if at < n / 2 {
+                *pair = (array.get(at), array.get(n - 1 - at));
+            }
+        }
+        for (step, (low, high)) in pairs.into_iter().enumerate().take(pairs_at_once::<T>()) {
+            let at = i + step * threads;
+            if at < n / 2 {
+                array.set(at, high);
+                array.set(n - 1 - at, low);
+            }
+        }
+        i += pairs_at_once::<T>() * threads;
     }
 }
