@@ -46,7 +46,7 @@ where
         look_for_order(from.as_ptr(), n, always, when_negative, 0, most_descents, order, begins)
     })?;
     // SAFETY: as above.
-    emulator.launch("reverse", 2, 32, 0, || unsafe { reverse(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    emulator.launch("reverse", 2, 32, 0, || unsafe { reverse::<_, 3>(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
     // SAFETY: as above.
     emulator.launch("copy_runs", 2, 64, 0, || unsafe {
         let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
@@ -132,9 +132,12 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
         look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, 0, order, begins)
     })?;
     // SAFETY: as above.
-    emulator.launch("reverse keys", 2, 32, 0, || unsafe { reverse(from.0.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    emulator
+        .launch("reverse keys", 2, 32, 0, || unsafe { reverse::<_, 1>(from.0.as_mut_ptr(), n, order.as_mut_ptr()) })?;
     // SAFETY: as above.
-    emulator.launch("reverse values", 2, 32, 0, || unsafe { reverse(from.1.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    emulator.launch("reverse values", 2, 32, 0, || unsafe {
+        reverse::<_, 2>(from.1.as_mut_ptr(), n, order.as_mut_ptr())
+    })?;
     // As the host does, so that the last pass ends in the first array.
     let input = from;
     if !passes.left().is_multiple_of(2) {

@@ -196,17 +196,13 @@ pub unsafe fn copy_runs<B: Bits>(
     }
 }
 
-/// Pairs of elements of type `T` that a thread of [`reverse`] swaps at once.
-const fn pairs_at_once<T>() -> usize {
-    if size_of::<T>() == 4 { 8 } else { 1 }
-}
-
 /// Kernel: turns an array of keys or of values round, if [`look_for_order`] has found that the keys descend.
+/// A thread swaps `PAIRS` pairs at once.
 ///
 /// # Safety
 /// `array` has `n` elements, in global memory; `found` is what `look_for_order` wrote.
-#[kernel(u32 = <u32>, u64 = <u64>)]
-pub unsafe fn reverse<T: Word>(array: *mut T, n: usize, found: *mut u32) {
+#[kernel(u32 = <u32, 8>, u64 = <u64, 1>)]
+pub unsafe fn reverse<T: Word, const PAIRS: usize>(array: *mut T, n: usize, found: *mut u32) {
     // SAFETY: the caller's promise. A thread swaps pairs of its own.
     let array = unsafe { GlobalMut::new(array, n) };
     // SAFETY: the caller's promise.
@@ -217,20 +213,20 @@ pub unsafe fn reverse<T: Word>(array: *mut T, n: usize, found: *mut u32) {
     let mut i = thread::index_1d() as usize;
     while i < n / 2 {
         // All loads first, so that they are in flight together.
-        let mut pairs = [(T::from_register(0), T::from_register(0)); 8];
-        for (step, pair) in pairs.iter_mut().enumerate().take(pairs_at_once::<T>()) {
+        let mut pairs = [(T::from_register(0), T::from_register(0)); PAIRS];
+        for (step, pair) in pairs.iter_mut().enumerate() {
             let at = i + step * threads;
             if at < n / 2 {
                 *pair = (array.get(at), array.get(n - 1 - at));
             }
         }
-        for (step, (low, high)) in pairs.into_iter().enumerate().take(pairs_at_once::<T>()) {
+        for (step, (low, high)) in pairs.into_iter().enumerate() {
             let at = i + step * threads;
             if at < n / 2 {
                 array.set(at, high);
                 array.set(n - 1 - at, low);
             }
         }
-        i += pairs_at_once::<T>() * threads;
+        i += PAIRS * threads;
     }
 }
