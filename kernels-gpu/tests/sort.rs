@@ -132,8 +132,10 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
         look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, 0, order, begins)
     })?;
     // SAFETY: as above.
-    emulator
-        .launch("reverse keys", 2, 32, 0, || unsafe { reverse::<_, 1>(from.0.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    emulator.launch("reverse keys", 2, 32, 0, || unsafe {
+        let pairs = from.0.as_mut_ptr();
+        reverse::<_, 1>(pairs, n, order.as_mut_ptr())
+    })?;
     // SAFETY: as above.
     emulator.launch("reverse values", 2, 32, 0, || unsafe {
         reverse::<_, 2>(from.1.as_mut_ptr(), n, order.as_mut_ptr())
