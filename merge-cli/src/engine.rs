@@ -16,6 +16,30 @@ pub fn start_threads(count: Option<usize>) -> Result<()> {
     })
 }
 
+/// Why an engine did not do its work.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It could not. Another one may.
+    Engine(Error),
+    /// What it called failed: a file could not be read, say.
+    Failure(Failure),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Engine(error) => error.into(),
+            Trouble::Failure(failure) => failure,
+        }
+    }
+}
+
 /// An engine, or one that is being started.
 #[derive(Debug)]
 pub struct ChosenEngine {
@@ -52,22 +76,23 @@ impl ChosenEngine {
 
     /// Runs `work` on `data`. Where the GPU fails and nobody insisted on it, runs it again on the CPU, after `restore`
     /// has made `data` again what it was.
-    pub fn run<T>(
+    pub fn run<T, E: Into<Trouble>>(
         &mut self,
         data: &mut T,
-        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, Error>,
+        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, E>,
         restore: impl FnOnce(&mut T) -> Result<bool>,
     ) -> Result<Timing> {
-        let error = match work(self.ready()?, data) {
+        let error = match work(self.ready()?, data).map_err(Into::into) {
             Ok(timing) => return Ok(timing),
-            Err(error) => error,
+            Err(Trouble::Failure(failure)) => return Err(failure),
+            Err(Trouble::Engine(error)) => error,
         };
         if self.choice != EngineChoice::Auto || self.ready()?.kind() != EngineKind::Gpu || !restore(data)? {
             return Err(error.into());
         }
         report(&format!("warning: {error}; continuing on the CPU"));
         self.state = State::Ready(cpu(self.threads)?);
-        Ok(work(self.ready()?, data)?)
+        Ok(work(self.ready()?, data).map_err(Into::into)?)
     }
 
     /// "cpu" or "gpu": what the last run was on.

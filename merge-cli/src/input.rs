@@ -109,15 +109,22 @@ impl Input {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut keys[..count]);
         let begin = self.position;
         self.position += bytes.len() as u64;
-        let file = &self.file;
         let pieces = bytes.par_chunks_mut(PIECE).enumerate();
-        pieces.try_for_each(|(i, piece)| {
-            let offset = begin + (i * PIECE) as u64;
-            let read = fill(piece, |part, done| file.read_at(part, offset + done as u64));
-            let read = read.map_err(|e| Failure::io(&self.path, &e))?;
-            if read == piece.len() { Ok(()) } else { Err(self.shrank(length, offset + read as u64)) }
-        })?;
+        pieces.try_for_each(|(i, piece)| self.read_piece(piece, begin + (i * PIECE) as u64, length))?;
         Ok(count)
+    }
+
+    /// Fills `keys` with those from key `first` of a regular file on, by this thread. They are counted from the beginning,
+    /// whatever has been read before.
+    pub fn read_at<K: Element>(&self, first: u64, keys: &mut [K]) -> Result<()> {
+        let length = self.length.unwrap_or(0);
+        self.read_piece(bytemuck::cast_slice_mut(keys), first * K::SIZE as u64, length)
+    }
+
+    fn read_piece(&self, piece: &mut [u8], offset: u64, length: u64) -> Result<()> {
+        let read = fill(piece, |part, done| self.file.read_at(part, offset + done as u64));
+        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+        if read == piece.len() { Ok(()) } else { Err(self.shrank(length, offset + read as u64)) }
     }
 
     fn read_stream<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {

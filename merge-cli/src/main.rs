@@ -10,6 +10,7 @@ mod key_type;
 mod memory;
 mod order;
 mod output;
+mod room;
 mod signals;
 mod stats;
 

@@ -1,6 +1,7 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
 use crate::error::{Failure, Result, name};
+use crate::room::Room;
 use crate::signals;
 use rayon::prelude::*;
 use rustix::fs::Access;
@@ -81,6 +82,11 @@ impl Output {
             }
         }
         Ok(())
+    }
+
+    /// Whether a file will be written, whose bytes may come in any order.
+    pub fn is_file(&self) -> bool {
+        matches!(self.target, Target::Replace { .. })
     }
 
     /// Whether the two are one file, of which the second writing would leave nothing of the first. A terminal or
@@ -240,6 +246,19 @@ impl Writer {
             }
         };
         result.map_err(|error| self.failure(&error))
+    }
+
+    /// The output as room for `bytes` bytes, which all threads may fill at once, where it is a file and nothing has been
+    /// written yet.
+    pub fn room(&mut self, bytes: u64) -> Result<Option<Room<'_>>> {
+        match &mut self.sink {
+            Sink::Through(_) => Ok(None),
+            Sink::Temporary { temporary, position, .. } => {
+                *position = bytes;
+                let room = Room::new(&self.path, temporary.file(), bytes);
+                room.map(Some).map_err(|error| Failure::io(&self.path, &error))
+            }
+        }
     }
 
     /// Waits until what was written is on its medium.

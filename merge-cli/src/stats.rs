@@ -84,6 +84,15 @@ impl Stats {
         self.phases[Phase::Download as usize] += timing.download;
     }
 
+    /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it and from
+    /// it.
+    pub fn add_through(&mut self, timing: Timing, on_gpu: bool) {
+        let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
+        self.phases[phases[0] as usize] += timing.upload;
+        self.phases[Phase::Compute as usize] += timing.compute;
+        self.phases[phases[1] as usize] += timing.download;
+    }
+
     /// Stops the clock and prints, if that is wanted.
     pub fn print(&self, format: Option<StatsFormat>) {
         let total = self.begin.elapsed();

@@ -212,6 +212,52 @@ impl Engine {
         }
     }
 
+    /// Sorts `len` keys that `read` gives, and hands them to `write`, in the order named. Stable.
+    ///
+    /// For keys that come from a file and go to one: with a GPU they need no memory of the host but some buffers, and reading,
+    /// writing and the copies to and from the GPU go on at the same time.
+    ///
+    /// Both functions are called by several threads at once, with the index of a key and a slice: `read` fills it with the
+    /// keys from there on, `write` takes it as the sorted keys from there on. Every key is read once and written once. All
+    /// is read before anything is written. In the [`Timing`], uploading and downloading hold what `read` and `write` take.
+    ///
+    /// # Errors
+    /// What `read` and `write` give, after which neither is called for another slice, and those of [`sort`](Self::sort).
+    ///
+    /// ```
+    /// use merge_host::{Engine, Error, SortOrder};
+    /// use std::sync::Mutex;
+    ///
+    /// let sorted = Mutex::new([0; 1000]);
+    /// let read = |begin: usize, keys: &mut [u32]| {
+    ///     keys.iter_mut().zip(begin..).for_each(|(key, i)| *key = i as u32 * 7 % 1000);
+    ///     Ok::<_, Error>(())
+    /// };
+    /// let write = |begin: usize, keys: &[u32]| {
+    ///     sorted.lock().expect("nobody panics")[begin..][..keys.len()].copy_from_slice(keys);
+    ///     Ok(())
+    /// };
+    /// Engine::auto().sort_through(SortOrder::Descending, 1000, read, write)?;
+    /// assert!(sorted.into_inner().unwrap().into_iter().eq((0..1000).rev()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn sort_through<K: Key, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<Timing, E> {
+        match self.backend::<K>() {
+            Backend::Cpu(cpu) => cpu.sort_through(order, len, read, write),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => on_gpu!(K as G => {
+                let read = |begin, keys: &mut [G]| read(begin, cast_slice_mut(keys));
+                gpu.sort_through::<G, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)))
+            }),
+        }
+    }
+
     /// Sorts `keys` in the order named, each with its value. Stable: equal keys keep the order of the input, in a
     /// descending sort too, and their values tell.
     ///

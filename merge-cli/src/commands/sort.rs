@@ -1,5 +1,6 @@
 //! `gmerge sort`
 
+use super::sort_through;
 use super::sort_values::ValueFile;
 use crate::args::SortArgs;
 use crate::engine::{ChosenEngine, start_threads};
@@ -30,8 +31,19 @@ fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
     start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
-    let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
     let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    if let Some(count) = count
+        && values.is_none()
+        && !args.argsort
+        && output.is_file()
+    {
+        stats.keys = count;
+        sort_through::run::<K>(order, &input, count, output, &mut engine, &mut stats)?;
+        stats.engine = engine.name()?;
+        stats.print(args.common.stats);
+        return Ok(());
+    }
+    let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
     stats.keys = keys.len() as u64;
     if let Some(values) = values {
         values.sort(args, order, &mut engine, (input, keys), output, &mut stats)?;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use run::{Run, RunMut};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 mod both_ends;
 mod counting;
@@ -32,6 +32,9 @@ const MERGE_KEYS_A_THREAD: usize = 1 << 17;
 
 /// Keys to sort that make a thread worth waking.
 const SORT_KEYS_A_THREAD: usize = 1 << 16;
+
+/// Keys that are read or written at once.
+const PIECE: usize = 1 << 18;
 
 /// Merges and sorts on its own pool of threads.
 pub(crate) struct CpuEngine {
@@ -60,6 +63,30 @@ impl CpuEngine {
 
     pub(crate) fn sort<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         self.timed_sort(keys.len(), |threads| sort::sort_keys(order, keys, threads))
+    }
+
+    pub(crate) fn sort_through<K: Key, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<Timing, E> {
+        let mut keys = memory::zeroed::<K>(len)?;
+        let (read, upload) = timed(|| {
+            self.run(len / SORT_KEYS_A_THREAD, |threads| {
+                try_for_each_piece(&mut keys, threads, |i, keys| read(i, keys))
+            })
+        });
+        read??;
+        let timing = self.sort(order, &mut keys)?;
+        let (written, download) = timed(|| {
+            self.run(len / SORT_KEYS_A_THREAD, |threads| {
+                try_for_each_piece(&mut keys, threads, |i, keys| write(i, keys))
+            })
+        });
+        written??;
+        Ok(Timing { upload, download, ..timing })
     }
 
     pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
@@ -181,6 +208,28 @@ impl CpuEngine {
         };
         let pool = self.pool.get_or_init(start);
         pool.as_ref().map_err(|reason| Error::Threads { threads: self.threads, reason: reason.clone() })
+    }
+}
+
+/// The value of `work`, and how long it took.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let value = work();
+    (value, start.elapsed())
+}
+
+/// Calls `work` with pieces of `keys` and where they begin, until one of them fails, on the pool that this thread belongs
+/// to. With one thread it is a plain loop, and there need not be a pool.
+fn try_for_each_piece<K: Send, E: Send>(
+    keys: &mut [K],
+    threads: usize,
+    work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let work = |(p, keys)| work(p * PIECE, keys);
+    if threads == 1 {
+        keys.chunks_mut(PIECE).enumerate().try_for_each(work)
+    } else {
+        keys.par_chunks_mut(PIECE).enumerate().try_for_each(work)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align};
+use super::staging::Staging;
 use crate::{Error, GpuKey as Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
@@ -42,8 +43,9 @@ pub enum BatchKernel {
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 pub struct Gpu {
-    // Dropped first: modules are unloaded while their context still exists.
+    // Dropped first: modules are unloaded, and buffers freed, while their context still exists.
     pub(super) kernels: Kernels,
+    pub(super) staging: Staging,
     pub(super) multiprocessors: usize,
     ordinal: usize,
     context: Context,
@@ -68,7 +70,7 @@ impl Gpu {
         let context = Context::new(device).or_failure("cuDevicePrimaryCtxRetain")?;
         let multiprocessors =
             device.get_attribute(DeviceAttribute::MultiprocessorCount).or_failure("cuDeviceGetAttribute")? as usize;
-        Ok(Self { kernels: Kernels::default(), multiprocessors, ordinal, context })
+        Ok(Self { kernels: Kernels::default(), staging: Staging::default(), multiprocessors, ordinal, context })
     }
 
     /// The number that this GPU was asked for by.
@@ -404,6 +406,15 @@ impl Gpu {
         let value_bytes = const { value_bytes::<V>() };
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
         unsafe { self.merge_ragged_at::<K>(value_bytes, (a, a_offsets), (b, b_offsets), pairs, out, workspace, stream) }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // The driver frees page-locked memory only where its context is current.
+        if self.make_current().is_ok() {
+            self.staging.clear();
+        }
     }
 }
 

@@ -2,12 +2,18 @@
 
 use super::failure::OrFailure;
 use super::launches::{PairsAt, SortPlan};
+use super::staging::PIECE;
 use super::{BatchKernel, Gpu};
 use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing};
+use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::{CopyDestination, DeviceBuffer};
 use rayon::prelude::*;
 use std::any::TypeId;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Bytes that it takes several threads to copy fast.
+const LEAST_TO_STAGE: usize = 4 * PIECE;
 
 /// Keys and values in the GPU's memory.
 type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
@@ -15,8 +21,24 @@ type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
     pub(crate) fn sort_host<K: GpuKey>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        let (sorted, mut timing) = self.sort_on_gpu(order, keys, &[], 0)?;
+        let (sorted, mut timing) = self.sort_slices(order, keys, &[], 0)?;
         ((), timing.download) = timed(|| self.download_into(&sorted.0, keys))?;
+        Ok(timing)
+    }
+
+    /// [`Engine::sort_through`](crate::Engine::sort_through).
+    pub(crate) fn sort_through<K: GpuKey, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<Timing, E> {
+        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, |keys, _| {
+            self.fill(keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+        })?;
+        ((), timing.download) =
+            timed(|| self.drain(&sorted.0, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
         Ok(timing)
     }
 
@@ -34,7 +56,7 @@ impl Gpu {
             // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
             let values =
                 unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
-            let (sorted, mut timing) = self.sort_on_gpu(order, keys, values, value_bytes)?;
+            let (sorted, mut timing) = self.sort_slices(order, keys, values, value_bytes)?;
             ((), timing.download) = timed(|| {
                 self.download_into(&sorted.0, keys)?;
                 self.download_into(&sorted.1, values)
@@ -43,7 +65,7 @@ impl Gpu {
         }
         let mut places = zeroed::<u64>(keys.len())?;
         places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
-        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(&places), size_of::<u64>())?;
+        let (sorted, mut timing) = self.sort_slices(order, keys, cast_slice(&places), size_of::<u64>())?;
         ((), timing.download) = timed(|| {
             self.download_into(&sorted.0, keys)?;
             self.download_into(&sorted.1, &mut places)
@@ -60,35 +82,55 @@ impl Gpu {
         indices: &mut [I],
     ) -> Result<Timing, Error> {
         indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
-        let (sorted, mut timing) = self.sort_on_gpu(order, keys, bytemuck::cast_slice(indices), size_of::<I>())?;
+        let (sorted, mut timing) = self.sort_slices(order, keys, cast_slice(indices), size_of::<I>())?;
         ((), timing.download) = timed(|| self.download_into(&sorted.1, indices))?;
         Ok(timing)
     }
 
     /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, and sorts them in the GPU's memory.
-    fn sort_on_gpu<K: GpuKey>(
+    fn sort_slices<K: GpuKey>(
         &self,
         order: SortOrder,
         keys: &[K],
         values: &[u8],
         value_bytes: usize,
     ) -> Result<(OnGpu, Timing), Error> {
-        let workspace_bytes = SortPlan::of::<K>(keys.len(), value_bytes).workspace_bytes::<K>(keys.len());
-        self.check_memory(size_of_val(keys) + values.len() + workspace_bytes)?;
-        self.load::<K>(&["block_sort"], 0)?;
-        if value_bytes > 0 {
-            self.load::<K>(&["block_sort_pairs"], value_bytes)?;
-        }
-        let stream = self.stream()?;
-        let (on_gpu, upload) = timed(|| Ok((self.upload(bytemuck::cast_slice::<K, u8>(keys))?, self.upload(values)?)))?;
+        self.sort_on_gpu::<K, Error>(order, keys.len(), value_bytes, |on_gpu_keys, on_gpu_values| {
+            self.upload_into(cast_slice(keys), on_gpu_keys)?;
+            self.upload_into(values, on_gpu_values)
+        })
+    }
+
+    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
+    /// is 0.
+    fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        value_bytes: usize,
+        upload: impl FnOnce(&mut DeviceBuffer<u8>, &mut DeviceBuffer<u8>) -> Result<(), E> + Send,
+    ) -> Result<(OnGpu, Timing), E> {
+        let workspace_bytes = SortPlan::of::<K>(len, value_bytes).workspace_bytes::<K>(len);
+        self.check_memory(len * (size_of::<K>() + value_bytes) + workspace_bytes)?;
+        let (mut keys, mut values) = (self.buffer(len * size_of::<K>())?, self.buffer(len * value_bytes)?);
+        // The driver compiles the kernels meanwhile.
+        let modules = || {
+            let with_values = if value_bytes > 0 { &["block_sort_pairs"][..] } else { &[] };
+            self.load::<K>(&["block_sort"], 0)?;
+            self.load::<K>(with_values, value_bytes)
+        };
+        let (uploaded, loaded) = rayon::join(|| timed(|| upload(&mut keys, &mut values)), modules);
+        loaded?;
+        let ((), upload) = uploaded?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let stream = self.stream()?;
         let ((), compute) = timed(|| {
-            let at = PairsAt { keys: address(&on_gpu.0), values: address(&on_gpu.1), len: keys.len() };
+            let at = PairsAt { keys: address(&keys), values: address(&values), len };
             // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
             unsafe { self.sort_at::<K>(order, value_bytes, at, address(&workspace), &stream)? };
             stream.synchronize().or_failure("the sort on the GPU")
         })?;
-        Ok((on_gpu, Timing { upload, compute, ..Timing::default() }))
+        Ok(((keys, values), Timing { upload, compute, ..Timing::default() }))
     }
 
     pub(crate) fn merge_host<K: GpuKey>(
@@ -167,7 +209,7 @@ impl Gpu {
     ) -> Result<Timing, Error> {
         self.load::<K>(&["merge_ragged"], 0)?;
         let (total, pairs) = (out.len(), a.1.len() - 1);
-        let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.1))?, self.upload(bytemuck::cast_slice(b.1))?);
+        let offsets = (self.uploaded(a.1)?, self.uploaded(b.1)?);
         let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(total);
         self.on_host_slices(a.0, b.0, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
             let at = |keys, len| PairsAt { keys, values: 0, len };
@@ -188,7 +230,7 @@ impl Gpu {
     ) -> Result<Timing, Error> {
         self.load::<K>(&["path_ragged"], 0)?;
         let pairs = a.2.len() - 1;
-        let offsets = (self.upload(bytemuck::cast_slice::<_, u8>(a.2))?, self.upload(bytemuck::cast_slice(b.2))?);
+        let offsets = (self.uploaded(a.2)?, self.uploaded(b.2)?);
         let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(out.0.len());
         let (a, b) = ((a.0, a.1), (b.0, b.1));
         self.on_host_pairs("merge_ragged_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
@@ -229,15 +271,14 @@ impl Gpu {
             }
         } else {
             let (of_a, of_b) = indices.split_at(m);
-            (bytemuck::cast_slice(of_a), bytemuck::cast_slice(of_b), bytemuck::cast_slice_mut(&mut merged))
+            (cast_slice(of_a), cast_slice(of_b), cast_slice_mut(&mut merged))
         };
         let value_bytes = as_words.unwrap_or(size_of::<u64>());
         self.load::<K>(&[kernel], value_bytes)?;
         self.check_memory(2 * (size_of_val(out.0) + out_values.len()) + workspace_bytes)?;
         let stream = self.stream()?;
-        let keys = |keys| bytemuck::cast_slice::<K, u8>(keys);
         let ([ak, av, bk, bv], upload) = timed(|| {
-            Ok([self.upload(keys(a.0))?, self.upload(a_values)?, self.upload(keys(b.0))?, self.upload(b_values)?])
+            Ok([self.uploaded(a.0)?, self.uploaded(a_values)?, self.uploaded(b.0)?, self.uploaded(b_values)?])
         })?;
         let (ck, cv): (DeviceBuffer<u8>, DeviceBuffer<u8>) =
             (self.buffer(size_of_val(out.0))?, self.buffer(out_values.len())?);
@@ -277,9 +318,7 @@ impl Gpu {
         }
         self.check_memory(2 * size_of_val(out) + workspace_bytes)?;
         let stream = self.stream()?;
-        let ((a, b), upload) = timed(|| {
-            Ok((self.upload(bytemuck::cast_slice::<K, u8>(a))?, self.upload(bytemuck::cast_slice::<K, u8>(b))?))
-        })?;
+        let ((a, b), upload) = timed(|| Ok((self.uploaded(a)?, self.uploaded(b)?)))?;
         let on_gpu: DeviceBuffer<u8> = self.buffer(size_of_val(out))?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
         let ((), compute) = timed(|| {
@@ -290,8 +329,35 @@ impl Gpu {
         Ok(Timing { upload, compute, download })
     }
 
+    /// An array in the GPU's memory with what is in `from`.
+    fn uploaded<T: bytemuck::Pod>(&self, from: &[T]) -> Result<DeviceBuffer<u8>, Error> {
+        let mut to = self.buffer(size_of_val(from))?;
+        self.upload_into(cast_slice(from), &mut to)?;
+        Ok(to)
+    }
+
+    /// Copies `from`, which is as long, by all threads where there is much.
+    fn upload_into(&self, from: &[u8], to: &mut DeviceBuffer<u8>) -> Result<(), Error> {
+        if from.len() < LEAST_TO_STAGE {
+            return to.copy_from(from).or_failure("cuMemcpyHtoD");
+        }
+        self.fill(to, |begin, part| {
+            part.copy_from_slice(&from[begin..][..part.len()]);
+            Ok(())
+        })
+    }
+
+    /// Copies to `to`, which is as long, by all threads where there is much.
     fn download_into<T: bytemuck::Pod>(&self, from: &DeviceBuffer<u8>, to: &mut [T]) -> Result<(), Error> {
-        from.copy_to(bytemuck::cast_slice_mut::<T, u8>(to)).or_failure("cuMemcpyDtoH")
+        let to: &mut [u8] = cast_slice_mut(to);
+        if to.len() < LEAST_TO_STAGE {
+            return from.copy_to(to).or_failure("cuMemcpyDtoH");
+        }
+        let parts: Vec<_> = to.chunks_mut(PIECE).map(Mutex::new).collect();
+        self.drain(from, |begin, part| {
+            parts[begin / PIECE].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
+            Ok(())
+        })
     }
 
     /// Says before anything is allocated that the whole does not fit.
@@ -303,7 +369,7 @@ impl Gpu {
 }
 
 /// The value of `work`, and how long it took.
-fn timed<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(T, Duration), Error> {
+fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> {
     let start = Instant::now();
     let value = work()?;
     Ok((value, start.elapsed()))

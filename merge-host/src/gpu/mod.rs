@@ -6,6 +6,7 @@
 //! | `host` | the same for slices in host memory: upload, compute, download |
 //! | `launches` | which kernels a merge or a sort is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
+//! | `staging` | copies between the host and the GPU's memory, by several threads |
 //! | `failure` | the driver's errors in this library's words |
 
 mod device;
@@ -13,6 +14,7 @@ mod failure;
 mod host;
 mod kernels;
 mod launches;
+mod staging;
 
 pub use device::{BatchKernel, Gpu};
 pub use kernels::kernel_modules;
@@ -38,7 +40,7 @@ macro_rules! on_gpu {
             "u64" => case!(u64),
             "i64" => case!(i64),
             "f64" => case!(f64),
-            key => Err($crate::Error::NoKernels { key }),
+            key => Err($crate::Error::NoKernels { key }.into()),
         }
     }};
 }

@@ -1,0 +1,95 @@
+//! `Engine::sort_through` against the standard library's stable sort.
+
+mod common;
+use common::*;
+use merge_host::{Engine, Error, SortOrder};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What the functions that are called fail with.
+#[derive(Debug, PartialEq)]
+enum Stopped {
+    Reading,
+    Writing,
+    By(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Stopped::By(error)
+    }
+}
+
+/// Sorts through the engine, and checks that it reads and writes each key once.
+fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str) {
+    let reads: Vec<AtomicUsize> = keys.iter().map(|_| AtomicUsize::new(0)).collect();
+    let written = Mutex::new((vec![K::zeroed(); keys.len()], vec![0; keys.len()]));
+    let read = |begin: usize, part: &mut [K]| {
+        part.copy_from_slice(&keys[begin..][..part.len()]);
+        reads[begin..][..part.len()].iter().for_each(|count| drop(count.fetch_add(1, Relaxed)));
+        Ok::<_, Stopped>(())
+    };
+    let write = |begin: usize, part: &[K]| {
+        let mut written = written.lock().unwrap();
+        written.0[begin..][..part.len()].copy_from_slice(part);
+        written.1[begin..][..part.len()].iter_mut().for_each(|count| *count += 1);
+        Ok(())
+    };
+    engine.sort_through(order, keys.len(), read, write).unwrap();
+    let (found, writes) = written.into_inner().unwrap();
+    assert!(reads.iter().all(|count| count.load(Relaxed) == 1), "{what}: each key is read once");
+    assert!(writes.iter().all(|&count| count == 1), "{what}: each key is written once");
+    let mut expected = sorted(keys);
+    if order == SortOrder::Descending {
+        expected.reverse();
+    }
+    assert_same(&found, &expected, || what.to_owned());
+}
+
+fn lengths_around_pieces<K: TestKey>(seed: u64) {
+    let mut rng = rng(seed);
+    for engine in cpu_engines() {
+        for length in [0, 1, 1000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 600_001] {
+            for order in [SortOrder::Ascending, SortOrder::Descending] {
+                let what = format!("{length} keys, {order:?}, {engine:?}, seed {seed}");
+                check(&engine, order, keys::<K>("any bits", length, &mut rng), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn sorts_lengths_around_those_of_pieces() {
+    let seed = seed();
+    lengths_around_pieces::<u32>(seed);
+    lengths_around_pieces::<f64>(seed);
+    lengths_around_pieces::<u128>(seed);
+}
+
+#[test]
+fn ends_with_what_the_functions_fail_with() {
+    for engine in cpu_engines() {
+        let fail_at = |place: usize, with: fn() -> Stopped| {
+            move |begin: usize, len: usize| if (begin..begin + len).contains(&place) { Err(with()) } else { Ok(()) }
+        };
+        let (reading, writing) = (fail_at(500_000, || Stopped::Reading), fail_at(77, || Stopped::Writing));
+        let writes = AtomicUsize::new(0);
+        let found = engine.sort_through::<u32, _>(
+            SortOrder::Ascending,
+            600_000,
+            |begin, keys| reading(begin, keys.len()),
+            |_, keys| {
+                writes.fetch_add(keys.len(), Relaxed);
+                Ok(())
+            },
+        );
+        assert_eq!((found.unwrap_err(), writes.into_inner()), (Stopped::Reading, 0));
+        let found = engine.sort_through::<u32, _>(
+            SortOrder::Ascending,
+            600_000,
+            |_, _| Ok(()),
+            |begin, keys| writing(begin, keys.len()),
+        );
+        assert_eq!(found.unwrap_err(), Stopped::Writing);
+    }
+}
