@@ -67,6 +67,54 @@ impl Distribution {
     }
 }
 
+/// How the keys to sort lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// In order.
+    Sorted,
+    /// From the greatest to the least.
+    Reversed,
+    /// Eight sorted runs of one length.
+    EightRuns,
+    /// Random ones of sixteen different keys.
+    Dups16,
+    /// Random numbers of as many bits as chance gives, from 1 to 28: small ones are frequent.
+    Zipf,
+    /// One and the same key.
+    Equal,
+}
+
+impl Arrangement {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Sorted, Self::Reversed, Self::EightRuns, Self::Dups16, Self::Zipf, Self::Equal];
+
+    /// The name in the sweeps' output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sorted => "sorted",
+            Self::Reversed => "reversed",
+            Self::EightRuns => "8-runs",
+            Self::Dups16 => "dups16",
+            Self::Zipf => "zipf",
+            Self::Equal => "equal",
+        }
+    }
+
+    /// `n` keys.
+    pub fn keys<K: Key>(self, n: usize) -> Vec<K> {
+        let n = n as u64;
+        let bits = |i: u64| match self {
+            Self::Sorted => i,
+            Self::Reversed => n - 1 - i,
+            Self::EightRuns => i % n.div_ceil(8) * 8,
+            Self::Dups16 => random(i, 7) & 15,
+            Self::Zipf => random(i, 7) >> (36 + random(i, 8) % 28),
+            Self::Equal => 7,
+        };
+        (0..n).map(|i| key(bits(i))).collect()
+    }
+}
+
 /// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their places.
 pub fn uniform<K: Key>(n: usize, seed: u64) -> Vec<K> {
     (0..n as u64).map(|i| key(random(i, seed))).collect()

@@ -12,6 +12,7 @@ use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
 use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortOrder, Timing, first_unsorted};
 use std::process::ExitCode;
+use std::sync::Mutex;
 use tests::bank_conflicts::conflicting;
 
 fn main() -> ExitCode {
@@ -45,6 +46,8 @@ fn main() -> ExitCode {
         test.check_sort_pairs::<u64>();
         test.check_sort_pairs::<i64>();
         test.check_sort_pairs::<f64>();
+        test.check_through::<u32>();
+        test.check_through::<f64>();
         test.check_order::<u32>();
         test.check_order::<f64>();
         test.check_graph::<u32>();
@@ -216,6 +219,46 @@ impl Test {
                     let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
                     self.expect(|| format!("places of the {what}"), found, &expected);
                 }
+            }
+        }
+    }
+
+    /// Sorts whose keys come and go by functions, through buffers of 2 MiB.
+    fn check_through<K: Key>(&mut self) {
+        let piece = (2 << 20) / size_of::<K>();
+        for n in [0, 1, 1000, piece - 1, piece, piece + 1, 2 * piece, 33 * piece + 5] {
+            let keys: Vec<K> = self.keys(n, |word| word);
+            let mut expected = keys.clone();
+            self.cpu.sort(&mut expected).expect("the CPU sorts");
+            let read = |begin: usize, part: &mut [K]| {
+                part.copy_from_slice(&keys[begin..][..part.len()]);
+                Ok::<_, Error>(())
+            };
+            let sorted = Mutex::new(vec![key::<K>(u64::MAX / 3); n]);
+            let write = |begin: usize, part: &[K]| {
+                sorted.lock().expect("nobody panics")[begin..][..part.len()].copy_from_slice(part);
+                Ok(())
+            };
+            let result = self.gpu.sort_through(SortOrder::Ascending, n, read, write);
+            let found = sorted.into_inner().expect("nobody panics");
+            self.expect(|| format!("sort of {n} keys from a function to another"), result.map(|_| found), &expected);
+
+            let fails = |begin: usize, len: usize| {
+                let place = n / 2;
+                if (begin..begin + len).contains(&place) { Err(Error::NoOffsets) } else { Ok(()) }
+            };
+            let reading = self.gpu.sort_through(
+                SortOrder::Ascending,
+                n,
+                |begin, part: &mut [K]| fails(begin, part.len()),
+                |_, _| Err(Error::NoGpuSupport),
+            );
+            let writing = self.gpu.sort_through(SortOrder::Ascending, n, read, |begin, part| fails(begin, part.len()));
+            let expected = if n == 0 { None } else { Some(Error::NoOffsets) };
+            self.checks += 1;
+            if reading.err() != expected || writing.err() != expected {
+                self.failures += 1;
+                eprintln!("FAILED {} sort of {n} keys by functions that fail", K::NAME);
             }
         }
     }
