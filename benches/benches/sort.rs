@@ -66,7 +66,7 @@ fn on_cpu(criterion: &mut Criterion) {
     let lg = one_size(22);
     macro_rules! types {
         ($($K:ty)*) => {
-            $(cpu(&mut group, &engine, BenchmarkId::new(<$K>::NAME, power(lg)), &uniform::<$K>(1 << lg, 7));)*
+            $(cpu(&mut group, &engine, BenchmarkId::new(<$K as Key>::NAME, power(lg)), &uniform::<$K>(1 << lg, 7));)*
         };
     }
     types!(f32 u64 f64 u8 f16 u128);

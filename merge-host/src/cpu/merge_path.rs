@@ -17,6 +17,8 @@ use super::both_ends::{BothEnds, LEAST_STEPS};
 use super::for_each_piece;
 use super::run::{Keys, Run, RunMut};
 use super::split::part_ranges;
+#[cfg(target_arch = "x86_64")]
+use super::wide;
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
 
@@ -39,6 +41,10 @@ pub(super) fn merge<K: Key, V: Copy + Send + Sync>(a: Run<K, V>, b: Run<K, V>, o
 
 /// Merges `a` and `b` into `out` on one thread.
 pub(super) fn merge_piece<K: Key, V: Copy>(a: Run<K, V>, b: Run<K, V>, out: RunMut<K, V>) {
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<V>() == 0 && wide::can_merge::<K>(out.keys.len()) {
+        return wide::merge(a.keys, b.keys, out.keys);
+    }
     if size_of::<V>() > 0 || out.keys.len() < LEAST_TO_CUT {
         return BothEnds::new(a, b, out).finish();
     }

@@ -23,6 +23,8 @@ mod run;
 mod sort;
 mod sort_pairs;
 mod split;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 /// The most threads an engine may have: far above any machine's cores, and below what systems refuse.
 const MAX_THREADS: usize = 4096;
