@@ -532,6 +532,76 @@ impl Engine {
             }
         }
     }
+
+    /// Merges any number of runs, each ascending, into `out`. Stable: of equal keys, those of an earlier run go first.
+    ///
+    /// `out` has as many keys as all of `runs` together. A run may be empty, and there may be none at all.
+    ///
+    /// On a CPU, work is O(n log k) for n keys in k runs, less where the runs' lengths differ. Up to 64 runs are merged in
+    /// one pass over memory, with scratch memory of 256 KiB for each of some pieces of the output; up to 64² in two, which
+    /// take scratch memory for as many keys again. On a GPU, where every pass takes that, 32 runs are merged in one pass.
+    ///
+    /// Whether the runs are ascending is not checked ([`first_unsorted`](crate::first_unsorted) tells). If they are not,
+    /// the call still ends and touches no other memory, but which keys `out` then holds and in which order is unspecified.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::OutOfHostMemory`] where there is no memory for a
+    /// pass, and the device's errors as in [`merge_with`](Self::merge_with).
+    ///
+    /// ```
+    /// let mut out = [0; 7];
+    /// merge_host::Engine::auto().merge_many(&[&[1, 4, 6], &[2, 4], &[], &[0, 9]], &mut out)?;
+    /// assert_eq!(out, [0, 1, 2, 4, 4, 6, 9]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_many<K: Key>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
+        check_sum(runs.iter().map(|run| run.len()), out.len())?;
+        match self.backend::<K>() {
+            Backend::Cpu(cpu) => cpu.merge_many(runs, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => on_gpu!(K as G => {
+                let runs: Vec<&[G]> = runs.iter().map(|run| cast_slice(run)).collect();
+                gpu.merge_many_host::<G>(&runs, cast_slice_mut(out))
+            }),
+        }
+    }
+
+    /// [`merge_many`](Self::merge_many) of keys with values: each of `runs`, and `out`, is keys and values, the value of
+    /// key `i` at index `i`.
+    ///
+    /// Stable: of equal keys, the pairs of an earlier run go first, and those of each run keep their order. Values are as
+    /// in [`merge_pairs`](Self::merge_pairs), but for those of more than 16 bytes on the CPU, which are copied once in each
+    /// pass.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`merge_many`](Self::merge_many).
+    ///
+    /// ```
+    /// let runs: [(&[u32], &[&str]); 3] = [(&[2, 5], &["a2", "a5"]), (&[5], &["b5"]), (&[1, 5], &["c1", "c5"])];
+    /// let (mut keys, mut values) = ([0; 5], [""; 5]);
+    /// merge_host::Engine::auto().merge_many_pairs(&runs, (&mut keys, &mut values))?;
+    /// assert_eq!(keys, [1, 2, 5, 5, 5]);
+    /// assert_eq!(values, ["c1", "a2", "a5", "b5", "c5"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_many_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        runs: &[(&[K], &[V])],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        runs.iter().try_for_each(|(keys, values)| check_values("a run", keys.len(), values.len()))?;
+        check_values("out", out.0.len(), out.1.len())?;
+        check_sum(runs.iter().map(|run| run.0.len()), out.0.len())?;
+        match self.backend::<K>() {
+            Backend::Cpu(cpu) => cpu.merge_many_pairs(runs, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => on_gpu!(K as G => {
+                let runs: Vec<(&[G], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
+                gpu.merge_many_pairs_host::<G, V>(&runs, (cast_slice_mut(out.0), out.1))
+            }),
+        }
+    }
 }
 
 impl fmt::Debug for Engine {
@@ -560,6 +630,12 @@ pub(crate) fn check_batch(a: usize, b: usize, out: usize, d: usize, a_len: usize
 
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize, rule: &'static str) -> Result<(), Error> {
     if found == expected { Ok(()) } else { Err(Error::LengthMismatch { what, expected, found, rule }) }
+}
+
+/// Checks that `out` is as long as all runs together.
+fn check_sum(runs: impl Iterator<Item = usize>, out: usize) -> Result<(), Error> {
+    // The same run may be there many times, so that the sum is of no memory that there is.
+    check_length("out", runs.fold(0, usize::saturating_add), out, "the runs' keys in all")
 }
 
 /// Checks that there is a value for each key.
