@@ -17,47 +17,61 @@ fn offsets(lengths: &[usize]) -> Vec<usize> {
     offsets
 }
 
+/// Sorts each segment on its own.
+fn wanted<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V], offsets: &[usize]) -> (Vec<K>, Vec<V>) {
+    let segments = offsets.windows(2).map(|ends| ends[0]..ends[1]);
+    let sorted = segments.map(|segment| sorted_pairs(order, &keys[segment.clone()], &values[segment]));
+    let (keys, values): (Vec<_>, Vec<_>) = sorted.unzip();
+    (keys.concat(), values.concat())
+}
+
+/// Checks the sort of keys alone.
+fn check_keys<K: TestKey>(engine: &Engine, lengths: &[usize], kind: &str, rng: &mut StdRng, what: &str) {
+    let offsets = offsets(lengths);
+    let mut keys = keys::<K>(kind, offsets[lengths.len()], rng);
+    let order = ORDERS[rng.random_range(0..2)];
+    let (want, _) = wanted(order, &keys, &vec![(); keys.len()], &offsets);
+    engine.sort_segments(order, &mut keys, &offsets).unwrap();
+    assert_same(&keys, &want, || format!("{} segments, {kind}, {order:?}, {engine:?}, {what}", lengths.len()));
+}
+
 /// Checks the sort of keys alone and that of keys with values.
 fn check<K: TestKey, V: TestValue>(engine: &Engine, lengths: &[usize], kind: &str, rng: &mut StdRng, what: &str) {
+    check_keys::<K>(engine, lengths, kind, rng, what);
     let offsets = offsets(lengths);
     let keys = keys::<K>(kind, offsets[lengths.len()], rng);
     let values = values::<V>(0, keys.len());
     let order = ORDERS[rng.random_range(0..2)];
-    let mut want = (Vec::new(), Vec::new());
-    for segment in offsets.windows(2) {
-        let (keys, values) = (&keys[segment[0]..segment[1]], &values[segment[0]..segment[1]]);
-        let sorted = sorted_pairs(order, keys, values);
-        want.0.extend(sorted.0);
-        want.1.extend(sorted.1);
-    }
-    let what = || format!("{} segments, {kind}, {order:?}, {engine:?}, {what}", lengths.len());
-    let mut found = keys.clone();
-    engine.sort_segments(order, &mut found, &offsets).unwrap();
-    assert_same(&found, &want.0, || format!("keys of {}", what()));
+    let want = wanted(order, &keys, &values, &offsets);
     let mut found = (keys, values);
     engine.sort_segments_pairs(order, &mut found.0, &mut found.1, &offsets).unwrap();
+    let what = || format!("{} segments with values, {kind}, {order:?}, {engine:?}, {what}", lengths.len());
     assert_same_pairs(&found, &want, what);
 }
 
-fn short_segments<K: TestKey, V: TestValue>(seed: u64) {
+/// Calls `check` with segments around the lengths from which another way to sort is taken.
+fn short_segments(seed: u64, mut check: impl FnMut(&[usize], &str, &mut StdRng, &str)) {
     let mut rng = rng(seed);
-    // Around the lengths from which another way to sort is taken.
     let edges = [0, 0, 1, 2, 3, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025];
     for kind in KINDS {
         let lengths: Vec<usize> = (0..30).map(|_| edges[rng.random_range(0..edges.len())]).collect();
-        check::<K, V>(&Engine::cpu(), &lengths, kind, &mut rng, &format!("seed {seed}"));
+        check(&lengths, kind, &mut rng, &format!("seed {seed}"));
     }
 }
 
-fn short_numbered_segments<K: TestKey>(seed: u64) {
-    short_segments::<K, u32>(seed);
+fn short<K: TestKey>(seed: u64) {
+    short_segments(seed, |lengths, kind, rng, what| check_keys::<K>(&Engine::cpu(), lengths, kind, rng, what));
+}
+
+fn short_with_values<K: TestKey, V: TestValue>(seed: u64) {
+    short_segments(seed, |lengths, kind, rng, what| check::<K, V>(&Engine::cpu(), lengths, kind, rng, what));
 }
 
 #[test]
 fn sorts_segments_of_any_length() {
     let seed = seed();
-    for_all_key_types!(short_numbered_segments(seed));
-    for_all_value_types!(short_segments::<f32>(seed));
+    for_all_key_types!(short(seed));
+    for_all_value_types!(short_with_values::<f32>(seed));
 }
 
 /// Segments that are worth several threads, and that only some ways to share them out are good for.
