@@ -54,16 +54,20 @@ pub struct Timing {
 /// An engine owns what it works with (a device context, or a pool of threads) and shares nothing with other engines:
 /// a program may hold several, one for each GPU, and use one from several threads.
 pub struct Engine {
-    backend: Backend,
-    /// For keys that the GPU has no kernels for, where the GPU was not insisted on.
-    other_keys: Option<Backend>,
+    #[cfg(feature = "gpu")]
+    gpu: Option<Gpu>,
+    /// All there is without a GPU. With one, it does what the GPU has no kernels for.
+    cpu: CpuEngine,
+    /// Whether the GPU was insisted on, so that keys that it has no kernels for are an error.
+    #[cfg(feature = "gpu")]
+    gpu_only: bool,
     why: String,
 }
 
-enum Backend {
-    Cpu(CpuEngine),
+enum Backend<'a> {
+    Cpu(&'a CpuEngine),
     #[cfg(feature = "gpu")]
-    Gpu(Gpu),
+    Gpu(&'a Gpu),
 }
 
 impl Engine {
@@ -77,14 +81,14 @@ impl Engine {
     /// ```
     pub fn auto() -> Self {
         match Self::gpu(0) {
-            Ok(engine) => {
-                let other_keys = Some(Backend::Cpu(CpuEngine::all_cores()));
-                Engine { why: "the first GPU works".to_owned(), other_keys, ..engine }
-            }
+            #[cfg(feature = "gpu")]
+            Ok(engine) => Engine { why: "the first GPU works".to_owned(), gpu_only: false, ..engine },
+            #[cfg(not(feature = "gpu"))]
+            Ok(engine) => engine,
             Err(error) => {
                 let cpu = CpuEngine::all_cores();
                 let why = format!("{} because the GPU cannot be used: {error}", threads(cpu.threads()));
-                Engine::of(Backend::Cpu(cpu), why)
+                Engine::of_cpu(cpu, why)
             }
         }
     }
@@ -97,7 +101,12 @@ impl Engine {
     /// [`Error::Device`] where the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Engine::of(Backend::Gpu(Gpu::new(ordinal)?), format!("GPU {ordinal} was asked for")));
+        return Ok(Engine {
+            gpu: Some(Gpu::new(ordinal)?),
+            cpu: CpuEngine::all_cores(),
+            gpu_only: true,
+            why: format!("GPU {ordinal} was asked for"),
+        });
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
@@ -109,7 +118,7 @@ impl Engine {
     pub fn cpu() -> Self {
         let cpu = CpuEngine::all_cores();
         let why = format!("{} because the CPU was asked for", threads(cpu.threads()));
-        Engine::of(Backend::Cpu(cpu), why)
+        Engine::of_cpu(cpu, why)
     }
 
     /// At most that many threads of the CPU. Small inputs are done by fewer, where that is faster.
@@ -132,25 +141,36 @@ impl Engine {
     pub fn cpu_with_threads(threads: usize) -> Result<Self, Error> {
         let cpu = CpuEngine::new(threads)?;
         let why = format!("{} because that was asked for", self::threads(threads));
-        Ok(Engine::of(Backend::Cpu(cpu), why))
+        Ok(Engine::of_cpu(cpu, why))
     }
 
-    fn of(backend: Backend, why: String) -> Self {
-        Engine { backend, other_keys: None, why }
+    fn of_cpu(cpu: CpuEngine, why: String) -> Self {
+        Engine {
+            #[cfg(feature = "gpu")]
+            gpu: None,
+            cpu,
+            #[cfg(feature = "gpu")]
+            gpu_only: false,
+            why,
+        }
     }
 
     /// What handles keys of type `K`.
-    fn backend<K: Key>(&self) -> &Backend {
-        self.other_keys.as_ref().filter(|_| !K::ON_GPU).unwrap_or(&self.backend)
+    fn backend<K: Key>(&self) -> Backend<'_> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu.as_ref().filter(|_| K::ON_GPU || self.gpu_only) {
+            return Backend::Gpu(gpu);
+        }
+        Backend::Cpu(&self.cpu)
     }
 
     /// Which kind of processor this engine works on.
     pub fn kind(&self) -> EngineKind {
-        match &self.backend {
-            Backend::Cpu(_) => EngineKind::Cpu,
-            #[cfg(feature = "gpu")]
-            Backend::Gpu(_) => EngineKind::Gpu,
+        #[cfg(feature = "gpu")]
+        if self.gpu.is_some() {
+            return EngineKind::Gpu;
         }
+        EngineKind::Cpu
     }
 
     /// What was taken and why, for people to read: "2 CPU threads because the GPU cannot be used: no GPU: …".
@@ -161,10 +181,7 @@ impl Engine {
     /// The GPU that this engine works on, for data that is in its memory already; none for a CPU engine.
     #[cfg(feature = "gpu")]
     pub fn as_gpu(&self) -> Option<&Gpu> {
-        match &self.backend {
-            Backend::Cpu(_) => None,
-            Backend::Gpu(gpu) => Some(gpu),
-        }
+        self.gpu.as_ref()
     }
 
     /// Sorts `keys`, ascending in total order. Stable.
@@ -321,6 +338,64 @@ impl Engine {
             #[cfg(feature = "gpu")]
             Backend::Gpu(gpu) => on_gpu!(K as G => gpu.argsort_host::<G, I>(order, cast_slice(keys), indices)),
         }
+    }
+
+    /// Sorts segments of `keys`, each on its own, in the order named. Stable.
+    ///
+    /// For N segments there are N + 1 offsets, and segment `s` is the keys from `offsets[s]` up to `offsets[s + 1]`: the
+    /// first offset is 0, none is below the one before it, and the last is the number of keys. A segment may be empty, and
+    /// it may be as long as memory allows.
+    ///
+    /// Work is as in [`sort_with`](Self::sort_with) for each segment. Every thread gets as much of it, whether there is one
+    /// long segment or millions of short ones. Uses scratch memory for as many keys as the longest segment has, for each
+    /// thread if it is one of many. An engine of a GPU sorts segments on all CPU cores, with keys of any type.
+    ///
+    /// # Errors
+    /// [`Error::NoOffsets`], [`Error::FirstOffset`], [`Error::DescendingOffsets`] or [`Error::LastOffset`] if the offsets are
+    /// not as said above, [`Error::OutOfHostMemory`] where there is not enough memory, [`Error::Threads`] where the system
+    /// gives no threads.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut keys = [9, 3, 5, /**/ /**/ 2, 1, /**/ 7];
+    /// Engine::auto().sort_segments(SortOrder::Ascending, &mut keys, &[0, 3, 3, 5, 6])?;
+    /// assert_eq!(keys, [3, 5, 9, /**/ /**/ 1, 2, /**/ 7]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_segments<K: Key>(&self, order: SortOrder, keys: &mut [K], offsets: &[usize]) -> Result<Timing, Error> {
+        check_offsets("the input", offsets, keys.len())?;
+        self.cpu.sort_segments(order, keys, offsets)
+    }
+
+    /// [`sort_segments`](Self::sort_segments) of keys with values: the value of key `i` is `values[i]`, before and after.
+    ///
+    /// Stable: of equal keys, those of a segment keep their order, in a descending sort too, and their values tell. Values
+    /// are as in [`sort_pairs`](Self::sort_pairs).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`sort_segments`](Self::sort_segments).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let (mut keys, mut values) = ([2, 7, 2, /**/ 5, 6], ["first 2", "7", "second 2", /**/ "5", "6"]);
+    /// Engine::auto().sort_segments_pairs(SortOrder::Descending, &mut keys, &mut values, &[0, 3, 5])?;
+    /// assert_eq!(keys, [7, 2, 2, /**/ 6, 5]);
+    /// assert_eq!(values, ["7", "first 2", "second 2", /**/ "6", "5"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_segments_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        check_values("the input", keys.len(), values.len())?;
+        check_offsets("the input", offsets, keys.len())?;
+        self.cpu.sort_segments_pairs(order, keys, values, offsets)
     }
 
     /// Merges `a` and `b`, both ascending, into `out`, with the fastest kernel. Stable: of equal keys, `a`'s go first.
@@ -578,6 +653,76 @@ impl Engine {
             }
         }
     }
+
+    /// Merges any number of runs, each ascending, into `out`. Stable: of equal keys, those of an earlier run go first.
+    ///
+    /// `out` has as many keys as all of `runs` together. A run may be empty, and there may be none at all.
+    ///
+    /// On a CPU, work is O(n log k) for n keys in k runs, less where the runs' lengths differ. Up to 64 runs are merged in
+    /// one pass over memory, with scratch memory of 256 KiB for each of some pieces of the output; up to 64² in two, which
+    /// take scratch memory for as many keys again. On a GPU, where every pass takes that, 32 runs are merged in one pass.
+    ///
+    /// Whether the runs are ascending is not checked ([`first_unsorted`](crate::first_unsorted) tells). If they are not,
+    /// the call still ends and touches no other memory, but which keys `out` then holds and in which order is unspecified.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::OutOfHostMemory`] where there is no memory for a
+    /// pass, and the device's errors as in [`merge_with`](Self::merge_with).
+    ///
+    /// ```
+    /// let mut out = [0; 7];
+    /// merge_host::Engine::auto().merge_many(&[&[1, 4, 6], &[2, 4], &[], &[0, 9]], &mut out)?;
+    /// assert_eq!(out, [0, 1, 2, 4, 4, 6, 9]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_many<K: Key>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
+        check_sum(runs.iter().map(|run| run.len()), out.len())?;
+        match self.backend::<K>() {
+            Backend::Cpu(cpu) => cpu.merge_many(runs, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => on_gpu!(K as G => {
+                let runs: Vec<&[G]> = runs.iter().map(|run| cast_slice(run)).collect();
+                gpu.merge_many_host::<G>(&runs, cast_slice_mut(out))
+            }),
+        }
+    }
+
+    /// [`merge_many`](Self::merge_many) of keys with values: each of `runs`, and `out`, is keys and values, the value of
+    /// key `i` at index `i`.
+    ///
+    /// Stable: of equal keys, the pairs of an earlier run go first, and those of each run keep their order. Values are as
+    /// in [`merge_pairs`](Self::merge_pairs), but for those of more than 16 bytes on the CPU, which are copied once in each
+    /// pass.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`merge_many`](Self::merge_many).
+    ///
+    /// ```
+    /// let runs: [(&[u32], &[&str]); 3] = [(&[2, 5], &["a2", "a5"]), (&[5], &["b5"]), (&[1, 5], &["c1", "c5"])];
+    /// let (mut keys, mut values) = ([0; 5], [""; 5]);
+    /// merge_host::Engine::auto().merge_many_pairs(&runs, (&mut keys, &mut values))?;
+    /// assert_eq!(keys, [1, 2, 5, 5, 5]);
+    /// assert_eq!(values, ["c1", "a2", "a5", "b5", "c5"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_many_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        runs: &[(&[K], &[V])],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        runs.iter().try_for_each(|(keys, values)| check_values("a run", keys.len(), values.len()))?;
+        check_values("out", out.0.len(), out.1.len())?;
+        check_sum(runs.iter().map(|run| run.0.len()), out.0.len())?;
+        match self.backend::<K>() {
+            Backend::Cpu(cpu) => cpu.merge_many_pairs(runs, out),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu(gpu) => on_gpu!(K as G => {
+                let runs: Vec<(&[G], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
+                gpu.merge_many_pairs_host::<G, V>(&runs, (cast_slice_mut(out.0), out.1))
+            }),
+        }
+    }
 }
 
 impl fmt::Debug for Engine {
@@ -606,6 +751,12 @@ pub(crate) fn check_batch(a: usize, b: usize, out: usize, d: usize, a_len: usize
 
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize, rule: &'static str) -> Result<(), Error> {
     if found == expected { Ok(()) } else { Err(Error::LengthMismatch { what, expected, found, rule }) }
+}
+
+/// Checks that `out` is as long as all runs together.
+fn check_sum(runs: impl Iterator<Item = usize>, out: usize) -> Result<(), Error> {
+    // The same run may be there many times, so that the sum is of no memory that there is.
+    check_length("out", runs.fold(0, usize::saturating_add), out, "the runs' keys in all")
 }
 
 /// Checks that there is a value for each key.

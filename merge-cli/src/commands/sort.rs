@@ -1,5 +1,6 @@
 //! `gmerge sort`
 
+use super::sort_segments;
 use super::sort_through;
 use super::sort_values::ValueFile;
 use crate::args::SortArgs;
@@ -20,6 +21,9 @@ pub fn run(args: &SortArgs) -> Result<()> {
 }
 
 fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
+    if args.segments.are_given() {
+        return sort_segments::run::<K>(args);
+    }
     let mut stats = Stats::begin::<K>("sort");
     check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
     let mut input = Input::open(&args.input)?;

@@ -2,6 +2,7 @@
 //!
 //! As in a merge, values of 4 and 8 bytes are numbers to the library. Of others it moves the places.
 
+use super::sort_segments::Sorting;
 use super::values::{Index, Side, gather, prepare_output};
 use crate::args::SortArgs;
 use crate::engine::ChosenEngine;
@@ -12,7 +13,7 @@ use crate::memory;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::{Engine, SortOrder};
+use merge_host::Engine;
 use rayon::prelude::*;
 
 /// The files that `--values` and `--values-out` name.
@@ -41,7 +42,7 @@ impl ValueFile {
     pub fn sort<K: FileKey>(
         mut self,
         args: &SortArgs,
-        order: SortOrder,
+        how: impl Into<Sorting>,
         engine: &mut ChosenEngine,
         (keys_input, keys): (Input, Vec<K>),
         keys_output: Output,
@@ -50,7 +51,7 @@ impl ValueFile {
         let mut bytes = stats.time(Phase::Read, || self.input.read_all::<u8>())?;
         let width = side(args, keys.len() as u64, bytes.len() as u64).width()?.unwrap_or(0) as usize;
         stats.value_size = Some(width);
-        let mut sort = Sort { order, engine, keys_input, keys, stats };
+        let mut sort = Sort { how: how.into(), engine, keys_input, keys, stats };
         let in_place = match width {
             4 => sort.run_in_place::<u32>(&mut bytes, &mut self.input)?,
             8 => sort.run_in_place::<u64>(&mut bytes, &mut self.input)?,
@@ -78,7 +79,7 @@ fn side(args: &SortArgs, keys: u64, bytes: u64) -> Side {
 }
 
 struct Sort<'a, K> {
-    order: SortOrder,
+    how: Sorting,
     engine: &'a mut ChosenEngine,
     keys_input: Input,
     keys: Vec<K>,
@@ -92,9 +93,9 @@ impl<K: FileKey> Sort<'_, K> {
         values: &mut [V],
         read_again: impl FnOnce(&mut [V]) -> Result<bool>,
     ) -> Result<()> {
-        let (order, input) = (self.order, &mut self.keys_input);
+        let (how, input) = (&self.how, &mut self.keys_input);
         let mut pairs = (&mut self.keys, values);
-        let sort = |engine: &Engine, pairs: &mut (&mut Vec<K>, &mut [V])| engine.sort_pairs(order, pairs.0, pairs.1);
+        let sort = |engine: &Engine, pairs: &mut (&mut Vec<K>, &mut [V])| how.sort_pairs(engine, pairs.0, pairs.1);
         let restore = |pairs: &mut (&mut Vec<K>, &mut [V])| Ok(input.read_again(pairs.0)? && read_again(pairs.1)?);
         self.stats.add(self.engine.run(&mut pairs, sort, restore)?);
         Ok(())
@@ -117,7 +118,7 @@ impl<K: FileKey> Sort<'_, K> {
             Ok(true)
         })?;
         let mut values = memory::zeroed::<u8>(bytes.len() as u64, "the output's values")?;
-        self.stats.time(Phase::Compute, || gather(width, bytes, &[], &places, &mut values));
+        self.stats.time(Phase::Compute, || gather(width, &[bytes], &places, &mut values));
         Ok(values)
     }
 }

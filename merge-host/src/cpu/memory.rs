@@ -36,6 +36,12 @@ pub(super) unsafe fn as_room<V: Copy>(values: &mut [V]) -> &mut [MaybeUninit<V>]
     unsafe { &mut *(std::ptr::from_mut(values) as *mut [MaybeUninit<V>]) }
 }
 
+/// The same of values that are only read.
+pub(super) fn as_maybe_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
+    // SAFETY: both types have the same layout, and every value is one that may be uninitialised.
+    unsafe { &*(std::ptr::from_ref(values) as *const [MaybeUninit<V>]) }
+}
+
 /// Has the system give pages of 2 MiB instead of 4 KiB where it can: fewer to clear one by one, and fewer addresses to
 /// look up when keys go to 256 places in turn. Where it cannot, nothing changes.
 fn prefer_large_pages<T>(memory: &[T]) {

@@ -15,13 +15,16 @@ mod memory;
 mod merge_basic;
 mod merge_batch;
 mod merge_circular;
+mod merge_many;
 mod merge_path;
 mod merge_ragged;
 mod merge_tiled;
 mod radix;
 mod run;
+mod select;
 mod sort;
 mod sort_pairs;
+mod sort_segments;
 mod split;
 #[cfg(target_arch = "x86_64")]
 mod wide;
@@ -182,17 +185,57 @@ impl CpuEngine {
         self.timed(offsets.cost(), |threads| merge_ragged::merge(a, b, offsets, out, threads))
     }
 
+    pub(crate) fn merge_many<K: Key>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
+        let (runs, out) = (runs.iter().map(|run| Run::of_keys(run)), RunMut::of_keys(out));
+        self.try_timed(out.keys.len() / MERGE_KEYS_A_THREAD, |threads| merge_many::merge(runs, out, threads))
+    }
+
+    pub(crate) fn merge_many_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        runs: &[(&[K], &[V])],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let (runs, out) = (runs.iter().map(|run| Run::new(*run)), RunMut::new(out));
+        self.try_timed(out.keys.len() / MERGE_KEYS_A_THREAD, |threads| merge_many::merge(runs, out, threads))
+    }
+
+    pub(crate) fn sort_segments<K: Key>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        self.timed_sort(sort_segments::cost(offsets), |threads| sort_segments::sort_keys(order, keys, offsets, threads))
+    }
+
+    pub(crate) fn sort_segments_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        let run = RunMut::new((keys, values));
+        self.timed_sort(sort_segments::cost(offsets), |threads| sort_segments::sort_pairs(order, run, offsets, threads))
+    }
+
     /// Calls `merge` with the number of threads that merging so many keys is worth.
     fn timed(&self, keys: usize, merge: impl FnOnce(usize) + Send) -> Result<Timing, Error> {
-        let start = Instant::now();
-        self.run(keys / MERGE_KEYS_A_THREAD, merge)?;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+        self.try_timed(keys / MERGE_KEYS_A_THREAD, |threads| {
+            merge(threads);
+            Ok(())
+        })
     }
 
     /// Calls `sort` with the number of threads that sorting so many keys is worth.
     fn timed_sort(&self, keys: usize, sort: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
+        self.try_timed(keys / SORT_KEYS_A_THREAD, sort)
+    }
+
+    /// [`run`](Self::run) with the time it takes.
+    fn try_timed(&self, worth: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
         let start = Instant::now();
-        self.run(keys / SORT_KEYS_A_THREAD, sort)??;
+        self.run(worth, work)??;
         Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 

@@ -1,7 +1,7 @@
 //! Work on slices in host memory: upload, compute, download.
 
 use super::failure::OrFailure;
-use super::launches::{PairsAt, SortPlan};
+use super::launches::{ManyRuns, PairsAt, SortPlan};
 use super::staging::PIECE;
 use super::{BatchKernel, Gpu};
 use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing};
@@ -43,35 +43,125 @@ impl Gpu {
     }
 
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
-    ///
-    /// Values that are numbers of 4 or 8 bytes go along with the keys. Of others the GPU moves the indices, and they are gathered
-    /// here.
     pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
         &self,
         order: SortOrder,
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
+        self.pairs_in_place(keys, values, |keys, values, bytes| self.sort_slices(order, keys, values, bytes))
+    }
+
+    /// Has `work` upload keys and the bytes of values and put them in order, and downloads them.
+    ///
+    /// Values that are numbers of 4 or 8 bytes go along with the keys. Of others the GPU moves the indices, and they are gathered
+    /// here.
+    fn pairs_in_place<K: GpuKey, V: Copy + Send + Sync + 'static>(
+        &self,
+        keys: &mut [K],
+        values: &mut [V],
+        work: impl FnOnce(&[K], &[u8], usize) -> Result<(OnGpu, Timing), Error>,
+    ) -> Result<Timing, Error> {
         if let Some(value_bytes) = number_bytes::<V>() {
             // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
             let values =
                 unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
-            let (sorted, mut timing) = self.sort_slices(order, keys, values, value_bytes)?;
+            let (done, mut timing) = work(keys, values, value_bytes)?;
             ((), timing.download) = timed(|| {
-                self.download_into(&sorted.0, keys)?;
-                self.download_into(&sorted.1, values)
+                self.download_into(&done.0, keys)?;
+                self.download_into(&done.1, values)
             })?;
             return Ok(timing);
         }
         let mut places = zeroed::<u64>(keys.len())?;
         places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
-        let (sorted, mut timing) = self.sort_slices(order, keys, cast_slice(&places), size_of::<u64>())?;
+        let (done, mut timing) = work(keys, cast_slice(&places), size_of::<u64>())?;
         ((), timing.download) = timed(|| {
-            self.download_into(&sorted.0, keys)?;
-            self.download_into(&sorted.1, &mut places)
+            self.download_into(&done.0, keys)?;
+            self.download_into(&done.1, &mut places)
         })?;
         gather(values, &places)?;
         Ok(timing)
+    }
+
+    /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.
+    pub(crate) fn merge_many_host<K: GpuKey>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
+        if out.is_empty() {
+            return Ok(Timing::default());
+        }
+        let lengths = lengths(runs.iter().map(|run| run.len()));
+        if u32::try_from(out.len()).is_err() {
+            concatenate(runs, out);
+            let (merged, mut timing) = self.merge_tree_on_gpu(lengths, out, &[], 0)?;
+            ((), timing.download) = timed(|| self.download_into(&merged.0, out))?;
+            return Ok(timing);
+        }
+        let many = ManyRuns::new(lengths);
+        let workspace_bytes = many.workspace_bytes::<K>();
+        self.check_memory(size_of_val(out) + many.found.len() + workspace_bytes)?;
+        self.load::<K>(&["copy_runs"], 0)?;
+        let stream = self.stream()?;
+        concatenate(runs, out);
+        let ((keys, found), upload) = timed(|| Ok((self.uploaded(out)?, self.uploaded(&many.found)?)))?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { self.merge_many_at::<K>(&many, address(&keys), address(&found), address(&workspace), &stream)? };
+            stream.synchronize().or_failure("the merge on the GPU")
+        })?;
+        let ((), download) = timed(|| self.download_into(&keys, out))?;
+        Ok(Timing { upload, compute, download })
+    }
+
+    /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
+    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+        &self,
+        runs: &[(&[K], &[V])],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        if out.0.is_empty() {
+            return Ok(Timing::default());
+        }
+        let (keys, values): (Vec<&[K]>, Vec<&[V]>) = runs.iter().copied().unzip();
+        let lengths = lengths(keys.iter().map(|run| run.len()));
+        concatenate(&keys, out.0);
+        concatenate(&values, out.1);
+        self.pairs_in_place(out.0, out.1, |keys, values, value_bytes| {
+            self.merge_tree_on_gpu(lengths, keys, values, value_bytes)
+        })
+    }
+
+    /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, in runs of these lengths, and merges
+    /// these in the GPU's memory.
+    fn merge_tree_on_gpu<K: GpuKey>(
+        &self,
+        lengths: Vec<usize>,
+        keys: &[K],
+        values: &[u8],
+        value_bytes: usize,
+    ) -> Result<(OnGpu, Timing), Error> {
+        let workspace_bytes = match value_bytes {
+            0 => Self::merge_workspace_bytes::<K>(MergeKernel::Auto, keys.len()),
+            _ => Self::merge_pairs_workspace_bytes::<K>(keys.len()),
+        };
+        self.check_memory(2 * (size_of_val(keys) + values.len()) + workspace_bytes)?;
+        self.load::<K>(&["path_big"], 0)?;
+        if value_bytes > 0 {
+            self.load::<K>(&["merge_pairs"], value_bytes)?;
+        }
+        let stream = self.stream()?;
+        let (from, upload) = timed(|| Ok((self.uploaded(keys)?, self.uploaded(values)?)))?;
+        let to: OnGpu = (self.buffer(size_of_val(keys))?, self.buffer(values.len())?);
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let (in_to, compute) = timed(|| {
+            let at = |array: &OnGpu| PairsAt { keys: address(&array.0), values: address(&array.1), len: keys.len() };
+            let (from, to, workspace) = (at(&from), at(&to), address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            let in_to = unsafe { self.merge_tree_at::<K>(value_bytes, lengths, from, to, workspace, &stream)? };
+            stream.synchronize().or_failure("the merge on the GPU")?;
+            Ok(in_to)
+        })?;
+        Ok((if in_to { to } else { from }, Timing { upload, compute, ..Timing::default() }))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
@@ -366,6 +456,22 @@ impl Gpu {
         let needed = needed as u64;
         if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
     }
+}
+
+/// The lengths of runs that are not empty.
+fn lengths(runs: impl Iterator<Item = usize>) -> Vec<usize> {
+    runs.filter(|&length| length > 0).collect()
+}
+
+/// Copies runs one after the other to `out`, which has room for just these.
+fn concatenate<T: Copy + Send + Sync>(runs: &[&[T]], mut out: &mut [T]) {
+    let mut copies = Vec::with_capacity(runs.len());
+    for run in runs {
+        let to;
+        (to, out) = out.split_at_mut(run.len());
+        copies.push((*run, to));
+    }
+    copies.into_par_iter().for_each(|(run, to)| to.copy_from_slice(run));
 }
 
 /// The value of `work`, and how long it took.

@@ -26,7 +26,10 @@ const THREADS: u32 = 256;
 const ORDER_CHECK_KEYS: usize = 1 << 26;
 
 /// Bytes of what tells the order that has been found: the words, and twice where runs begin.
-const ORDER_BYTES: usize = align(order::ORDER_WORDS * size_of::<u32>()) + 2 * RUN_STARTS_BYTES;
+const ORDER_BYTES: usize = ORDER_WORDS_BYTES + 2 * RUN_STARTS_BYTES;
+
+/// Bytes of the words among them.
+const ORDER_WORDS_BYTES: usize = align(order::ORDER_WORDS * size_of::<u32>());
 
 /// Bytes of the places where long runs begin, and of the array's end.
 const RUN_STARTS_BYTES: usize = align((MAX_RUNS as usize + 1) * size_of::<usize>());
@@ -166,8 +169,7 @@ impl SortPlan {
             runs.tile_count() * k as usize * size_of::<u32>()
         });
         // If it is found that there are only so many runs, all are merged at once.
-        let long_runs = n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>();
-        let long_runs = if n >= ORDER_CHECK_KEYS { long_runs } else { 0 };
+        let long_runs = if n >= ORDER_CHECK_KEYS { self.long_run_split_bytes(n) } else { 0 };
         splits
             .max()
             .map(|splits| splits.max(long_runs))
@@ -177,6 +179,16 @@ impl SortPlan {
     /// Keys of a tile where as many runs are merged as can be.
     const fn long_run_tile_keys(self) -> u32 {
         merge_pass::tile_keys(self.runs.keys(), self.runs.values, MAX_RUNS)
+    }
+
+    /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
+    const fn of_long_runs<K: Key>() -> Self {
+        Self::of::<K>(usize::MAX, 0)
+    }
+
+    /// Bytes of the splits of long runs of `n` keys in all.
+    const fn long_run_split_bytes(self, n: usize) -> usize {
+        n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>()
     }
 
     fn block_shape<K: Key>(self, n: usize) -> Shape {
@@ -200,6 +212,56 @@ impl SortPlan {
     }
 }
 
+/// Passes that make one run of many: each merges groups of neighbouring runs, up to [`MAX_RUNS`] of them, in place.
+pub(super) struct ManyRuns {
+    /// Where each group begins, and its number of keys, in the order in which they are merged.
+    groups: Vec<(usize, usize)>,
+    /// For each group, what the sort's kernels note of long runs that they have found: [`ORDER_BYTES`].
+    pub(super) found: Vec<u8>,
+}
+
+impl ManyRuns {
+    /// For runs of these lengths, none of them 0, one after the other.
+    pub(super) fn new(mut lengths: Vec<usize>) -> Self {
+        let mut passes = Self { groups: Vec::new(), found: Vec::new() };
+        while lengths.len() > 1 {
+            let mut begin = 0;
+            let merge_group = |runs: &[usize]| {
+                let length = runs.iter().sum();
+                if runs.len() > 1 {
+                    passes.groups.push((begin, length));
+                    passes.push_found(runs);
+                }
+                begin += length;
+                length
+            };
+            lengths = lengths.chunks(MAX_RUNS as usize).map(merge_group).collect();
+        }
+        passes
+    }
+
+    /// Notes runs as `look_for_order` does: how many begin after the first, that they are not many, that there is an
+    /// ascent, and where they begin.
+    fn push_found(&mut self, runs: &[usize]) {
+        let end = self.found.len() + ORDER_BYTES;
+        let words: [u32; order::ORDER_WORDS] = [runs.len() as u32 - 1, 0, 1];
+        self.found.extend_from_slice(bytemuck::cast_slice(&words));
+        self.found.resize(end - 2 * RUN_STARTS_BYTES, 0);
+        let mut begin = 0usize;
+        for length in &runs[..runs.len() - 1] {
+            begin += length;
+            self.found.extend_from_slice(&begin.to_ne_bytes());
+        }
+        self.found.resize(end, 0);
+    }
+
+    /// Bytes of workspace for keys of type `K`: room for a group's keys, and for splits.
+    pub(super) fn workspace_bytes<K: Key>(&self) -> usize {
+        let most = self.groups.iter().map(|&(_, length)| length).max().unwrap_or(0);
+        align(most * size_of::<K>()) + SortPlan::of_long_runs::<K>().long_run_split_bytes(most)
+    }
+}
+
 impl Gpu {
     /// Loads the modules of kernels for keys of type `K` and values of so many bytes (0 for none), so that the driver does
     /// not compile them when time counts.
@@ -207,7 +269,7 @@ impl Gpu {
         self.make_current()?;
         kernels.iter().try_for_each(|kernel| {
             let suffix = match *kernel {
-                "block_sort" | "block_sort_pairs" => sort_suffix::<K>(kernel, value_bytes, false),
+                "block_sort" | "block_sort_pairs" | "copy_runs" => sort_suffix::<K>(kernel, value_bytes, false),
                 kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
                 _ => K::NAME.to_owned(),
             };
@@ -318,8 +380,7 @@ impl Gpu {
             DeviceSlice::from_raw_parts_mut(words, order::ORDER_WORDS).set_32_async(0, stream)
         }
         .or_failure("cuMemsetD32Async")?;
-        let begins = order_at + align(order::ORDER_WORDS * size_of::<u32>()) as u64;
-        let starts = begins + RUN_STARTS_BYTES as u64;
+        let begins = order_at + ORDER_WORDS_BYTES as u64;
         let launch = |kernel: &str, width, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { self.kernels.launch(kernel, bits(width), shape, arguments, stream) }
@@ -338,18 +399,118 @@ impl Gpu {
             launch("reverse", plan.value_bytes, shape, &arguments![values, n, order_at])?;
         }
         if alone {
-            let copy = arguments![keys, scratch, n, always, when_negative, order_at, begins, starts];
-            launch("copy_runs", width, shape, &copy)?;
-            let tile_keys = plan.long_run_tile_keys();
-            let tiles = n.div_ceil(tile_keys as usize);
-            let per_warp = merge_pass::boundaries_per_warp(tiles);
-            let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, order_at];
-            launch("split_long_runs", width, splits_shape(tiles), &split)?;
-            let merge = arguments![scratch, n, keys, splits, starts, always, when_negative, order_at];
-            let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
-            launch("merge_long_runs", width, stays(merge_pass::BLOCKS, threads, shared_bytes), &merge)?;
+            // SAFETY: the caller's promise.
+            unsafe {
+                let coding = Coding { always, when_negative };
+                self.merge_long_runs::<K>(plan, coding, (keys, n), scratch, order_at, splits, stream)?;
+            }
         }
         Ok(())
+    }
+
+    /// Puts on the stream what merges the long runs that the words at `order_at` tell of, if they do.
+    ///
+    /// # Safety
+    /// As for [`find_order`](Self::find_order), and the words there are those that `look_for_order` writes.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn merge_long_runs<K: Key>(
+        &self,
+        plan: SortPlan,
+        Coding { always, when_negative }: Coding<K::Bits>,
+        (keys, n): Keys,
+        scratch: Address,
+        order_at: Address,
+        splits: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let begins = order_at + ORDER_WORDS_BYTES as u64;
+        let starts = begins + RUN_STARTS_BYTES as u64;
+        let launch = |kernel: &str, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { self.kernels.launch(kernel, bits(size_of::<K>()), shape, arguments, stream) }
+        };
+        let stays =
+            |blocks, threads, shared_bytes| Shape { blocks: blocks * self.multiprocessors, threads, shared_bytes };
+        let copy = arguments![keys, scratch, n, always, when_negative, order_at, begins, starts];
+        launch("copy_runs", stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, 0), &copy)?;
+        let tile_keys = plan.long_run_tile_keys();
+        let tiles = n.div_ceil(tile_keys as usize);
+        let per_warp = merge_pass::boundaries_per_warp(tiles);
+        let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, order_at];
+        launch("split_long_runs", splits_shape(tiles), &split)?;
+        let merge = arguments![scratch, n, keys, splits, starts, always, when_negative, order_at];
+        let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
+        launch("merge_long_runs", stays(merge_pass::BLOCKS, threads, shared_bytes), &merge)
+    }
+
+    /// Merges the runs at `keys` that `runs` was made for, in place. There are fewer than 2^32 keys.
+    ///
+    /// # Safety
+    /// The arrays are in this GPU's memory, `found_at` that of `runs.found`, aligned for it, and `workspace` of
+    /// [`ManyRuns::workspace_bytes`]; nothing else uses them until the stream has come so far.
+    pub(super) unsafe fn merge_many_at<K: Key>(
+        &self,
+        runs: &ManyRuns,
+        keys: Address,
+        found_at: Address,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.make_current()?;
+        let (plan, coding) = (SortPlan::of_long_runs::<K>(), Coding::of::<K>(false));
+        let most = runs.groups.iter().map(|&(_, length)| length).max().unwrap_or(0);
+        let splits = workspace + align(most * size_of::<K>()) as u64;
+        for (group, &(begin, length)) in runs.groups.iter().enumerate() {
+            let keys = (keys + (begin * size_of::<K>()) as u64, length);
+            let found_at = found_at + (group * ORDER_BYTES) as u64;
+            // SAFETY: the caller's promise; a group lies inside the array, and what was found of it inside that.
+            unsafe { self.merge_long_runs::<K>(plan, coding, keys, workspace, found_at, splits, stream)? };
+        }
+        Ok(())
+    }
+
+    /// Merges the runs of `lengths` at `from`, one after the other, by merges of two: pass by pass into the other array.
+    /// `value_bytes` is 0 for keys alone. Gives whether the result is in `to`.
+    ///
+    /// # Safety
+    /// As for [`merge_at`](Self::merge_at) or [`merge_pairs_at`](Self::merge_pairs_at) of all keys. Both arrays are as long
+    /// as the runs together, and both are written.
+    pub(super) unsafe fn merge_tree_at<K: Key>(
+        &self,
+        value_bytes: usize,
+        mut lengths: Vec<usize>,
+        mut from: PairsAt,
+        mut to: PairsAt,
+        workspace: Address,
+        stream: &Stream,
+    ) -> Result<bool, Error> {
+        let part = |array: PairsAt, begin: usize, len: usize| PairsAt {
+            keys: array.keys + (begin * size_of::<K>()) as u64,
+            values: array.values + (begin * value_bytes) as u64,
+            len,
+        };
+        let mut in_to = false;
+        while lengths.len() > 1 {
+            let mut begin = 0;
+            for pair in lengths.chunks(2) {
+                // A last one without a partner is merged with nothing, which copies it.
+                let (m, n) = (pair[0], pair.get(1).copied().unwrap_or(0));
+                let (a, b, out) = (part(from, begin, m), part(from, begin + m, n), part(to, begin, m + n));
+                // SAFETY: the caller's promise; the parts lie inside the arrays, and those of one are apart from the other's.
+                unsafe {
+                    if value_bytes == 0 {
+                        let (a, b) = ((a.keys, m), (b.keys, n));
+                        self.merge_at::<K>(MergeKernel::Auto, a, b, out.keys, workspace, stream)?;
+                    } else {
+                        self.merge_pairs_at::<K>(value_bytes, a, b, out, workspace, stream)?;
+                    }
+                }
+                begin += m + n;
+            }
+            lengths = lengths.chunks(2).map(|pair| pair.iter().sum()).collect();
+            (from, to, in_to) = (to, from, !in_to);
+        }
+        Ok(in_to)
     }
 
     /// [`merge`](Self::merge) of arrays at addresses.
@@ -555,5 +716,40 @@ impl Gpu {
             // SAFETY: as above.
             unsafe { self.kernels.launch("merge_ragged_pairs", &key, tile_shape, &merge, stream) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_runs_are_merged_in_groups_until_one_is_left() {
+        let lengths = |count: usize| (1..=count).collect::<Vec<_>>();
+        let groups = |count| ManyRuns::new(lengths(count)).groups;
+        assert_eq!(groups(0), []);
+        assert_eq!(groups(1), []);
+        assert_eq!(groups(2), [(0, 3)]);
+        assert_eq!(groups(32), [(0, 528)]);
+        // The last run is left alone in the first pass.
+        assert_eq!(groups(33), [(0, 528), (0, 561)]);
+        assert_eq!(groups(34), [(0, 528), (528, 67), (0, 595)]);
+        assert_eq!(groups(1025).len(), 32 + 1 + 1);
+        assert_eq!(groups(1025).last(), Some(&(0, 1025 * 1026 / 2)));
+    }
+
+    #[test]
+    fn a_group_is_noted_as_the_sort_notes_runs_that_it_finds() {
+        let many = ManyRuns::new(vec![5; 34]);
+        assert_eq!(many.found.len(), 3 * ORDER_BYTES);
+        let group = &many.found[ORDER_BYTES..][..ORDER_BYTES];
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&group[..order::ORDER_WORDS * size_of::<u32>()]);
+        assert_eq!(words, [1, 0, 1]);
+        let begins: Vec<usize> =
+            bytemuck::pod_collect_to_vec(&many.found[2 * ORDER_BYTES..][ORDER_WORDS_BYTES..][..16]);
+        assert_eq!(begins, [160, 0]);
+        let first: Vec<usize> = bytemuck::pod_collect_to_vec(&many.found[ORDER_WORDS_BYTES..][..32 * 8]);
+        assert!(first[..31].iter().copied().eq((5..160).step_by(5)));
+        assert_eq!(first[31], 0);
     }
 }
