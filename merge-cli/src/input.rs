@@ -5,7 +5,8 @@
 //! left for another run.
 
 use crate::error::{Failure, Result, os_message};
-use crate::key_type::Element;
+use crate::format::{Endian, npy, swap, swap_all};
+use crate::key_type::{Element, KeyType};
 use crate::memory;
 use rayon::prelude::*;
 use std::fs::File;
@@ -24,14 +25,27 @@ const FIRST_ROOM: usize = 1 << 16;
 pub struct Input {
     path: PathBuf,
     file: File,
-    /// The bytes of a regular file. `None` for a pipe or a device, which is read until it ends.
-    length: Option<u64>,
-    /// Bytes read so far.
+    /// Whether this is a regular file. A pipe or a device is read from front to end, and once.
+    is_regular: bool,
+    /// Where the keys begin, in bytes.
+    begin: u64,
+    /// Where they end, if a header or the length of the file tells.
+    end: Option<u64>,
+    /// Where to read on.
     position: u64,
+    /// Bytes of a pipe that were looked at, and are to be read again.
+    ahead: Vec<u8>,
+    /// The byte order of the keys.
+    endian: Endian,
+    /// What a header says.
+    header: Option<npy::Header>,
 }
 
 impl Input {
-    /// Opens the file at `path`, or standard input for `-`.
+    /// Opens the file at `path`, or standard input for `-`, to read its bytes as they are. [`format::detect`] makes it one
+    /// of keys, in whatever format it is.
+    ///
+    /// [`format::detect`]: crate::format::detect
     pub fn open(path: &Path) -> Result<Self> {
         let failure = |error: &io::Error| Failure::io(path, error);
         let file = if path == Path::new("-") {
@@ -44,8 +58,73 @@ impl Input {
             return Err(Failure::file(path, "is a directory, expected a file to read"));
         }
         // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
-        let sized = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
-        Ok(Self { path: path.to_owned(), file, length: sized.then_some(metadata.len()), position: 0 })
+        let is_regular = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            is_regular,
+            begin: 0,
+            end: is_regular.then_some(metadata.len()),
+            position: 0,
+            ahead: Vec::new(),
+            endian: Endian::Little,
+            header: None,
+        })
+    }
+
+    /// Finds out the format, from what the file begins with, and goes to the first key. `endian` is the byte order of a
+    /// raw file, where it is given.
+    pub fn detect(&mut self, endian: Option<Endian>) -> Result<()> {
+        let extension = KeyType::of_extension(&self.path).map_or(Endian::Little, |(_, endian)| endian);
+        self.endian = endian.unwrap_or(extension);
+        let begin = self.peek(npy::MAGIC.len())?;
+        if begin == npy::MAGIC {
+            return self.read_header();
+        }
+        if self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+            let (found, expected) = (begin.escape_ascii(), npy::MAGIC.escape_ascii());
+            return Err(Failure::file(
+                &self.path,
+                format!("begins with \"{found}\", expected \"{expected}\" of an .npy file: rename it if it is raw"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The first `count` bytes, or all if there are fewer. They will be read again.
+    fn peek(&mut self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        let file = &self.file;
+        let read = if self.is_regular {
+            fill(&mut bytes, |part, done| file.read_at(part, done as u64))
+        } else {
+            fill(&mut bytes, |part, _| (&*file).read(part))
+        };
+        bytes.truncate(read.map_err(|e| Failure::io(&self.path, &e))?);
+        if !self.is_regular {
+            self.ahead.clone_from(&bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the header that the file begins with.
+    fn read_header(&mut self) -> Result<()> {
+        self.ahead.clear();
+        let header = if self.is_regular {
+            let rest = ReadAt { file: &self.file, position: npy::MAGIC.len() as u64 };
+            npy::Header::read(&self.path, rest)?
+        } else {
+            npy::Header::read(&self.path, &self.file)?
+        };
+        if let Some(length) = self.end
+            && length != header.end
+        {
+            return Err(self.wrong_length(&header, &length.to_string()));
+        }
+        (self.begin, self.position, self.end) = (header.begin, header.begin, Some(header.end));
+        self.endian = header.endian;
+        self.header = Some(header);
+        Ok(())
     }
 
     /// The path as it was given.
@@ -53,9 +132,21 @@ impl Input {
         &self.path
     }
 
-    /// The number of keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a whole number of keys.
+    /// The type of the keys, if a header tells.
+    pub fn header_type(&self) -> Option<KeyType> {
+        self.header.map(|header| header.key_type)
+    }
+
+    /// The byte order of the keys in the file. Those that are read are in the machine's.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// The number of all keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a
+    /// whole number of keys.
     pub fn count<K: Element>(&self) -> Result<Option<u64>> {
-        let Some(length) = self.length else { return Ok(None) };
+        let Some(end) = self.end else { return Ok(None) };
+        let length = end - self.begin;
         if !length.is_multiple_of(K::SIZE as u64) {
             return Err(self.not_whole_keys::<K>(length));
         }
@@ -64,10 +155,10 @@ impl Input {
 
     /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.
     pub fn read_again<K: Element>(&mut self, keys: &mut [K]) -> Result<bool> {
-        if self.length.is_none() {
+        if !self.is_regular {
             return Ok(false);
         }
-        self.position = 0;
+        self.position = self.begin;
         self.read(keys)?;
         Ok(true)
     }
@@ -76,7 +167,7 @@ impl Input {
     pub fn read_all<K: Element>(&mut self) -> Result<Vec<K>> {
         let what = crate::error::name(&self.path);
         if let Some(count) = self.count::<K>()? {
-            let mut keys = memory::zeroed::<K>(count - self.position / K::SIZE as u64, &what)?;
+            let mut keys = memory::zeroed::<K>(count - (self.position - self.begin) / K::SIZE as u64, &what)?;
             self.read(&mut keys)?;
             return Ok(keys);
         }
@@ -97,16 +188,27 @@ impl Input {
 
     /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
     pub fn read<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
-        match self.length {
-            Some(length) => self.read_file(keys, length),
-            None => self.read_stream(keys),
+        let left = self.end.map_or(u64::MAX, |end| (end - self.position) / K::SIZE as u64);
+        let count = keys.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let swap_size = if self.endian == Endian::Big { K::SIZE } else { 1 };
+        let bytes = bytemuck::cast_slice_mut(&mut keys[..count]);
+        match self.end {
+            Some(end) if self.is_regular => self.read_file(bytes, end, swap_size)?,
+            _ => {
+                let read = self.read_stream(bytes)?;
+                // Less than asked for is the end, and only there can a part of a key be left over.
+                if !read.is_multiple_of(K::SIZE) {
+                    return Err(self.not_whole_keys::<K>(self.position));
+                }
+                swap_all(&mut bytes[..read], swap_size);
+                return Ok(read / K::SIZE);
+            }
         }
+        Ok(count)
     }
 
-    fn read_file<K: Element>(&mut self, keys: &mut [K], length: u64) -> Result<usize> {
-        let left = usize::try_from((length - self.position) / K::SIZE as u64).unwrap_or(usize::MAX);
-        let count = keys.len().min(left);
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut keys[..count]);
+    /// Fills `bytes`, of which there are as many before `end`, and turns round the numbers in them.
+    fn read_file(&mut self, bytes: &mut [u8], end: u64, swap_size: usize) -> Result<()> {
         let begin = self.position;
         self.position += bytes.len() as u64;
         let file = &self.file;
@@ -115,21 +217,33 @@ impl Input {
             let offset = begin + (i * PIECE) as u64;
             let read = fill(piece, |part, done| file.read_at(part, offset + done as u64));
             let read = read.map_err(|e| Failure::io(&self.path, &e))?;
-            if read == piece.len() { Ok(()) } else { Err(self.shrank(length, offset + read as u64)) }
-        })?;
-        Ok(count)
+            if read < piece.len() {
+                return Err(self.shrank(end, offset + read as u64));
+            }
+            // While they are in the processor's cache.
+            swap(piece, swap_size);
+            Ok(())
+        })
     }
 
-    fn read_stream<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
+    /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
+    fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        let again = self.ahead.len().min(bytes.len());
+        bytes[..again].copy_from_slice(&self.ahead[..again]);
+        self.ahead.drain(..again);
         let mut file = &self.file;
-        let read = fill(bytemuck::cast_slice_mut(keys), |part, _| file.read(part));
-        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+        let read = fill(&mut bytes[again..], |part, _| file.read(part)).map_err(|e| Failure::io(&self.path, &e))?;
+        let read = again + read;
         self.position += read as u64;
-        // Less than asked for is the end, and only there can a part of a key be left over.
-        if !read.is_multiple_of(K::SIZE) {
-            return Err(self.not_whole_keys::<K>(self.position));
+        if let Some(header) = self.header {
+            if read < bytes.len() {
+                return Err(self.wrong_length(&header, &self.position.to_string()));
+            }
+            if self.position == header.end && fill(&mut [0], |part, _| file.read(part)).is_ok_and(|read| read > 0) {
+                return Err(self.wrong_length(&header, "more"));
+            }
         }
-        Ok(read / K::SIZE)
+        Ok(read)
     }
 
     fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
@@ -140,6 +254,12 @@ impl Input {
         )
     }
 
+    fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
+        let npy::Header { key_type, count, begin, end, .. } = header;
+        let parts = format!("a header of {begin} and {count} {key_type} keys");
+        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its header: {parts}"))
+    }
+
     fn shrank(&self, expected: u64, end: u64) -> Failure {
         // Where the file has grown again meanwhile, the place where it ended before is all there is to say.
         let found = match self.file.metadata() {
@@ -148,6 +268,20 @@ impl Input {
             Err(error) => return Failure::file(&self.path, format!("shrank while being read: {}", os_message(&error))),
         };
         Failure::file(&self.path, format!("shrank while being read: expected {expected} bytes, found {found}"))
+    }
+}
+
+/// A file, read from a place on without moving the file's own.
+struct ReadAt<'a> {
+    file: &'a File,
+    position: u64,
+}
+
+impl Read for ReadAt<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.position)?;
+        self.position += read as u64;
+        Ok(read)
     }
 }
 

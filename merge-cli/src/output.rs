@@ -1,6 +1,10 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
+use crate::args::CommonArgs;
 use crate::error::{Failure, Result, name};
+use crate::format::{self, Encoding};
+use crate::input::Input;
+use crate::key_type::Element;
 use crate::signals;
 use rayon::prelude::*;
 use rustix::fs::Access;
@@ -16,6 +20,8 @@ use tempfile::NamedTempFile;
 
 /// Bytes that a thread writes at once.
 const PIECE: usize = 4 << 20;
+/// Bytes that a thread turns round before it writes them: few enough to stay in its cache.
+const SWAPPED: usize = 256 << 10;
 /// Symbolic links to follow before taking them for a circle, as the system does.
 const LINKS: usize = 40;
 
@@ -24,6 +30,9 @@ const LINKS: usize = 40;
 pub struct Output {
     path: PathBuf,
     target: Target,
+    encoding: Encoding,
+    /// How many keys there will be, if it is known.
+    count: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -56,14 +65,28 @@ impl From<&Metadata> for Old {
 }
 
 impl Output {
-    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output.
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. Bytes will be
+    /// written as they are.
     pub fn prepare(path: &Path) -> Result<Self> {
         let target = Target::find(path)?;
-        Ok(Self { path: path.to_owned(), target })
+        Ok(Self { path: path.to_owned(), target, encoding: Encoding::RAW, count: None })
     }
 
-    /// An error if `bytes` bytes can certainly not be written.
+    /// As [`prepare`](Self::prepare), for keys of type `K` in the format that `path` or `--format` asks for. `inputs` is
+    /// what they come from, if a header is to be like theirs.
+    pub fn prepare_keys<K: Element>(path: &Path, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
+        let encoding = Encoding::choose::<K>(path, common, inputs)?;
+        Ok(Self { encoding, ..Self::prepare(path)? })
+    }
+
+    /// Tells how many keys there will be, which a header may need before the first of them is written.
+    pub fn expect(&mut self, count: u64) {
+        self.count = Some(count);
+    }
+
+    /// An error if `bytes` bytes of keys can certainly not be written.
     pub fn check_space(&self, bytes: u128) -> Result<()> {
+        let bytes = bytes + self.encoding.header(0).len() as u128;
         if bytes > i64::MAX as u128 {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
@@ -101,28 +124,37 @@ impl Output {
         }
     }
 
-    /// Starts to write.
+    /// Starts to write. Where the number of keys is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
-        let sink = match self.target {
+        let Self { path, target, encoding, count } = self;
+        let header = encoding.header(count.unwrap_or(0));
+        let sink = match target {
+            Target::Through { .. } if count.is_none() && !header.is_empty() => {
+                let what = "the header tells the number of keys, which is not known before they are written";
+                return Err(Failure::file(&path, format!("{what}: write to a regular file, or with --format raw")));
+            }
             Target::Through { file, truncate } => {
                 if truncate {
-                    file.set_len(0).map_err(|error| Failure::io(&self.path, &error))?;
+                    file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
                 }
                 Sink::Through(file)
             }
             Target::Replace { file, folder, old } => {
                 let temporary = Temporary::create(&folder, old).map_err(|error| {
                     let message = format!("cannot create a temporary file in folder {}", name(&folder));
-                    Failure::file(&self.path, format!("{message}: {}", crate::error::os_message(&error)))
+                    Failure::file(&path, format!("{message}: {}", crate::error::os_message(&error)))
                 })?;
                 Sink::Temporary { temporary, file, folder, position: 0 }
             }
         };
-        Ok(Writer { path: self.path, sink })
+        let mut writer = Writer { path, sink, encoding, count, written: 0 };
+        writer.write_as_is(&header)?;
+        Ok(writer)
     }
 
     /// Starts to write, with all of the output.
-    pub fn write(self, bytes: &[u8]) -> Result<Writer> {
+    pub fn write(mut self, bytes: &[u8]) -> Result<Writer> {
+        self.expect((bytes.len() / self.encoding.key_type.size()) as u64);
         let mut writer = self.begin()?;
         writer.write(bytes)?;
         Ok(writer)
@@ -219,6 +251,11 @@ fn check_folder(path: &Path, folder: &Path) -> Result<()> {
 pub struct Writer {
     path: PathBuf,
     sink: Sink,
+    encoding: Encoding,
+    /// The number of keys that the header tells, if there is one.
+    count: Option<u64>,
+    /// Bytes of keys so far.
+    written: u64,
 }
 
 #[derive(Debug)]
@@ -228,8 +265,14 @@ enum Sink {
 }
 
 impl Writer {
-    /// Writes `bytes` after those written before, with all threads where that is possible.
+    /// Writes `bytes`, whole keys in the machine's byte order, after those written before, with all threads where that is
+    /// possible.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.written += bytes.len() as u64;
+        if self.encoding.swap_size() > 1 { self.write_swapped(bytes) } else { self.write_as_is(bytes) }
+    }
+
+    fn write_as_is(&mut self, bytes: &[u8]) -> Result<()> {
         let result = match &mut self.sink {
             Sink::Through(file) => file.write_all(bytes),
             Sink::Temporary { temporary, position, .. } => {
@@ -237,6 +280,53 @@ impl Writer {
                 *position += bytes.len() as u64;
                 let pieces = bytes.par_chunks(PIECE).enumerate();
                 pieces.try_for_each(|(i, piece)| file.write_all_at(piece, begin + (i * PIECE) as u64))
+            }
+        };
+        result.map_err(|error| self.failure(&error))
+    }
+
+    /// Writes numbers turned round. Each thread has a small copy of some of them, and the caller's stay as they are.
+    fn write_swapped(&mut self, bytes: &[u8]) -> Result<()> {
+        let size = self.encoding.swap_size();
+        let swapped = |copy: &mut Vec<u8>, bytes: &[u8]| {
+            copy.clear();
+            copy.extend_from_slice(bytes);
+            format::swap(copy, size);
+        };
+        let result = match &mut self.sink {
+            Sink::Through(file) => {
+                let mut copy = Vec::new();
+                bytes.chunks(SWAPPED).try_for_each(|piece| {
+                    swapped(&mut copy, piece);
+                    file.write_all(&copy)
+                })
+            }
+            Sink::Temporary { temporary, position, .. } => {
+                let (file, begin) = (temporary.file(), *position);
+                *position += bytes.len() as u64;
+                let pieces = bytes.par_chunks(SWAPPED).enumerate();
+                pieces.try_for_each_init(Vec::new, |copy, (i, piece)| {
+                    swapped(copy, piece);
+                    file.write_all_at(copy, begin + (i * SWAPPED) as u64)
+                })
+            }
+        };
+        result.map_err(|error| self.failure(&error))
+    }
+
+    /// Has the header tell how many keys were written.
+    fn complete(&mut self) -> Result<()> {
+        let count = self.written / self.encoding.key_type.size() as u64;
+        let header = self.encoding.header(count);
+        if header.is_empty() || self.count == Some(count) {
+            return Ok(());
+        }
+        let result = match &self.sink {
+            Sink::Temporary { temporary, .. } => temporary.file().write_all_at(&header, 0),
+            Sink::Through(_) => {
+                let expected = self.count.unwrap_or(0);
+                let message = format!("{count} keys were written, expected the {expected} that the header tells");
+                return Err(Failure::file(&self.path, message));
             }
         };
         result.map_err(|error| self.failure(&error))
@@ -261,13 +351,14 @@ impl Writer {
 
 /// Makes outputs permanent, and the targets'. No target is replaced before all outputs are complete, and no signal ends
 /// the program when only some of them are.
-pub fn finish<const N: usize>(writers: [Writer; N]) -> Result<()> {
+pub fn finish<const N: usize>(mut writers: [Writer; N]) -> Result<()> {
+    writers.iter_mut().try_for_each(Writer::complete)?;
     writers.iter().try_for_each(Writer::sync)?;
     let mut result = Ok(());
     let mut folders = Vec::new();
     {
         let mut registered = signals::temporaries();
-        for Writer { path, sink } in writers {
+        for Writer { path, sink, .. } in writers {
             if let Sink::Temporary { mut temporary, file, folder, .. } = sink {
                 // After one that failed, the others' files stay as they are.
                 let target = result.is_ok().then_some(&*file);

@@ -14,7 +14,8 @@ pub fn run(args: &BatchArgs) -> Result<()> {
         return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
     }
     let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.pair.a, &args.pair.b].map(|path| name(path)) };
-    with_key_type!(pair::key_type(&args.pair)?, K => pair::run::<K, _>(&args.pair, &runs))
+    let (inputs, key_type) = pair::open(&args.pair)?;
+    with_key_type!(key_type, K => pair::run::<K, _>(&args.pair, inputs, &runs))
 }
 
 /// Many runs in each file.

@@ -16,7 +16,8 @@ pub fn run(args: &MergeArgs) -> Result<()> {
         )));
     }
     let whole = Whole { kernel: args.kernel.into() };
-    with_key_type!(pair::key_type(&args.pair)?, K => pair::run::<K, _>(&args.pair, &whole))
+    let (inputs, key_type) = pair::open(&args.pair)?;
+    with_key_type!(key_type, K => pair::run::<K, _>(&args.pair, inputs, &whole))
 }
 
 /// One run in each file.

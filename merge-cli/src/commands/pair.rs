@@ -4,6 +4,7 @@ use super::values::ValueFiles;
 use crate::args::PairArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result};
+use crate::format;
 use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
@@ -13,9 +14,13 @@ use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
 use merge_host::{Engine, Error, Timing};
 
-/// The type of the keys of both inputs and of the output.
-pub fn key_type(args: &PairArgs) -> Result<KeyType> {
-    KeyType::of(args.common.key_type, &[&args.a, &args.b, &args.output.output])
+/// Opens both inputs, and finds out the type of their keys and the output's.
+pub fn open(args: &PairArgs) -> Result<([Input; 2], KeyType)> {
+    let values = args.values.iter().flatten().map(|path| &**path);
+    check_standard_input(["A", "B", "VA", "VB"].into_iter().zip([&*args.a, &*args.b].into_iter().chain(values)))?;
+    let mut inputs = [Input::open(&args.a)?, Input::open(&args.b)?];
+    let key_type = format::detect(&args.common, &mut inputs, Some(&args.output.output))?;
+    Ok((inputs, key_type))
 }
 
 /// How to merge two inputs.
@@ -52,16 +57,13 @@ pub type Pairs<'a, K, V> = (&'a [K], &'a [V]);
 pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 
 /// Reads A and B, merges them as `pairing` does, and writes the output; with their values, where there are some.
-pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()> {
+pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, mut inputs: [Input; 2], pairing: &P) -> Result<()> {
     let mut stats = Stats::begin::<K>(P::OP);
-    let values = args.values.iter().flatten().map(|path| &**path);
-    check_standard_input(["A", "B", "VA", "VB"].into_iter().zip([&*args.a, &*args.b].into_iter().chain(values)))?;
-    let mut inputs = [Input::open(&args.a)?, Input::open(&args.b)?];
     let counts = [inputs[0].count::<K>()?, inputs[1].count::<K>()?];
     if let [Some(a), Some(b)] = counts {
         pairing.check_counts(a, b)?;
     }
-    let output = Output::prepare(&args.output.output)?;
+    let output = Output::prepare_keys::<K>(&args.output.output, &args.common, &inputs)?;
     let known = counts.iter().map(|count| u128::from(count.unwrap_or(0))).sum::<u128>();
     output.check_space(known * K::SIZE as u128)?;
     let values = ValueFiles::open(args, counts, &output)?;
