@@ -89,9 +89,6 @@ pub struct CommonArgs {
     /// .npy file tells its own; an .npy output has the byte order of the first input.
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<Endian>,
-    /// Format of the output; without it, its extension tells: .npy, or else raw
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
     /// Use at most N threads of the CPU, instead of one for each core
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
     pub parallel: Option<usize>,
@@ -120,6 +117,9 @@ pub struct OutputArgs {
     /// directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of OUT; without it, its extension tells: .npy, or else raw
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
 }
 
 /// `gmerge sort`

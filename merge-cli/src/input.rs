@@ -239,8 +239,11 @@ impl Input {
             if read < bytes.len() {
                 return Err(self.wrong_length(&header, &self.position.to_string()));
             }
-            if self.position == header.end && fill(&mut [0], |part, _| file.read(part)).is_ok_and(|read| read > 0) {
-                return Err(self.wrong_length(&header, "more"));
+            if self.position == header.end {
+                let more = fill(&mut [0], |part, _| file.read(part)).map_err(|e| Failure::io(&self.path, &e))?;
+                if more > 0 {
+                    return Err(self.wrong_length(&header, "more"));
+                }
             }
         }
         Ok(read)
@@ -256,8 +259,8 @@ impl Input {
 
     fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
         let npy::Header { key_type, count, begin, end, .. } = header;
-        let parts = format!("a header of {begin} and {count} {key_type} keys");
-        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its header: {parts}"))
+        let parts = format!("{begin} of the header and {count} {key_type} keys");
+        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
     }
 
     fn shrank(&self, expected: u64, end: u64) -> Failure {

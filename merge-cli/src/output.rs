@@ -1,6 +1,6 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result, name};
 use crate::format::{self, Encoding};
 use crate::input::Input;
@@ -72,11 +72,11 @@ impl Output {
         Ok(Self { path: path.to_owned(), target, encoding: Encoding::RAW, count: None })
     }
 
-    /// As [`prepare`](Self::prepare), for keys of type `K` in the format that `path` or `--format` asks for. `inputs` is
-    /// what they come from, if a header is to be like theirs.
-    pub fn prepare_keys<K: Element>(path: &Path, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
-        let encoding = Encoding::choose::<K>(path, common, inputs)?;
-        Ok(Self { encoding, ..Self::prepare(path)? })
+    /// As [`prepare`](Self::prepare), for keys of type `K` in the format that is asked for. `inputs` is what they come
+    /// from, if a header is to be like theirs.
+    pub fn prepare_keys<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
+        let encoding = Encoding::choose::<K>(output, common, inputs)?;
+        Ok(Self { encoding, ..Self::prepare(&output.output)? })
     }
 
     /// Tells how many keys there will be, which a header may need before the first of them is written.

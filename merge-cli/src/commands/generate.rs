@@ -20,7 +20,7 @@ pub fn run(args: &GenArgs) -> Result<()> {
 
 fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
     let mut stats = Stats::begin::<K>("gen");
-    let mut output = Output::prepare_keys::<K>(&args.output.output, &args.common, &[])?;
+    let mut output = Output::prepare_keys::<K>(&args.output, &args.common, &[])?;
     output.expect(args.n);
     output.check_space(u128::from(args.n) * K::SIZE as u128)?;
     start_threads(args.common.parallel)?;

@@ -63,7 +63,7 @@ pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, mut inputs: [Input; 2], p
     if let [Some(a), Some(b)] = counts {
         pairing.check_counts(a, b)?;
     }
-    let output = Output::prepare_keys::<K>(&args.output.output, &args.common, &inputs)?;
+    let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
     let known = counts.iter().map(|count| u128::from(count.unwrap_or(0))).sum::<u128>();
     output.check_space(known * K::SIZE as u128)?;
     let values = ValueFiles::open(args, counts, &output)?;

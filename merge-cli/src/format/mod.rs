@@ -14,7 +14,7 @@ pub mod npy;
 
 pub use bytes::{swap, swap_all};
 
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result};
 use crate::input::Input;
 use crate::key_type::{Element, KeyType, Source};
@@ -74,9 +74,10 @@ impl Encoding {
     /// Bytes as they are.
     pub const RAW: Self = Self { format: Format::Raw, key_type: KeyType::U8, endian: Endian::Little };
 
-    /// For keys of type `K` to `path`, which come from `inputs`.
-    pub fn choose<K: Element>(path: &Path, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
-        let format = common.format.unwrap_or_else(|| Format::of_extension(path));
+    /// For keys of type `K`, which come from `inputs`.
+    pub fn choose<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
+        let path = &output.output;
+        let format = output.format.unwrap_or_else(|| Format::of_extension(path));
         let endian = common.endian.unwrap_or_else(|| match (format, inputs) {
             (Format::Npy, [first, ..]) => first.endian(),
             _ => KeyType::of_extension(path).map_or(Endian::Little, |(_, endian)| endian),
