@@ -85,8 +85,8 @@ pub struct CommonArgs {
     pub key_type: Option<KeyType>,
     /// Byte order of raw files, and of the output
     ///
-    /// Without it, a raw file is little endian unless its extension says otherwise, as in `keys.u32be`. The header of an
-    /// .npy file tells its own; an .npy output has the byte order of the first input.
+    /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension such
+    /// as `.u32be` or `.f64le` tells that of its file, and the header of an .npy input its own, whatever is given here.
     #[arg(long, value_name = "ORDER")]
     pub endian: Option<Endian>,
     /// Use at most N threads of the CPU, instead of one for each core

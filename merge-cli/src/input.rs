@@ -72,11 +72,9 @@ impl Input {
         })
     }
 
-    /// Finds out the format, from what the file begins with, and goes to the first key. `endian` is the byte order of a
-    /// raw file, where it is given.
+    /// Finds out the format, from what the file begins with, and goes to the first key. `endian` is `--endian`.
     pub fn detect(&mut self, endian: Option<Endian>) -> Result<()> {
-        let extension = KeyType::of_extension(&self.path).map_or(Endian::Little, |(_, endian)| endian);
-        self.endian = endian.unwrap_or(extension);
+        self.endian = Endian::of_raw(&self.path, endian);
         let begin = self.peek(npy::MAGIC.len())?;
         if begin == npy::MAGIC {
             return self.read_header();

@@ -97,12 +97,11 @@ impl KeyType {
     }
 
     /// The type and the byte order that the extension of `file` stands for: a type's name and, if wanted, le or be.
-    pub fn of_extension(file: &Path) -> Option<(Self, Endian)> {
+    pub fn of_extension(file: &Path) -> Option<(Self, Option<Endian>)> {
         let extension = file.extension()?.to_str()?.to_ascii_lowercase();
-        let (name, endian) = match extension.strip_suffix("be") {
-            Some(name) => (name, Endian::Big),
-            None => (extension.strip_suffix("le").unwrap_or(&extension), Endian::Little),
-        };
+        let ends = [("le", Endian::Little), ("be", Endian::Big)].into_iter();
+        let found = ends.filter_map(|(end, endian)| Some((extension.strip_suffix(end)?, Some(endian)))).next();
+        let (name, endian) = found.unwrap_or((&extension, None));
         Some((Self::from_str(name, true).ok()?, endian))
     }
 

@@ -446,3 +446,45 @@ impl Drop for Temporary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Endian, Format};
+    use crate::key_type::KeyType;
+
+    fn npy(path: &Path, endian: Endian) -> Output {
+        let encoding = Encoding { format: Format::Npy, key_type: KeyType::U16, endian };
+        Output { encoding, ..Output::prepare(path).unwrap() }
+    }
+
+    #[test]
+    fn a_header_tells_what_was_written_and_not_what_was_expected() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.npy");
+        for expected in [None, Some(4), Some(3)] {
+            for (endian, bytes) in [(Endian::Little, [1, 0, 2, 0, 3, 1]), (Endian::Big, [0, 1, 0, 2, 1, 3])] {
+                let mut output = npy(&path, endian);
+                expected.into_iter().for_each(|count| output.expect(count));
+                let mut writer = output.begin().unwrap();
+                writer.write(bytemuck::cast_slice(&[1u16, 2])).unwrap();
+                writer.write(bytemuck::cast_slice(&[0x103u16])).unwrap();
+                finish([writer]).unwrap();
+                let header = Encoding { format: Format::Npy, key_type: KeyType::U16, endian }.header(3);
+                assert_eq!(fs::read(&path).unwrap(), [&*header, &bytes].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_twice_needs_the_number_of_keys() {
+        let failure = npy(Path::new("/dev/null"), Endian::Little).begin().unwrap_err();
+        assert!(failure.message().unwrap().contains("/dev/null: the header tells the number of keys"));
+        let mut output = npy(Path::new("/dev/null"), Endian::Little);
+        output.expect(3);
+        let mut writer = output.begin().unwrap();
+        writer.write(&[1, 0, 2, 0]).unwrap();
+        let failure = finish([writer]).unwrap_err();
+        assert!(failure.message().unwrap().contains("2 keys were written, expected the 3 that the header tells"));
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!        begins with         type of the keys          byte order
-//! raw    the first key       --type or the extension   little endian; big by --endian or an extension such as .u32be
+//! raw    the first key       --type or the extension   an extension such as .u32be, or --endian, or else little endian
 //! npy    "\x93NUMPY"         the header                the header
 //! ```
 //!
@@ -47,6 +47,14 @@ pub enum Endian {
     Big,
 }
 
+impl Endian {
+    /// The byte order of the raw file at `path`: what its extension says, or `--endian`, or else little.
+    pub fn of_raw(path: &Path, given: Option<Self>) -> Self {
+        let extension = KeyType::of_extension(path).and_then(|(_, endian)| endian);
+        extension.or(given).unwrap_or(Self::Little)
+    }
+}
+
 /// Looks at how `inputs` begin, and gives the type of their keys: the one that `--type`, a header or an extension tells,
 /// of the output too. All of them must agree, but for extensions where there is a `--type`.
 ///
@@ -78,10 +86,11 @@ impl Encoding {
     pub fn choose<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
         let path = &output.output;
         let format = output.format.unwrap_or_else(|| Format::of_extension(path));
-        let endian = common.endian.unwrap_or_else(|| match (format, inputs) {
-            (Format::Npy, [first, ..]) => first.endian(),
-            _ => KeyType::of_extension(path).map_or(Endian::Little, |(_, endian)| endian),
-        });
+        let endian = match (format, inputs) {
+            (Format::Raw, _) => Endian::of_raw(path, common.endian),
+            (Format::Npy, [first, ..]) => common.endian.unwrap_or(first.endian()),
+            (Format::Npy, []) => common.endian.unwrap_or(Endian::Little),
+        };
         if format == Format::Npy && npy::descr(K::KEY_TYPE, endian).is_none() {
             let name = K::TYPE;
             return Err(Failure::file(
