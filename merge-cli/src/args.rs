@@ -117,7 +117,7 @@ pub struct OutputArgs {
     /// directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of OUT; without it, its extension tells: .npy, or else raw
+    /// Format of OUT; without it, its extension tells: .npy, .arrow, or else raw
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
 }

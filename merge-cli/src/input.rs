@@ -5,7 +5,7 @@
 //! left for another run.
 
 use crate::error::{Failure, Result, os_message};
-use crate::format::{Endian, npy, swap, swap_all};
+use crate::format::{self, Endian, Format, Part, arrow, npy, swap, swap_all};
 use crate::key_type::{Element, KeyType};
 use crate::memory;
 use rayon::prelude::*;
@@ -27,18 +27,25 @@ pub struct Input {
     file: File,
     /// Whether this is a regular file. A pipe or a device is read from front to end, and once.
     is_regular: bool,
-    /// Where the keys begin, in bytes.
-    begin: u64,
-    /// Where they end, if a header or the length of the file tells.
-    end: Option<u64>,
-    /// Where to read on.
+    /// Where the keys of a regular file lie.
+    parts: Vec<Part>,
+    /// Bytes of all keys, if a header or the length of the file tells.
+    length: Option<u64>,
+    /// Bytes of the keys before the one to read next.
     position: u64,
     /// Bytes of a pipe that were looked at, and are to be read again.
     ahead: Vec<u8>,
     /// The byte order of the keys.
     endian: Endian,
-    /// What a header says.
-    header: Option<npy::Header>,
+    header: Header,
+}
+
+/// What a file says of its keys.
+#[derive(Debug)]
+enum Header {
+    None,
+    Npy(npy::Header),
+    Arrow(KeyType, arrow::Schema),
 }
 
 impl Input {
@@ -63,12 +70,12 @@ impl Input {
             path: path.to_owned(),
             file,
             is_regular,
-            begin: 0,
-            end: is_regular.then_some(metadata.len()),
+            parts: if is_regular { vec![Part { begin: 0, length: metadata.len() }] } else { Vec::new() },
+            length: is_regular.then_some(metadata.len()),
             position: 0,
             ahead: Vec::new(),
             endian: Endian::Little,
-            header: None,
+            header: Header::None,
         })
     }
 
@@ -77,14 +84,15 @@ impl Input {
         self.endian = Endian::of_raw(&self.path, endian);
         let begin = self.peek(npy::MAGIC.len())?;
         if begin == npy::MAGIC {
-            return self.read_header();
+            return self.read_npy();
         }
-        if self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
-            let (found, expected) = (begin.escape_ascii(), npy::MAGIC.escape_ascii());
-            return Err(Failure::file(
-                &self.path,
-                format!("begins with \"{found}\", expected \"{expected}\" of an .npy file: rename it if it is raw"),
-            ));
+        if begin == format::ARROW_MAGIC {
+            return self.read_arrow();
+        }
+        if let Some((magic, format)) = Format::of_extension(&self.path).magic() {
+            let (found, expected) = (begin.escape_ascii(), magic.escape_ascii());
+            let message = format!("begins with \"{found}\", expected \"{expected}\" of an {format} file");
+            return Err(Failure::file(&self.path, format!("{message}: rename it if it is raw")));
         }
         Ok(())
     }
@@ -92,11 +100,11 @@ impl Input {
     /// The first `count` bytes, or all if there are fewer. They will be read again.
     fn peek(&mut self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
-        let file = &self.file;
+        let mut file = &self.file;
         let read = if self.is_regular {
             fill(&mut bytes, |part, done| file.read_at(part, done as u64))
         } else {
-            fill(&mut bytes, |part, _| (&*file).read(part))
+            fill(&mut bytes, |part, _| file.read(part))
         };
         bytes.truncate(read.map_err(|e| Failure::io(&self.path, &e))?);
         if !self.is_regular {
@@ -105,8 +113,8 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Reads the header that the file begins with.
-    fn read_header(&mut self) -> Result<()> {
+    /// Reads the header of an .npy file.
+    fn read_npy(&mut self) -> Result<()> {
         self.ahead.clear();
         let header = if self.is_regular {
             let rest = ReadAt { file: &self.file, position: npy::MAGIC.len() as u64 };
@@ -114,14 +122,30 @@ impl Input {
         } else {
             npy::Header::read(&self.path, &self.file)?
         };
-        if let Some(length) = self.end
+        if let Some(length) = self.length
             && length != header.end
         {
             return Err(self.wrong_length(&header, &length.to_string()));
         }
-        (self.begin, self.position, self.end) = (header.begin, header.begin, Some(header.end));
+        let length = header.end - header.begin;
+        self.length = Some(length);
+        self.parts = vec![Part { begin: header.begin, length }];
         self.endian = header.endian;
-        self.header = Some(header);
+        self.header = Header::Npy(header);
+        Ok(())
+    }
+
+    /// Reads what an Arrow file says of its keys.
+    fn read_arrow(&mut self) -> Result<()> {
+        let Some(length) = self.length else {
+            let what = "is an Arrow file, which is read from its end: expected a regular file by its name";
+            return Err(Failure::file(&self.path, what));
+        };
+        let arrow::Layout { key_type, parts, schema } = arrow::Layout::read(&self.path, &self.file, length)?;
+        self.length = Some(parts.iter().map(|part| part.length).sum());
+        self.parts = parts;
+        self.endian = Endian::Little;
+        self.header = Header::Arrow(key_type, schema);
         Ok(())
     }
 
@@ -130,9 +154,21 @@ impl Input {
         &self.path
     }
 
-    /// The type of the keys, if a header tells.
+    /// The type of the keys, if the file tells.
     pub fn header_type(&self) -> Option<KeyType> {
-        self.header.map(|header| header.key_type)
+        match &self.header {
+            Header::None => None,
+            Header::Npy(header) => Some(header.key_type),
+            Header::Arrow(key_type, _) => Some(*key_type),
+        }
+    }
+
+    /// The schema of an Arrow file.
+    pub fn schema(&self) -> Option<&arrow::Schema> {
+        match &self.header {
+            Header::Arrow(_, schema) => Some(schema),
+            _ => None,
+        }
     }
 
     /// The byte order of the keys in the file. Those that are read are in the machine's.
@@ -143,8 +179,7 @@ impl Input {
     /// The number of all keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a
     /// whole number of keys.
     pub fn count<K: Element>(&self) -> Result<Option<u64>> {
-        let Some(end) = self.end else { return Ok(None) };
-        let length = end - self.begin;
+        let Some(length) = self.length else { return Ok(None) };
         if !length.is_multiple_of(K::SIZE as u64) {
             return Err(self.not_whole_keys::<K>(length));
         }
@@ -156,7 +191,7 @@ impl Input {
         if !self.is_regular {
             return Ok(false);
         }
-        self.position = self.begin;
+        self.position = 0;
         self.read(keys)?;
         Ok(true)
     }
@@ -165,7 +200,7 @@ impl Input {
     pub fn read_all<K: Element>(&mut self) -> Result<Vec<K>> {
         let what = crate::error::name(&self.path);
         if let Some(count) = self.count::<K>()? {
-            let mut keys = memory::zeroed::<K>(count - (self.position - self.begin) / K::SIZE as u64, &what)?;
+            let mut keys = memory::zeroed::<K>(count - self.position / K::SIZE as u64, &what)?;
             self.read(&mut keys)?;
             return Ok(keys);
         }
@@ -186,42 +221,56 @@ impl Input {
 
     /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
     pub fn read<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
-        let left = self.end.map_or(u64::MAX, |end| (end - self.position) / K::SIZE as u64);
+        let left = self.length.map_or(u64::MAX, |length| (length - self.position) / K::SIZE as u64);
         let count = keys.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let swap_size = if self.endian == Endian::Big { K::SIZE } else { 1 };
         let bytes = bytemuck::cast_slice_mut(&mut keys[..count]);
-        match self.end {
-            Some(end) if self.is_regular => self.read_file(bytes, end, swap_size)?,
-            _ => {
-                let read = self.read_stream(bytes)?;
-                // Less than asked for is the end, and only there can a part of a key be left over.
-                if !read.is_multiple_of(K::SIZE) {
-                    return Err(self.not_whole_keys::<K>(self.position));
-                }
-                swap_all(&mut bytes[..read], swap_size);
-                return Ok(read / K::SIZE);
-            }
+        if self.is_regular {
+            self.read_file(bytes, swap_size)?;
+            return Ok(count);
         }
-        Ok(count)
+        let read = self.read_stream(bytes)?;
+        // Less than asked for is the end, and only there can a part of a key be left over.
+        if !read.is_multiple_of(K::SIZE) {
+            return Err(self.not_whole_keys::<K>(self.position));
+        }
+        swap_all(&mut bytes[..read], swap_size);
+        Ok(read / K::SIZE)
     }
 
-    /// Fills `bytes`, of which there are as many before `end`, and turns round the numbers in them.
-    fn read_file(&mut self, bytes: &mut [u8], end: u64, swap_size: usize) -> Result<()> {
+    /// Fills `bytes`, of which the file has as many, and turns round the numbers in them.
+    fn read_file(&mut self, bytes: &mut [u8], swap_size: usize) -> Result<()> {
         let begin = self.position;
         self.position += bytes.len() as u64;
-        let file = &self.file;
-        let pieces = bytes.par_chunks_mut(PIECE).enumerate();
-        pieces.try_for_each(|(i, piece)| {
-            let offset = begin + (i * PIECE) as u64;
+        let (this, file) = (&*self, &self.file);
+        this.pieces(begin, bytes).into_par_iter().try_for_each(|(offset, piece)| {
             let read = fill(piece, |part, done| file.read_at(part, offset + done as u64));
-            let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+            let read = read.map_err(|e| Failure::io(&this.path, &e))?;
             if read < piece.len() {
-                return Err(self.shrank(end, offset + read as u64));
+                return Err(this.shrank(offset + read as u64));
             }
             // While they are in the processor's cache.
             swap(piece, swap_size);
             Ok(())
         })
+    }
+
+    /// Cuts `bytes`, which are for the keys from `position` on, into pieces for the threads, and gives the place of each
+    /// in the file.
+    fn pieces<'a>(&self, mut position: u64, mut bytes: &'a mut [u8]) -> Vec<(u64, &'a mut [u8])> {
+        let mut pieces = Vec::new();
+        for part in &self.parts {
+            if position >= part.length {
+                position -= part.length;
+                continue;
+            }
+            let here = usize::try_from(part.length - position).unwrap_or(usize::MAX).min(bytes.len());
+            let (filled, rest) = bytes.split_at_mut(here);
+            let offsets = (part.begin + position..).step_by(PIECE);
+            pieces.extend(offsets.zip(filled.chunks_mut(PIECE)));
+            (position, bytes) = (0, rest);
+        }
+        pieces
     }
 
     /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
@@ -230,21 +279,19 @@ impl Input {
         bytes[..again].copy_from_slice(&self.ahead[..again]);
         self.ahead.drain(..again);
         let mut file = &self.file;
-        let read = fill(&mut bytes[again..], |part, _| file.read(part)).map_err(|e| Failure::io(&self.path, &e))?;
-        let read = again + read;
-        self.position += read as u64;
-        if let Some(header) = self.header {
-            if read < bytes.len() {
-                return Err(self.wrong_length(&header, &self.position.to_string()));
+        let mut read = |bytes: &mut [u8]| fill(bytes, |part, _| file.read(part));
+        let count = again + read(&mut bytes[again..]).map_err(|e| Failure::io(&self.path, &e))?;
+        self.position += count as u64;
+        if let Header::Npy(header) = &self.header {
+            let end = header.begin + self.position;
+            if count < bytes.len() {
+                return Err(self.wrong_length(header, &end.to_string()));
             }
-            if self.position == header.end {
-                let more = fill(&mut [0], |part, _| file.read(part)).map_err(|e| Failure::io(&self.path, &e))?;
-                if more > 0 {
-                    return Err(self.wrong_length(&header, "more"));
-                }
+            if end == header.end && read(&mut [0]).map_err(|e| Failure::io(&self.path, &e))? > 0 {
+                return Err(self.wrong_length(header, "more"));
             }
         }
-        Ok(read)
+        Ok(count)
     }
 
     fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
@@ -261,7 +308,9 @@ impl Input {
         Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
     }
 
-    fn shrank(&self, expected: u64, end: u64) -> Failure {
+    /// The file ends at byte `end` now.
+    fn shrank(&self, end: u64) -> Failure {
+        let expected = self.parts.iter().map(|part| part.begin + part.length).max().unwrap_or(0);
         // Where the file has grown again meanwhile, the place where it ended before is all there is to say.
         let found = match self.file.metadata() {
             Ok(metadata) if metadata.len() < expected => metadata.len(),

@@ -2,7 +2,7 @@
 
 use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result, name};
-use crate::format::{self, Encoding};
+use crate::format::{self, Encoding, arrow};
 use crate::input::Input;
 use crate::key_type::Element;
 use crate::signals;
@@ -147,8 +147,16 @@ impl Output {
                 Sink::Temporary { temporary, file, folder, position: 0 }
             }
         };
-        let mut writer = Writer { path, sink, encoding, count, written: 0 };
+        let mut writer = Writer { path, sink, arrow: None, encoding, count, written: 0 };
         writer.write_as_is(&header)?;
+        if let Some(schema) = &writer.encoding.schema {
+            let file = match &writer.sink {
+                Sink::Through(file) => file,
+                Sink::Temporary { temporary, .. } => temporary.file(),
+            };
+            let begin = |file| arrow::Writer::begin(file, schema.clone(), writer.encoding.key_type);
+            writer.arrow = Some(file.try_clone().and_then(begin).map_err(|error| writer.failure(&error))?);
+        }
         Ok(writer)
     }
 
@@ -251,6 +259,8 @@ fn check_folder(path: &Path, folder: &Path) -> Result<()> {
 pub struct Writer {
     path: PathBuf,
     sink: Sink,
+    /// What writes to the sink, in Arrow's format.
+    arrow: Option<arrow::Writer>,
     encoding: Encoding,
     /// The number of keys that the header tells, if there is one.
     count: Option<u64>,
@@ -269,6 +279,10 @@ impl Writer {
     /// possible.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.written += bytes.len() as u64;
+        if let Some(arrow) = &mut self.arrow {
+            let result = arrow.write(bytes);
+            return result.map_err(|error| self.failure(&error));
+        }
         if self.encoding.swap_size() > 1 { self.write_swapped(bytes) } else { self.write_as_is(bytes) }
     }
 
@@ -314,8 +328,12 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
-    /// Has the header tell how many keys were written.
+    /// Has the header, or the footer, tell how many keys were written.
     fn complete(&mut self) -> Result<()> {
+        if let Some(arrow) = &mut self.arrow {
+            let result = arrow.finish();
+            return result.map_err(|error| self.failure(&error));
+        }
         let count = self.written / self.encoding.key_type.size() as u64;
         let header = self.encoding.header(count);
         if header.is_empty() || self.count == Some(count) {
@@ -454,7 +472,7 @@ mod tests {
     use crate::key_type::KeyType;
 
     fn npy(path: &Path, endian: Endian) -> Output {
-        let encoding = Encoding { format: Format::Npy, key_type: KeyType::U16, endian };
+        let encoding = Encoding { format: Format::Npy, key_type: KeyType::U16, endian, schema: None };
         Output { encoding, ..Output::prepare(path).unwrap() }
     }
 
@@ -470,7 +488,7 @@ mod tests {
                 writer.write(bytemuck::cast_slice(&[1u16, 2])).unwrap();
                 writer.write(bytemuck::cast_slice(&[0x103u16])).unwrap();
                 finish([writer]).unwrap();
-                let header = Encoding { format: Format::Npy, key_type: KeyType::U16, endian }.header(3);
+                let header = Encoding { format: Format::Npy, key_type: KeyType::U16, endian, schema: None }.header(3);
                 assert_eq!(fs::read(&path).unwrap(), [&*header, &bytes].concat());
             }
         }

@@ -4,11 +4,17 @@
 //!        begins with         type of the keys          byte order
 //! raw    the first key       --type or the extension   an extension such as .u32be, or --endian, or else little endian
 //! npy    "\x93NUMPY"         the header                the header
+//! arrow  "ARROW1"            the footer                little endian
 //! ```
 //!
 //! What an input is, its first bytes tell, and for an output its extension or `--format`. Keys lie behind a header as
 //! they do in a raw file, so that all formats are read straight to where the keys are worked on, and written from there.
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
+#[cfg(not(feature = "arrow"))]
+#[path = "no_arrow.rs"]
+pub mod arrow;
 mod bytes;
 pub mod npy;
 
@@ -28,13 +34,40 @@ pub enum Format {
     Raw,
     /// A header of NumPy, then the keys
     Npy,
+    /// An IPC file of Apache Arrow with one column, in a build with the feature `arrow`
+    Arrow,
+}
+
+/// What an Arrow file begins with.
+pub const ARROW_MAGIC: &[u8] = b"ARROW1";
+
+/// Where keys lie in a file, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The offset of the first, in bytes.
+    pub begin: u64,
+    /// Bytes of all.
+    pub length: u64,
 }
 
 impl Format {
-    /// The format that the extension of an output stands for.
-    fn of_extension(path: &Path) -> Self {
+    /// The format that a file's extension stands for.
+    pub fn of_extension(path: &Path) -> Self {
         let is = |extension: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
-        if is("npy") { Self::Npy } else { Self::Raw }
+        match () {
+            () if is("npy") => Self::Npy,
+            () if is("arrow") => Self::Arrow,
+            () => Self::Raw,
+        }
+    }
+
+    /// What every file of the format begins with, and the format's name.
+    pub fn magic(self) -> Option<(&'static [u8], &'static str)> {
+        match self {
+            Self::Raw => None,
+            Self::Npy => Some((npy::MAGIC, ".npy")),
+            Self::Arrow => Some((ARROW_MAGIC, "Arrow")),
+        }
     }
 }
 
@@ -71,16 +104,18 @@ pub fn detect(common: &CommonArgs, inputs: &mut [Input], output: Option<&Path>) 
 }
 
 /// How an output holds its keys.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Encoding {
     pub format: Format,
     pub key_type: KeyType,
     pub endian: Endian,
+    /// The column of an Arrow file.
+    pub schema: Option<arrow::Schema>,
 }
 
 impl Encoding {
     /// Bytes as they are.
-    pub const RAW: Self = Self { format: Format::Raw, key_type: KeyType::U8, endian: Endian::Little };
+    pub const RAW: Self = Self { format: Format::Raw, key_type: KeyType::U8, endian: Endian::Little, schema: None };
 
     /// For keys of type `K`, which come from `inputs`.
     pub fn choose<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
@@ -90,6 +125,11 @@ impl Encoding {
             (Format::Raw, _) => Endian::of_raw(path, common.endian),
             (Format::Npy, [first, ..]) => common.endian.unwrap_or(first.endian()),
             (Format::Npy, []) => common.endian.unwrap_or(Endian::Little),
+            (Format::Arrow, _) => Endian::Little,
+        };
+        let schema = match format {
+            Format::Arrow => Some(arrow::schema(path, inputs.first().and_then(Input::schema), K::KEY_TYPE)?),
+            _ => None,
         };
         if format == Format::Npy && npy::descr(K::KEY_TYPE, endian).is_none() {
             let name = K::TYPE;
@@ -98,13 +138,13 @@ impl Encoding {
                 format!("NumPy has no type for {name} keys: write them with --format raw"),
             ));
         }
-        Ok(Self { format, key_type: K::KEY_TYPE, endian })
+        Ok(Self { format, key_type: K::KEY_TYPE, endian, schema })
     }
 
     /// The bytes that come before `count` keys; as many for every number of keys.
     pub fn header(&self, count: u64) -> Vec<u8> {
         match self.format {
-            Format::Raw => Vec::new(),
+            Format::Raw | Format::Arrow => Vec::new(),
             Format::Npy => npy::header(self.key_type, self.endian, count),
         }
     }

@@ -426,3 +426,20 @@ fn an_extension_knows_better_than_the_flag() {
     folder.run("sort keys.u32le -o out.npy --endian big").succeeds();
     assert_npy(&fs::read(folder.path("out.npy")).unwrap(), "big", &[1u32, 2], "to .npy");
 }
+
+#[cfg(not(feature = "arrow"))]
+#[test]
+fn a_build_without_arrow_says_so() {
+    let folder = Folder::new();
+    fs::write(folder.path("keys.arrow"), b"ARROW1\0\0 and more").unwrap();
+    fs::copy(folder.path("keys.arrow"), folder.path("keys.u8")).unwrap();
+    for arguments in [
+        "sort keys.arrow -o out",
+        "check keys.u8",
+        "gen -n 5 --type u8 -o keys.arrow",
+        "sort keys.u8 -o - --format arrow",
+    ] {
+        folder.run(arguments).fails(2, &["keys.", "is for Arrow's format", "build it with --features arrow"]);
+    }
+    assert_eq!(folder.files(), ["keys.arrow", "keys.u8"]);
+}
