@@ -397,6 +397,38 @@ mod tests {
     }
 
     #[test]
+    fn reads_keys_that_lie_in_several_places() {
+        let count = (PIECE / 4 + 3000) as u32;
+        let (_folder, path) = file_of(count);
+        // Two keys, none, one in the middle of the file, and all of the rest but one.
+        let places = [(4, 2), (50, 0), (9, 1), (100, count - 101)];
+        let expected: Vec<u32> = places.into_iter().flat_map(|(begin, count)| begin..begin + count).collect();
+        for step in [1000, 2, count as usize] {
+            let mut input = Input::open(&path).unwrap();
+            input.parts = places
+                .map(|(begin, count)| Part { begin: 4 * u64::from(begin), length: 4 * u64::from(count) })
+                .to_vec();
+            input.length = Some(4 * expected.len() as u64);
+            let mut found = Vec::new();
+            let mut part = vec![0; step];
+            // The first ones one by one, where the places are.
+            while found.len() < 8 {
+                assert_eq!(input.read::<u32>(&mut part[..1]).unwrap(), 1);
+                found.push(part[0]);
+            }
+            for _ in 0..10 {
+                let read = input.read::<u32>(&mut part).unwrap();
+                found.extend(&part[..read]);
+            }
+            assert!(found == expected[..found.len()], "{step}");
+            assert_eq!(input.read_all::<u32>().unwrap(), expected[found.len()..]);
+            let mut keys = vec![0; expected.len()];
+            assert!(input.read_again(&mut keys).unwrap());
+            assert!(keys == expected);
+        }
+    }
+
+    #[test]
     fn a_file_that_shrinks_is_an_error_with_both_lengths() {
         for kept in [0, 4, 4093, 399_999] {
             let (_folder, path) = file_of(100_000);

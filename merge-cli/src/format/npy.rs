@@ -217,7 +217,7 @@ impl Text<'_> {
     fn key_type(&mut self) -> std::result::Result<(KeyType, Endian), Problem> {
         let offset = self.skip_spaces();
         if self.take("[") {
-            let message = "has a structured dtype, expected one number for each key: save one field by itself";
+            let message = "a structured dtype, expected one number for each key: save one field by itself";
             return Err(self.problem_at(offset, message.to_owned()));
         }
         let descr = self.string()?;
