@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 /// There is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Schema {}
 
 /// There is none.
