@@ -1,5 +1,6 @@
 //! The command line: every flag once, with its help.
 
+use crate::format::{Endian, Format};
 use crate::key_type::KeyType;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -8,8 +9,9 @@ use std::path::PathBuf;
 
 /// Sorts and merges files of binary numbers, on an NVIDIA GPU or on all CPU cores
 ///
-/// A file is keys one after the other, least significant byte first, with no header. The type of its keys is told by
-/// its extension (`keys.u32`) or by --type. Sorts and merges are stable, and floating point is in IEEE 754's total
+/// A file is keys one after the other. Raw files have no header, and the least significant byte of a key comes first;
+/// the type of their keys is told by their extension (`keys.u32`) or by --type. NumPy's .npy files with one dimension
+/// are read whatever they are called, and written to names that end so. Sorts and merges are stable, and floating point is in IEEE 754's total
 /// order: -NaN, -inf, ..., -0.0, +0.0, ..., +inf, +NaN. Every key comes out with the bits it went in with.
 ///
 /// Output goes to a temporary file beside its target, which it replaces when it is complete: a run that fails or is
@@ -86,9 +88,15 @@ Examples:
 /// Flags of every command that reads or writes keys.
 #[derive(Debug, clap::Args)]
 pub struct CommonArgs {
-    /// Type of the keys; without it, the files' extensions tell
+    /// Type of the keys; without it, the files' headers and extensions tell
     #[arg(long = "type", value_name = "TYPE")]
     pub key_type: Option<KeyType>,
+    /// Byte order of raw files, and of the output
+    ///
+    /// Without it, raw files are little endian, and an .npy output has the byte order of the first input. An extension such
+    /// as `.u32be` or `.f64le` tells that of its file, and the header of an .npy input its own, whatever is given here.
+    #[arg(long, value_name = "ORDER")]
+    pub endian: Option<Endian>,
     /// Use at most N threads of the CPU, instead of one for each core
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
     pub parallel: Option<usize>,
@@ -117,6 +125,9 @@ pub struct OutputArgs {
     /// directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of OUT; without it, its extension tells: .npy, .arrow, or else raw
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
 }
 
 /// `gmerge sort`

@@ -5,7 +5,8 @@
 //! left for another run.
 
 use crate::error::{Failure, Result, os_message};
-use crate::key_type::Element;
+use crate::format::{self, Endian, Format, Part, arrow, npy, swap, swap_all};
+use crate::key_type::{Element, KeyType};
 use crate::memory;
 use rayon::prelude::*;
 use std::fs::File;
@@ -26,14 +27,34 @@ const OTHER_FILES: usize = 64;
 pub struct Input {
     path: PathBuf,
     file: File,
-    /// The bytes of a regular file. `None` for a pipe or a device, which is read until it ends.
+    /// Whether this is a regular file. A pipe or a device is read from front to end, and once.
+    is_regular: bool,
+    /// Where the keys of a regular file lie.
+    parts: Vec<Part>,
+    /// Bytes of all keys, if a header or the length of the file tells.
     length: Option<u64>,
-    /// Bytes read so far.
+    /// Bytes of the keys before the one to read next.
     position: u64,
+    /// Bytes of a pipe that were looked at, and are to be read again.
+    ahead: Vec<u8>,
+    /// The byte order of the keys.
+    endian: Endian,
+    header: Header,
+}
+
+/// What a file says of its keys.
+#[derive(Debug)]
+enum Header {
+    None,
+    Npy(npy::Header),
+    Arrow(KeyType, arrow::Schema),
 }
 
 impl Input {
-    /// Opens the file at `path`, or standard input for `-`.
+    /// Opens the file at `path`, or standard input for `-`, to read its bytes as they are. [`format::detect`] makes it one
+    /// of keys, in whatever format it is.
+    ///
+    /// [`format::detect`]: crate::format::detect
     pub fn open(path: &Path) -> Result<Self> {
         let failure = |error: &io::Error| Failure::io(path, error);
         let file = if path == Path::new("-") {
@@ -46,8 +67,88 @@ impl Input {
             return Err(Failure::file(path, "is a directory, expected a file to read"));
         }
         // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
-        let sized = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
-        Ok(Self { path: path.to_owned(), file, length: sized.then_some(metadata.len()), position: 0 })
+        let is_regular = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            is_regular,
+            parts: if is_regular { vec![Part { begin: 0, length: metadata.len() }] } else { Vec::new() },
+            length: is_regular.then_some(metadata.len()),
+            position: 0,
+            ahead: Vec::new(),
+            endian: Endian::Little,
+            header: Header::None,
+        })
+    }
+
+    /// Finds out the format, from what the file begins with, and goes to the first key. `endian` is `--endian`.
+    pub fn detect(&mut self, endian: Option<Endian>) -> Result<()> {
+        self.endian = Endian::of_raw(&self.path, endian);
+        let begin = self.peek(npy::MAGIC.len())?;
+        if begin == npy::MAGIC {
+            return self.read_npy();
+        }
+        if begin == format::ARROW_MAGIC {
+            return self.read_arrow();
+        }
+        if let Some((magic, format)) = Format::of_extension(&self.path).magic() {
+            let (found, expected) = (begin.escape_ascii(), magic.escape_ascii());
+            let message = format!("begins with \"{found}\", expected \"{expected}\" of an {format} file");
+            return Err(Failure::file(&self.path, format!("{message}: rename it if it is raw")));
+        }
+        Ok(())
+    }
+
+    /// The first `count` bytes, or all if there are fewer. They will be read again.
+    fn peek(&mut self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        let mut file = &self.file;
+        let read = if self.is_regular {
+            fill(&mut bytes, |part, done| file.read_at(part, done as u64))
+        } else {
+            fill(&mut bytes, |part, _| file.read(part))
+        };
+        bytes.truncate(read.map_err(|e| Failure::io(&self.path, &e))?);
+        if !self.is_regular {
+            self.ahead.clone_from(&bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the header of an .npy file.
+    fn read_npy(&mut self) -> Result<()> {
+        self.ahead.clear();
+        let header = if self.is_regular {
+            let rest = ReadAt { file: &self.file, position: npy::MAGIC.len() as u64 };
+            npy::Header::read(&self.path, rest)?
+        } else {
+            npy::Header::read(&self.path, &self.file)?
+        };
+        if let Some(length) = self.length
+            && length != header.end
+        {
+            return Err(self.wrong_length(&header, &length.to_string()));
+        }
+        let length = header.end - header.begin;
+        self.length = Some(length);
+        self.parts = vec![Part { begin: header.begin, length }];
+        self.endian = header.endian;
+        self.header = Header::Npy(header);
+        Ok(())
+    }
+
+    /// Reads what an Arrow file says of its keys.
+    fn read_arrow(&mut self) -> Result<()> {
+        let Some(length) = self.length else {
+            let what = "is an Arrow file, which is read from its end: expected a regular file by its name";
+            return Err(Failure::file(&self.path, what));
+        };
+        let arrow::Layout { key_type, parts, schema } = arrow::Layout::read(&self.path, &self.file, length)?;
+        self.length = Some(parts.iter().map(|part| part.length).sum());
+        self.parts = parts;
+        self.endian = Endian::Little;
+        self.header = Header::Arrow(key_type, schema);
+        Ok(())
     }
 
     /// The path as it was given.
@@ -55,7 +156,35 @@ impl Input {
         &self.path
     }
 
-    /// The number of keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a whole number of keys.
+    /// The type of the keys, if the file tells.
+    pub fn header_type(&self) -> Option<KeyType> {
+        match &self.header {
+            Header::None => None,
+            Header::Npy(header) => Some(header.key_type),
+            Header::Arrow(key_type, _) => Some(*key_type),
+        }
+    }
+
+    /// The schema of an Arrow file.
+    pub fn schema(&self) -> Option<&arrow::Schema> {
+        match &self.header {
+            Header::Arrow(_, schema) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// The byte order of the keys in the file. Those that are read are in the machine's.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Whether this is a regular file, of which any part can be read.
+    pub fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// The number of all keys (or bytes, for `u8`), where it is known before reading. An error if the length is not a
+    /// whole number of keys.
     pub fn count<K: Element>(&self) -> Result<Option<u64>> {
         let Some(length) = self.length else { return Ok(None) };
         if !length.is_multiple_of(K::SIZE as u64) {
@@ -66,7 +195,7 @@ impl Input {
 
     /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.
     pub fn read_again<K: Element>(&mut self, keys: &mut [K]) -> Result<bool> {
-        if self.length.is_none() {
+        if !self.is_regular {
             return Ok(false);
         }
         self.position = 0;
@@ -99,46 +228,93 @@ impl Input {
 
     /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
     pub fn read<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
-        match self.length {
-            Some(length) => self.read_file(keys, length),
-            None => self.read_stream(keys),
+        let left = self.length.map_or(u64::MAX, |length| (length - self.position) / K::SIZE as u64);
+        let count = keys.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let swap_size = self.swap_size::<K>();
+        let bytes = bytemuck::cast_slice_mut(&mut keys[..count]);
+        if self.is_regular {
+            self.read_file(bytes, swap_size)?;
+            return Ok(count);
         }
-    }
-
-    fn read_file<K: Element>(&mut self, keys: &mut [K], length: u64) -> Result<usize> {
-        let left = usize::try_from((length - self.position) / K::SIZE as u64).unwrap_or(usize::MAX);
-        let count = keys.len().min(left);
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut keys[..count]);
-        let begin = self.position;
-        self.position += bytes.len() as u64;
-        let pieces = bytes.par_chunks_mut(PIECE).enumerate();
-        pieces.try_for_each(|(i, piece)| self.read_piece(piece, begin + (i * PIECE) as u64, length))?;
-        Ok(count)
-    }
-
-    /// Fills `keys` with those from key `first` of a regular file on, by this thread. They are counted from the beginning,
-    /// whatever has been read before.
-    pub fn read_at<K: Element>(&self, first: u64, keys: &mut [K]) -> Result<()> {
-        let length = self.length.unwrap_or(0);
-        self.read_piece(bytemuck::cast_slice_mut(keys), first * K::SIZE as u64, length)
-    }
-
-    fn read_piece(&self, piece: &mut [u8], offset: u64, length: u64) -> Result<()> {
-        let read = fill(piece, |part, done| self.file.read_at(part, offset + done as u64));
-        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
-        if read == piece.len() { Ok(()) } else { Err(self.shrank(length, offset + read as u64)) }
-    }
-
-    fn read_stream<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
-        let mut file = &self.file;
-        let read = fill(bytemuck::cast_slice_mut(keys), |part, _| file.read(part));
-        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
-        self.position += read as u64;
+        let read = self.read_stream(bytes)?;
         // Less than asked for is the end, and only there can a part of a key be left over.
         if !read.is_multiple_of(K::SIZE) {
             return Err(self.not_whole_keys::<K>(self.position));
         }
+        swap_all(&mut bytes[..read], swap_size);
         Ok(read / K::SIZE)
+    }
+
+    /// Fills `bytes`, of which the file has as many, and turns round the numbers in them.
+    fn read_file(&mut self, bytes: &mut [u8], swap_size: usize) -> Result<()> {
+        let begin = self.position;
+        self.position += bytes.len() as u64;
+        let this = &*self;
+        let pieces = this.pieces(begin, bytes).into_par_iter();
+        pieces.try_for_each(|(offset, piece)| this.read_piece(offset, piece, swap_size))
+    }
+
+    /// Fills `keys` with those from key `first` of a regular file on, by this thread. They are counted from the first of
+    /// all, whatever has been read before.
+    pub fn read_at<K: Element>(&self, first: u64, keys: &mut [K]) -> Result<()> {
+        let mut pieces = self.pieces(first * K::SIZE as u64, bytemuck::cast_slice_mut(keys)).into_iter();
+        pieces.try_for_each(|(offset, piece)| self.read_piece(offset, piece, self.swap_size::<K>()))
+    }
+
+    /// Fills `piece` with what is in the file from `offset` on, and turns round the numbers in it.
+    fn read_piece(&self, offset: u64, piece: &mut [u8], swap_size: usize) -> Result<()> {
+        let read = fill(piece, |part, done| self.file.read_at(part, offset + done as u64));
+        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+        if read < piece.len() {
+            return Err(self.shrank(offset + read as u64));
+        }
+        // While they are in the processor's cache.
+        swap(piece, swap_size);
+        Ok(())
+    }
+
+    /// Bytes of a key if they have to be turned round, or else 1.
+    fn swap_size<K: Element>(&self) -> usize {
+        if self.endian == Endian::Big { K::SIZE } else { 1 }
+    }
+
+    /// Cuts `bytes`, which are for the keys from `position` on, into pieces for the threads, and gives the place of each
+    /// in the file.
+    fn pieces<'a>(&self, mut position: u64, mut bytes: &'a mut [u8]) -> Vec<(u64, &'a mut [u8])> {
+        let mut pieces = Vec::new();
+        for part in &self.parts {
+            if position >= part.length {
+                position -= part.length;
+                continue;
+            }
+            let here = usize::try_from(part.length - position).unwrap_or(usize::MAX).min(bytes.len());
+            let (filled, rest) = bytes.split_at_mut(here);
+            let offsets = (part.begin + position..).step_by(PIECE);
+            pieces.extend(offsets.zip(filled.chunks_mut(PIECE)));
+            (position, bytes) = (0, rest);
+        }
+        pieces
+    }
+
+    /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
+    fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        let again = self.ahead.len().min(bytes.len());
+        bytes[..again].copy_from_slice(&self.ahead[..again]);
+        self.ahead.drain(..again);
+        let mut file = &self.file;
+        let mut read = |bytes: &mut [u8]| fill(bytes, |part, _| file.read(part));
+        let count = again + read(&mut bytes[again..]).map_err(|e| Failure::io(&self.path, &e))?;
+        self.position += count as u64;
+        if let Header::Npy(header) = &self.header {
+            let end = header.begin + self.position;
+            if count < bytes.len() {
+                return Err(self.wrong_length(header, &end.to_string()));
+            }
+            if end == header.end && read(&mut [0]).map_err(|e| Failure::io(&self.path, &e))? > 0 {
+                return Err(self.wrong_length(header, "more"));
+            }
+        }
+        Ok(count)
     }
 
     fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
@@ -149,7 +325,15 @@ impl Input {
         )
     }
 
-    fn shrank(&self, expected: u64, end: u64) -> Failure {
+    fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
+        let npy::Header { key_type, count, begin, end, .. } = header;
+        let parts = format!("{begin} of the header and {count} {key_type} keys");
+        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
+    }
+
+    /// The file ends at byte `end` now.
+    fn shrank(&self, end: u64) -> Failure {
+        let expected = self.parts.iter().map(|part| part.begin + part.length).max().unwrap_or(0);
         // Where the file has grown again meanwhile, the place where it ended before is all there is to say.
         let found = match self.file.metadata() {
             Ok(metadata) if metadata.len() < expected => metadata.len(),
@@ -169,6 +353,20 @@ pub fn allow_files(count: usize) {
         let current = Some(maximum.map_or(needed, |maximum| maximum.min(needed)));
         // Where this fails, opening the files does, and that is what there is to say.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
+}
+
+/// A file, read from a place on without moving the file's own.
+struct ReadAt<'a> {
+    file: &'a File,
+    position: u64,
+}
+
+impl Read for ReadAt<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.position)?;
+        self.position += read as u64;
+        Ok(read)
     }
 }
 
@@ -231,6 +429,35 @@ mod tests {
         assert_eq!(input.read::<u32>(&mut part).unwrap(), 1000);
         assert!(part.iter().copied().eq(1000..2000));
         assert_eq!(input.read::<u32>(&mut part).unwrap(), 500);
+    }
+
+    #[test]
+    fn reads_keys_that_lie_in_several_places() {
+        let count = (PIECE / 4 + 3000) as u32;
+        let (_folder, path) = file_of(count);
+        // Two keys, none, one in the middle of the file, and all of the rest but one.
+        let places = [(4, 2), (50, 0), (9, 1), (100, count - 101)];
+        let expected: Vec<u32> = places.into_iter().flat_map(|(begin, count)| begin..begin + count).collect();
+        for step in [1000, 2, count as usize] {
+            let mut input = Input::open(&path).unwrap();
+            input.parts = places
+                .map(|(begin, count)| Part { begin: 4 * u64::from(begin), length: 4 * u64::from(count) })
+                .to_vec();
+            input.length = Some(4 * expected.len() as u64);
+            // From the middle of the first place on.
+            let mut part = vec![0; step];
+            assert_eq!(input.read::<u32>(&mut part[..1]).unwrap(), 1);
+            let mut found = vec![part[0]];
+            for _ in 0..10 {
+                let read = input.read::<u32>(&mut part).unwrap();
+                found.extend(&part[..read]);
+            }
+            assert!(found == expected[..found.len()], "{step}");
+            assert_eq!(input.read_all::<u32>().unwrap(), expected[found.len()..]);
+            let mut keys = vec![0; expected.len()];
+            assert!(input.read_again(&mut keys).unwrap());
+            assert!(keys == expected);
+        }
     }
 
     #[test]

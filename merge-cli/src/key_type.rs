@@ -1,12 +1,13 @@
-//! The type of a file's keys: all of them, how a file name tells, and the one place that turns it into a Rust type.
+//! The type of a file's keys: all of them, what tells which, and the one place that turns it into a Rust type.
 
 use crate::error::{Failure, Result, name};
+use crate::format::Endian;
 use clap::ValueEnum;
 use merge_host::f16;
 use std::fmt;
 use std::path::Path;
 
-/// The type of the keys in a file, least significant byte first.
+/// The type of the keys in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KeyType {
     /// Unsigned, 1 byte
@@ -35,24 +36,50 @@ pub enum KeyType {
     U128,
 }
 
+/// What may tell the type of keys: a file's header or its extension.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    path: &'a Path,
+    told: Option<KeyType>,
+    /// "header" or "extension".
+    by: &'static str,
+}
+
+impl<'a> Source<'a> {
+    /// The extension of `path`.
+    pub fn extension(path: &'a Path) -> Self {
+        Self { path, told: KeyType::of_extension(path).map(|(key_type, _)| key_type), by: "extension" }
+    }
+
+    /// A header of the file at `path`, which says that its keys are of this type.
+    pub fn header(path: &'a Path, key_type: KeyType) -> Self {
+        Self { path, told: Some(key_type), by: "header" }
+    }
+}
+
 impl KeyType {
-    /// The type that `--type` gives or, without it, the extensions of `files`. One extension is enough, and all that
-    /// name a type must name the same.
-    pub fn of(given: Option<Self>, files: &[&Path]) -> Result<Self> {
+    /// The type that `--type` gives or, without it, the headers and extensions of `sources`. One of them is enough, and
+    /// all that tell a type must tell the same. `--type` overrules extensions, but no header.
+    pub fn of(given: Option<Self>, sources: &[Source]) -> Result<Self> {
         if let Some(given) = given {
+            for Source { path, told, by } in sources {
+                if *by == "header" && *told != Some(given) {
+                    let told = told.map(|key_type| key_type.to_string()).unwrap_or_default();
+                    return Err(Failure::file(
+                        path,
+                        format!("holds {told} keys by its header, expected {given} keys by --type: leave --type out"),
+                    ));
+                }
+            }
             return Ok(given);
         }
-        let mut found: Option<(Self, &Path)> = None;
-        for &file in files {
-            match (Self::of_extension(file), found) {
+        let mut found: Option<(Self, &Source)> = None;
+        for source in sources {
+            match (source.told, found) {
                 (Some(here), Some((there, other))) if here != there => {
-                    let (here_name, other) = (name(file), name(other));
-                    return Err(Failure::new(format!(
-                        "{other} holds {there} keys by its extension and {here_name} {here} keys: \
-                         name the type of both with --type"
-                    )));
+                    return Err(contradiction(other, there, source, here));
                 }
-                (Some(here), None) => found = Some((here, file)),
+                (Some(here), None) => found = Some((here, source)),
                 _ => {}
             }
         }
@@ -62,16 +89,40 @@ impl KeyType {
                 "no extension tells the type of its keys ({} would): name it with --type",
                 extensions.join(", ")
             );
-            match files.first() {
-                Some(first) => Failure::file(first, hint),
+            match sources.first() {
+                Some(first) => Failure::file(first.path, hint),
                 None => Failure::new(hint),
             }
         })
     }
 
-    fn of_extension(file: &Path) -> Option<Self> {
-        Self::from_str(file.extension()?.to_str()?, true).ok()
+    /// The type and the byte order that the extension of `file` stands for: a type's name and, if wanted, le or be.
+    pub fn of_extension(file: &Path) -> Option<(Self, Option<Endian>)> {
+        let extension = file.extension()?.to_str()?.to_ascii_lowercase();
+        let ends = [("le", Endian::Little), ("be", Endian::Big)].into_iter();
+        let found = ends.filter_map(|(end, endian)| Some((extension.strip_suffix(end)?, Some(endian)))).next();
+        let (name, endian) = found.unwrap_or((&extension, None));
+        Some((Self::from_str(name, true).ok()?, endian))
     }
+
+    /// Bytes of a key.
+    pub fn size(self) -> usize {
+        with_key_type!(self, K => size_of::<K>())
+    }
+}
+
+/// The error of two files that tell different types.
+fn contradiction(other: &Source, there: KeyType, source: &Source, here: KeyType) -> Failure {
+    let (other_name, other_by, source_name, by) = (name(other.path), other.by, name(source.path), source.by);
+    let by_other = if by == other_by { String::new() } else { format!(" by its {by}") };
+    let hint = match (other_by, by) {
+        ("header", "header") => "both must hold keys of the same type",
+        ("extension", "extension") => "name the type of both with --type",
+        _ => "rename the file, or name the type of the header with --type",
+    };
+    Failure::new(format!(
+        "{other_name} holds {there} keys by its {other_by} and {source_name} {here} keys{by_other}: {hint}"
+    ))
 }
 
 /// Runs `$body` with the type named `$K` being the keys' Rust type. Every command passes here once.
@@ -113,16 +164,21 @@ pub trait Element: bytemuck::Pod + Send + Sync {
     const SIZE: usize = size_of::<Self>();
     /// The type's name, for messages.
     const TYPE: &'static str;
+    /// The type.
+    const KEY_TYPE: KeyType;
 }
 
 macro_rules! element {
-    ($($t:ident)*) => {$(
+    ($($t:ident: $variant:ident,)*) => {$(
         impl Element for $t {
             const TYPE: &'static str = stringify!($t);
+            const KEY_TYPE: KeyType = KeyType::$variant;
         }
     )*};
 }
-element!(u8 i8 u16 i16 f16 u32 i32 f32 u64 i64 f64 u128);
+element! {
+    u8: U8, i8: I8, u16: U16, i16: I16, f16: F16, u32: U32, i32: I32, f32: F32, u64: U64, i64: I64, f64: F64, u128: U128,
+}
 
 /// A key as this program needs it, beyond what the library does with it.
 pub trait FileKey: merge_host::Key + Element {

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+mod format;
 mod generate;
 mod input;
 mod key_type;
@@ -19,7 +20,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 // Keys are read from files as they lie in memory.
-const _: () = assert!(cfg!(target_endian = "little"), "gmerge reads and writes little-endian keys as they are");
+const _: () = assert!(cfg!(target_endian = "little"), "gmerge takes the machine for little endian");
 
 fn main() -> ExitCode {
     let args = args::Args::parse();

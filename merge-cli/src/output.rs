@@ -1,6 +1,10 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
+use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result, name};
+use crate::format::{self, Encoding, arrow};
+use crate::input::Input;
+use crate::key_type::Element;
 use crate::room::Room;
 use crate::signals;
 use rayon::prelude::*;
@@ -17,6 +21,8 @@ use tempfile::NamedTempFile;
 
 /// Bytes that a thread writes at once.
 const PIECE: usize = 4 << 20;
+/// Bytes that a thread turns round before it writes them: few enough to stay in its cache.
+const SWAPPED: usize = 256 << 10;
 /// Symbolic links to follow before taking them for a circle, as the system does.
 const LINKS: usize = 40;
 
@@ -25,6 +31,9 @@ const LINKS: usize = 40;
 pub struct Output {
     path: PathBuf,
     target: Target,
+    encoding: Encoding,
+    /// How many keys there will be, if it is known.
+    count: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -57,14 +66,28 @@ impl From<&Metadata> for Old {
 }
 
 impl Output {
-    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output.
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. Bytes will be
+    /// written as they are.
     pub fn prepare(path: &Path) -> Result<Self> {
         let target = Target::find(path)?;
-        Ok(Self { path: path.to_owned(), target })
+        Ok(Self { path: path.to_owned(), target, encoding: Encoding::RAW, count: None })
     }
 
-    /// An error if `bytes` bytes can certainly not be written.
+    /// As [`prepare`](Self::prepare), for keys of type `K` in the format that is asked for. `inputs` is what they come
+    /// from, if a header is to be like theirs.
+    pub fn prepare_keys<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
+        let encoding = Encoding::choose::<K>(output, common, inputs)?;
+        Ok(Self { encoding, ..Self::prepare(&output.output)? })
+    }
+
+    /// Tells how many keys there will be, which a header may need before the first of them is written.
+    pub fn expect(&mut self, count: u64) {
+        self.count = Some(count);
+    }
+
+    /// An error if `bytes` bytes of keys can certainly not be written.
     pub fn check_space(&self, bytes: u128) -> Result<()> {
+        let bytes = bytes + self.encoding.header(0).len() as u128;
         if bytes > i64::MAX as u128 {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
@@ -84,9 +107,11 @@ impl Output {
         Ok(())
     }
 
-    /// Whether a file will be written, whose bytes may come in any order.
-    pub fn is_file(&self) -> bool {
+    /// Whether keys may be written as they lie in memory, and in any order: to [`room`](Writer::room) in a regular file.
+    pub fn takes_any_order(&self) -> bool {
         matches!(self.target, Target::Replace { .. })
+            && self.encoding.swap_size() == 1
+            && self.encoding.schema.is_none()
     }
 
     /// Whether the two are one file, of which the second writing would leave nothing of the first. A terminal or
@@ -107,28 +132,45 @@ impl Output {
         }
     }
 
-    /// Starts to write.
+    /// Starts to write. Where the number of keys is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
-        let sink = match self.target {
+        let Self { path, target, encoding, count } = self;
+        let header = encoding.header(count.unwrap_or(0));
+        let sink = match target {
+            Target::Through { .. } if count.is_none() && !header.is_empty() => {
+                let what = "the header tells the number of keys, which is not known before they are written";
+                return Err(Failure::file(&path, format!("{what}: write to a regular file, or with --format raw")));
+            }
             Target::Through { file, truncate } => {
                 if truncate {
-                    file.set_len(0).map_err(|error| Failure::io(&self.path, &error))?;
+                    file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
                 }
                 Sink::Through(file)
             }
             Target::Replace { file, folder, old } => {
                 let temporary = Temporary::create(&folder, old).map_err(|error| {
                     let message = format!("cannot create a temporary file in folder {}", name(&folder));
-                    Failure::file(&self.path, format!("{message}: {}", crate::error::os_message(&error)))
+                    Failure::file(&path, format!("{message}: {}", crate::error::os_message(&error)))
                 })?;
                 Sink::Temporary { temporary, file, folder, position: 0 }
             }
         };
-        Ok(Writer { path: self.path, sink })
+        let mut writer = Writer { path, sink, arrow: None, encoding, count, written: 0 };
+        writer.write_as_is(&header)?;
+        if let Some(schema) = &writer.encoding.schema {
+            let file = match &writer.sink {
+                Sink::Through(file) => file,
+                Sink::Temporary { temporary, .. } => temporary.file(),
+            };
+            let begin = |file| arrow::Writer::begin(file, schema.clone(), writer.encoding.key_type);
+            writer.arrow = Some(file.try_clone().and_then(begin).map_err(|error| writer.failure(&error))?);
+        }
+        Ok(writer)
     }
 
     /// Starts to write, with all of the output.
-    pub fn write(self, bytes: &[u8]) -> Result<Writer> {
+    pub fn write(mut self, bytes: &[u8]) -> Result<Writer> {
+        self.expect((bytes.len() / self.encoding.key_type.size()) as u64);
         let mut writer = self.begin()?;
         writer.write(bytes)?;
         Ok(writer)
@@ -225,6 +267,13 @@ fn check_folder(path: &Path, folder: &Path) -> Result<()> {
 pub struct Writer {
     path: PathBuf,
     sink: Sink,
+    /// What writes to the sink, in Arrow's format.
+    arrow: Option<arrow::Writer>,
+    encoding: Encoding,
+    /// The number of keys that the header tells, if there is one.
+    count: Option<u64>,
+    /// Bytes of keys so far.
+    written: u64,
 }
 
 #[derive(Debug)]
@@ -234,8 +283,18 @@ enum Sink {
 }
 
 impl Writer {
-    /// Writes `bytes` after those written before, with all threads where that is possible.
+    /// Writes `bytes`, whole keys in the machine's byte order, after those written before, with all threads where that is
+    /// possible.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.written += bytes.len() as u64;
+        if let Some(arrow) = &mut self.arrow {
+            let result = arrow.write(bytes);
+            return result.map_err(|error| self.failure(&error));
+        }
+        if self.encoding.swap_size() > 1 { self.write_swapped(bytes) } else { self.write_as_is(bytes) }
+    }
+
+    fn write_as_is(&mut self, bytes: &[u8]) -> Result<()> {
         let result = match &mut self.sink {
             Sink::Through(file) => file.write_all(bytes),
             Sink::Temporary { temporary, position, .. } => {
@@ -248,17 +307,67 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
-    /// The output as room for `bytes` bytes, which all threads may fill at once, where it is a file and nothing has been
-    /// written yet.
-    pub fn room(&mut self, bytes: u64) -> Result<Option<Room<'_>>> {
-        match &mut self.sink {
-            Sink::Through(_) => Ok(None),
-            Sink::Temporary { temporary, position, .. } => {
-                *position = bytes;
-                let room = Room::new(&self.path, temporary.file(), bytes);
-                room.map(Some).map_err(|error| Failure::io(&self.path, &error))
+    /// The output as room for `bytes` bytes of keys, which all threads may fill at once. Nothing has been written yet, and the
+    /// output [`takes_any_order`](Output::takes_any_order).
+    pub fn room(&mut self, bytes: u64) -> Result<Room<'_>> {
+        self.written = bytes;
+        let Sink::Temporary { temporary, position, .. } = &mut self.sink else {
+            return Err(Failure::file(&self.path, "is no regular file, expected one to write to in any order"));
+        };
+        let begin = *position;
+        *position += bytes;
+        Room::new(&self.path, temporary.file(), begin, bytes).map_err(|error| Failure::io(&self.path, &error))
+    }
+
+    /// Writes numbers turned round. Each thread has a small copy of some of them, and the caller's stay as they are.
+    fn write_swapped(&mut self, bytes: &[u8]) -> Result<()> {
+        let size = self.encoding.swap_size();
+        let swapped = |copy: &mut Vec<u8>, bytes: &[u8]| {
+            copy.clear();
+            copy.extend_from_slice(bytes);
+            format::swap(copy, size);
+        };
+        let result = match &mut self.sink {
+            Sink::Through(file) => {
+                let mut copy = Vec::new();
+                bytes.chunks(SWAPPED).try_for_each(|piece| {
+                    swapped(&mut copy, piece);
+                    file.write_all(&copy)
+                })
             }
+            Sink::Temporary { temporary, position, .. } => {
+                let (file, begin) = (temporary.file(), *position);
+                *position += bytes.len() as u64;
+                let pieces = bytes.par_chunks(SWAPPED).enumerate();
+                pieces.try_for_each_init(Vec::new, |copy, (i, piece)| {
+                    swapped(copy, piece);
+                    file.write_all_at(copy, begin + (i * SWAPPED) as u64)
+                })
+            }
+        };
+        result.map_err(|error| self.failure(&error))
+    }
+
+    /// Has the header, or the footer, tell how many keys were written.
+    fn complete(&mut self) -> Result<()> {
+        if let Some(arrow) = &mut self.arrow {
+            let result = arrow.finish();
+            return result.map_err(|error| self.failure(&error));
         }
+        let count = self.written / self.encoding.key_type.size() as u64;
+        let header = self.encoding.header(count);
+        if header.is_empty() || self.count == Some(count) {
+            return Ok(());
+        }
+        let result = match &self.sink {
+            Sink::Temporary { temporary, .. } => temporary.file().write_all_at(&header, 0),
+            Sink::Through(_) => {
+                let expected = self.count.unwrap_or(0);
+                let message = format!("{count} keys were written, expected the {expected} that the header tells");
+                return Err(Failure::file(&self.path, message));
+            }
+        };
+        result.map_err(|error| self.failure(&error))
     }
 
     /// Waits until what was written is on its medium.
@@ -280,13 +389,14 @@ impl Writer {
 
 /// Makes outputs permanent, and the targets'. No target is replaced before all outputs are complete, and no signal ends
 /// the program when only some of them are.
-pub fn finish<const N: usize>(writers: [Writer; N]) -> Result<()> {
+pub fn finish<const N: usize>(mut writers: [Writer; N]) -> Result<()> {
+    writers.iter_mut().try_for_each(Writer::complete)?;
     writers.iter().try_for_each(Writer::sync)?;
     let mut result = Ok(());
     let mut folders = Vec::new();
     {
         let mut registered = signals::temporaries();
-        for Writer { path, sink } in writers {
+        for Writer { path, sink, .. } in writers {
             if let Sink::Temporary { mut temporary, file, folder, .. } = sink {
                 // After one that failed, the others' files stay as they are.
                 let target = result.is_ok().then_some(&*file);
@@ -372,5 +482,47 @@ impl Drop for Temporary {
         if self.0.is_some() {
             let _ = self.end(None, &mut signals::temporaries());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Endian, Format};
+    use crate::key_type::KeyType;
+
+    fn npy(path: &Path, endian: Endian) -> Output {
+        let encoding = Encoding { format: Format::Npy, key_type: KeyType::U16, endian, schema: None };
+        Output { encoding, ..Output::prepare(path).unwrap() }
+    }
+
+    #[test]
+    fn a_header_tells_what_was_written_and_not_what_was_expected() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.npy");
+        for expected in [None, Some(4), Some(3)] {
+            for (endian, bytes) in [(Endian::Little, [1, 0, 2, 0, 3, 1]), (Endian::Big, [0, 1, 0, 2, 1, 3])] {
+                let mut output = npy(&path, endian);
+                expected.into_iter().for_each(|count| output.expect(count));
+                let mut writer = output.begin().unwrap();
+                writer.write(bytemuck::cast_slice(&[1u16, 2])).unwrap();
+                writer.write(bytemuck::cast_slice(&[0x103u16])).unwrap();
+                finish([writer]).unwrap();
+                let header = Encoding { format: Format::Npy, key_type: KeyType::U16, endian, schema: None }.header(3);
+                assert_eq!(fs::read(&path).unwrap(), [&*header, &bytes].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_twice_needs_the_number_of_keys() {
+        let failure = npy(Path::new("/dev/null"), Endian::Little).begin().unwrap_err();
+        assert!(failure.message().unwrap().contains("/dev/null: the header tells the number of keys"));
+        let mut output = npy(Path::new("/dev/null"), Endian::Little);
+        output.expect(3);
+        let mut writer = output.begin().unwrap();
+        writer.write(&[1, 0, 2, 0]).unwrap();
+        let failure = finish([writer]).unwrap_err();
+        assert!(failure.message().unwrap().contains("2 keys were written, expected the 3 that the header tells"));
     }
 }

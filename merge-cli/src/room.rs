@@ -24,21 +24,24 @@ pub struct Room<'a> {
     path: &'a Path,
     file: &'a File,
     mapped: Option<MmapRaw>,
+    /// Where in the file the room begins, and how long it is.
+    begin: u64,
     bytes: u64,
 }
 
 impl<'a> Room<'a> {
-    /// Makes `file`, which is empty, `bytes` bytes long. `path` is what messages call it.
-    pub fn new(path: &'a Path, file: &'a File, bytes: u64) -> io::Result<Self> {
-        file.set_len(bytes)?;
+    /// Makes `file`, which is `begin` bytes long, `bytes` bytes longer. `path` is what messages call it.
+    pub fn new(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
+        file.set_len(begin + bytes)?;
         let in_memory = rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY);
         let mapped = if in_memory && bytes > 0 { map(file)? } else { None };
-        Ok(Self { path, file, mapped, bytes })
+        Ok(Self { path, file, mapped, begin, bytes })
     }
 
-    /// Writes `bytes` from byte `begin` on. No two threads write to the same place.
+    /// Writes `bytes` from byte `begin` of the room on. No two threads write to the same place.
     pub fn write(&self, begin: u64, bytes: &[u8]) -> Result<()> {
         assert!(bytes.len() as u64 <= self.bytes.saturating_sub(begin), "the write stays inside the room");
+        let begin = self.begin + begin;
         match &self.mapped {
             None => self.file.write_all_at(bytes, begin).map_err(|error| Failure::io(self.path, &error)),
             Some(mapped) => {

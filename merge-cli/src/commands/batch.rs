@@ -12,12 +12,12 @@ use std::path::Path;
 
 pub fn run(args: &BatchArgs) -> Result<()> {
     let files = Merge::new([&args.a, &args.b], args.values.as_deref(), &args.merging);
-    let key_type = files.key_type()?;
     if let Some([a, b]) = args.offsets.as_deref() {
         files.check_standard_input([("OA", a), ("OB", b)])?;
         let ragged = RaggedRuns { offsets: [Offsets::read(a)?, Offsets::read(b)?], paths: [&args.a, &args.b] };
         ragged.offsets[0].check_as_many(&ragged.offsets[1])?;
-        return with_key_type!(key_type, K => pair::run::<K, _>(&files, &ragged));
+        let (inputs, key_type) = files.open()?;
+        return with_key_type!(key_type, K => pair::run::<K, _>(&files, inputs, &ragged));
     }
     // Without offsets, clap asks for it.
     let d = args.d.unwrap_or(1);
@@ -26,7 +26,8 @@ pub fn run(args: &BatchArgs) -> Result<()> {
         return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
     }
     let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.a, &args.b].map(|path| name(path)) };
-    with_key_type!(key_type, K => pair::run::<K, _>(&files, &runs))
+    let (inputs, key_type) = files.open()?;
+    with_key_type!(key_type, K => pair::run::<K, _>(&files, inputs, &runs))
 }
 
 /// Many runs in each file, all of one length.

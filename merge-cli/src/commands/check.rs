@@ -3,8 +3,9 @@
 use crate::args::CheckArgs;
 use crate::engine::start_threads;
 use crate::error::{Failure, Result};
+use crate::format;
 use crate::input::Input;
-use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
 use crate::order::{describe, first_unsorted};
 use crate::stats::{Phase, Stats};
@@ -13,12 +14,14 @@ use crate::stats::{Phase, Stats};
 const ROOM: u64 = 64 << 20;
 
 pub fn run(args: &CheckArgs) -> Result<()> {
-    with_key_type!(KeyType::of(args.common.key_type, &[&args.input])?, K => check::<K>(args))
+    let mut inputs = [Input::open(&args.input)?];
+    let key_type = format::detect(&args.common, &mut inputs, None)?;
+    let [input] = inputs;
+    with_key_type!(key_type, K => check::<K>(args, input))
 }
 
-fn check<K: FileKey>(args: &CheckArgs) -> Result<()> {
+fn check<K: FileKey>(args: &CheckArgs, mut input: Input) -> Result<()> {
     let mut stats = Stats::begin::<K>("check");
-    let mut input = Input::open(&args.input)?;
     let count = input.count::<K>()?;
     start_threads(args.common.parallel)?;
 

@@ -3,8 +3,9 @@
 use crate::args::GenArgs;
 use crate::engine::start_threads;
 use crate::error::Result;
+use crate::format;
 use crate::generate::Generator;
-use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
@@ -13,12 +14,14 @@ use crate::stats::{Phase, Stats};
 const ROOM: u64 = 32 << 20;
 
 pub fn run(args: &GenArgs) -> Result<()> {
-    with_key_type!(KeyType::of(args.common.key_type, &[&args.output.output])?, K => generate::<K>(args))
+    let key_type = format::detect(&args.common, &mut [], Some(&args.output.output))?;
+    with_key_type!(key_type, K => generate::<K>(args))
 }
 
 fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
     let mut stats = Stats::begin::<K>("gen");
-    let output = Output::prepare(&args.output.output)?;
+    let mut output = Output::prepare_keys::<K>(&args.output, &args.common, &[])?;
+    output.expect(args.n);
     output.check_space(u128::from(args.n) * K::SIZE as u128)?;
     start_threads(args.common.parallel)?;
 

@@ -23,7 +23,8 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let whole = Whole { kernel: (inputs.len() == 2).then_some(kernel) };
     let files = Merge::new(inputs, values, &args.merging);
-    with_key_type!(files.key_type()?, K => pair::run::<K, _>(&files, &whole))
+    let (inputs, key_type) = files.open()?;
+    with_key_type!(key_type, K => pair::run::<K, _>(&files, inputs, &whole))
 }
 
 /// The files of keys and of their values.

@@ -4,6 +4,7 @@ use super::values::ValueFiles;
 use crate::args::MergingArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result};
+use crate::format;
 use crate::input::{Input, allow_files, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
@@ -34,10 +35,13 @@ impl<'a> Merge<'a> {
         Self { keys: keys.into_iter().map(|path| &**path).collect(), values, args }
     }
 
-    /// The type of the keys of all inputs and of the output.
-    pub fn key_type(&self) -> Result<KeyType> {
-        let output: &Path = &self.args.output.output;
-        KeyType::of(self.args.common.key_type, &[&*self.keys, &[output]].concat())
+    /// Opens all inputs, and finds out the type of their keys and the output's.
+    pub fn open(&self) -> Result<(Vec<Input>, KeyType)> {
+        self.check_standard_input([])?;
+        allow_files(2 * self.keys.len());
+        let mut inputs = self.keys.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>>>()?;
+        let key_type = format::detect(&self.args.common, &mut inputs, Some(&self.args.output.output))?;
+        Ok((inputs, key_type))
     }
 
     /// An error if more than one of the inputs and of `others`, by their names, is standard input. Two inputs are called A
@@ -91,17 +95,15 @@ pub type Pairs<'a, K, V> = (&'a [K], &'a [V]);
 /// Room for keys, and for the value of each.
 pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 
-/// Reads all inputs, merges them as `merging` does, and writes the output; with their values, where there are some.
-pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, merging: &M) -> Result<()> {
+/// Merges the inputs, which have been opened, as `merging` does, and writes the output; with their values, where there are
+/// some.
+pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, merging: &M) -> Result<()> {
     let args = files.args;
     let mut stats = Stats::begin::<K>(M::OP);
-    files.check_standard_input([])?;
-    allow_files(2 * files.keys.len());
-    let mut inputs = files.keys.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>>>()?;
     let counts = inputs.iter().map(Input::count::<K>).collect::<Result<Vec<_>>>()?;
     let known: Option<Vec<u64>> = counts.iter().copied().collect();
     known.map_or(Ok(()), |counts| merging.check_counts(&counts))?;
-    let output = Output::prepare(&args.output.output)?;
+    let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
     output.check_space(counts.iter().flatten().map(|&count| u128::from(count)).sum::<u128>() * K::SIZE as u128)?;
     let values = ValueFiles::open(files, &counts, &output)?;
     start_threads(args.common.parallel)?;

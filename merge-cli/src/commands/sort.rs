@@ -6,29 +6,35 @@ use super::sort_values::ValueFile;
 use crate::args::SortArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::Result;
+use crate::format;
 use crate::input::{Input, check_standard_input};
-use crate::key_type::{FileKey, KeyType, with_key_type};
+use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use merge_host::SortOrder;
 
 pub fn run(args: &SortArgs) -> Result<()> {
-    let files = [&*args.input, &*args.output.output];
+    check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
+    let mut inputs = [Input::open(&args.input)?];
     // Places are no keys: what their file is called says nothing about the keys.
-    let files = if args.argsort { &files[..1] } else { &files };
-    with_key_type!(KeyType::of(args.common.key_type, files)?, K => sort::<K>(args))
+    let output = (!args.argsort).then_some(&*args.output.output);
+    let key_type = format::detect(&args.common, &mut inputs, output)?;
+    with_key_type!(key_type, K => sort::<K>(args, inputs))
 }
 
-fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
+fn sort<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     if args.segments.are_given() {
-        return sort_segments::run::<K>(args);
+        return sort_segments::run::<K>(args, inputs);
     }
     let mut stats = Stats::begin::<K>("sort");
-    check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
-    let mut input = Input::open(&args.input)?;
-    let count = input.count::<K>()?;
-    let output = Output::prepare(&args.output.output)?;
+    let count = inputs[0].count::<K>()?;
+    let output = if args.argsort {
+        Output::prepare_keys::<u64>(&args.output, &args.common, &[])?
+    } else {
+        Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?
+    };
+    let [mut input] = inputs;
     let size = if args.argsort { size_of::<u64>() } else { K::SIZE };
     output.check_space(u128::from(count.unwrap_or(0)) * size as u128)?;
     let values = ValueFile::open(args, count, &output)?;
@@ -39,7 +45,8 @@ fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
     if let Some(count) = count
         && values.is_none()
         && !args.argsort
-        && output.is_file()
+        && output.takes_any_order()
+        && input.is_regular()
     {
         stats.keys = count;
         sort_through::run::<K>(order, &input, count, output, &mut engine, &mut stats)?;

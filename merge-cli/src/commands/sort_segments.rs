@@ -15,18 +15,18 @@ use bytemuck::Pod;
 use merge_host::{Engine, Error, SortOrder, Timing};
 use std::path::Path;
 
-pub fn run<K: FileKey>(args: &SortArgs) -> Result<()> {
+pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let mut stats = Stats::begin::<K>("sort");
     if args.engine.engine == EngineChoice::Gpu {
         return Err(Failure::new("--engine gpu: segments are sorted on the CPU"));
     }
     let files = [("IN", Some(&args.input)), ("OFFSETS", args.segments.segments.as_ref()), ("V", args.values.as_ref())];
     check_standard_input(files.into_iter().filter_map(|(name, path)| Some((name, &**path?))))?;
-    let mut input = Input::open(&args.input)?;
-    let count = input.count::<K>()?;
+    let count = inputs[0].count::<K>()?;
     let segments = Segments::of(&args.segments)?;
     count.map_or(Ok(()), |count| segments.check(&args.input, count))?;
-    let output = Output::prepare(&args.output.output)?;
+    let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
+    let [mut input] = inputs;
     output.check_space(u128::from(count.unwrap_or(0)) * K::SIZE as u128)?;
     let values = ValueFile::open(args, count, &output)?;
     start_threads(args.common.parallel)?;

@@ -14,21 +14,21 @@ use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use merge_host::{Engine, Error, SortOrder};
 
-/// Sorts the `count` keys of `input`, a regular file, to `output`, which will be one.
+/// Sorts the `count` keys of `input`, a regular file, to `output`, which takes them in any order.
 pub fn run<K: FileKey>(
     order: SortOrder,
     input: &Input,
     count: u64,
-    output: Output,
+    mut output: Output,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
 ) -> Result<()> {
     let too_many = || Failure::file(input.path(), format!("has {count} keys, more than this machine can address"));
     let len = usize::try_from(count).map_err(|_| too_many())?;
+    output.expect(count);
     let mut writer = output.begin()?;
     // The engine starts meanwhile.
     let room = stats.time(Phase::Write, || writer.room(count * K::SIZE as u64))?;
-    let room = room.ok_or_else(|| Failure::new("the output is no file"))?;
     let sort = |engine: &Engine, _: &mut ()| {
         let read = |begin: usize, keys: &mut [K]| input.read_at(begin as u64, keys).map_err(Trouble::Failure);
         let write = |begin: usize, keys: &[K]| {

@@ -2,10 +2,13 @@
 //!
 //! Random keys come from a seed that every failing test prints; `GMERGE_TEST_SEED=n` repeats a run.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod bad_input;
 mod batch;
 mod check;
 mod common;
+mod formats;
 mod generate;
 mod info;
 mod merge;

@@ -1,0 +1,441 @@
+//! Files with headers, and both byte orders. The headers are built here, byte by byte.
+
+use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+use std::fs;
+
+/// What must not change: an output that exists.
+const OLD: &[u8] = b"old output";
+
+/// NumPy's name for a type, without its byte order. It has none for u128.
+fn descr<K: TestKey>() -> String {
+    format!("{}{}", &K::NAME[..1], size_of::<K>())
+}
+
+/// The sign of a byte order in NumPy's header.
+fn sign<K>(order: &str) -> &str {
+    match (size_of::<K>(), order) {
+        (1, _) => "|",
+        (_, "big") => ">",
+        _ => "<",
+    }
+}
+
+/// A header of that version around this text.
+fn around(major: u8, text: &str) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY".to_vec();
+    bytes.extend([major, 0]);
+    match major {
+        1 => bytes.extend((text.len() as u16).to_le_bytes()),
+        _ => bytes.extend((text.len() as u32).to_le_bytes()),
+    }
+    bytes.extend(text.bytes());
+    bytes
+}
+
+/// The header that NumPy itself writes.
+fn header<K: TestKey>(order: &str, count: usize) -> Vec<u8> {
+    let (sign, descr) = (sign::<K>(order), descr::<K>());
+    let text = format!("{{'descr': '{sign}{descr}', 'fortran_order': False, 'shape': ({count},), }}");
+    around(1, &format!("{text:<117}\n"))
+}
+
+/// The bytes of keys in a byte order.
+fn bytes<K: TestKey>(order: &str, keys: &[K]) -> Vec<u8> {
+    let mut bytes = bytemuck::cast_slice::<K, u8>(keys).to_vec();
+    if order == "big" {
+        bytes.chunks_mut(size_of::<K>()).for_each(<[u8]>::reverse);
+    }
+    bytes
+}
+
+/// A whole .npy file.
+fn npy<K: TestKey>(order: &str, keys: &[K]) -> Vec<u8> {
+    [header::<K>(order, keys.len()), bytes(order, keys)].concat()
+}
+
+/// The keys of a file in a byte order, after so many other bytes.
+fn keys_after<K: TestKey>(begin: usize, order: &str, file: &[u8]) -> Vec<K> {
+    let mut file = file[begin..].to_vec();
+    if order == "big" {
+        file.chunks_mut(size_of::<K>()).for_each(<[u8]>::reverse);
+    }
+    bytemuck::pod_collect_to_vec(&file)
+}
+
+/// `found` is the .npy file of these keys, to the last byte.
+#[track_caller]
+fn assert_npy<K: TestKey>(found: &[u8], order: &str, expected: &[K], what: &str) {
+    let header = header::<K>(order, expected.len());
+    assert!(found.starts_with(&header), "{what}: begins with \"{}\"", found[..found.len().min(130)].escape_ascii());
+    assert_same(&keys_after::<K>(header.len(), order, found), expected, what);
+}
+
+#[test]
+fn all_types_and_both_byte_orders_through_every_command() {
+    let mut random = Random::new();
+    for_each_type!(K => {
+        for order in ["little", "big"] {
+            for size in [0, 1, 5003] {
+                every_command::<K>(&mut random, order, size);
+            }
+        }
+    });
+}
+
+fn every_command<K: TestKey>(random: &mut Random, order: &str, size: usize) {
+    let folder = Folder::new();
+    let what = format!("{} {order} {size}", K::NAME);
+    let keys = random.keys::<K>(size);
+    let mut sorted = keys.clone();
+    sorted.sort_by(K::order);
+    let mut twice = [&*sorted, &*sorted].concat();
+    twice.sort_by(K::order);
+
+    // Raw, by the flag and by the extension.
+    let name = K::NAME;
+    fs::write(folder.path("keys"), bytes(order, &keys)).unwrap();
+    folder.run(&format!("sort keys -o out --type {name} --endian {order} --engine cpu")).succeeds();
+    assert_same(&keys_after::<K>(0, order, &fs::read(folder.path("out")).unwrap()), &sorted, &what);
+    let extension = format!("{name}{}", &order.replace("little", "le").replace("big", "be"));
+    fs::write(folder.path(&format!("keys.{extension}")), bytes(order, &keys)).unwrap();
+    folder.run(&format!("sort keys.{extension} -o out.{name} --engine cpu")).succeeds();
+    assert_same(&folder.read::<K>(&format!("out.{name}")), &sorted, &what);
+    folder.run(&format!("sort keys.{extension} -o out.{extension} --engine cpu")).succeeds();
+    assert_eq!(fs::read(folder.path(&format!("out.{extension}"))).unwrap(), bytes(order, &sorted), "{what}");
+    folder.run(&format!("check out.{extension}")).succeeds();
+    if name == "u128" {
+        let run = folder.run(&format!("sort keys.{extension} -o out.npy"));
+        return run.fails(2, &["out.npy: NumPy has no type for u128 keys", "--format raw"]);
+    }
+
+    fs::write(folder.path("keys.npy"), npy(order, &keys)).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    folder.run("sort keys.npy -o sorted.npy --engine cpu").succeeds();
+    assert_npy(&read("sorted.npy"), order, &sorted, &what);
+    folder.run("sort keys.npy -o plain --engine cpu").succeeds();
+    assert_same(&folder.read::<K>("plain"), &sorted, &what);
+    folder.run("check sorted.npy").succeeds();
+    folder.run("merge sorted.npy sorted.npy -o merged.npy --engine cpu").succeeds();
+    assert_npy(&read("merged.npy"), order, &twice, &what);
+    // The first input tells the byte order of the output.
+    folder.run(&format!("merge sorted.npy out.{name} -o merged.npy --engine cpu")).succeeds();
+    assert_npy(&read("merged.npy"), order, &twice, &what);
+    folder.run("batch keys.npy keys.npy -d 2 -o pairs.npy --engine cpu").succeeds();
+    let pairs: Vec<K> = keys.iter().flat_map(|&key| [key, key]).collect();
+    assert_npy(&read("pairs.npy"), order, &pairs, &what);
+    folder.run("sort keys.npy -o sorted.npy --endian little --engine cpu").succeeds();
+    assert_npy(&read("sorted.npy"), "little", &sorted, &what);
+}
+
+#[test]
+fn generated_keys_are_the_same_in_every_format() {
+    let folder = Folder::new();
+    for_each_type!(K => {
+        let name = K::NAME;
+        let gen_to = |output: &str| folder.run(&format!("gen -n 10007 --seed 7 --type {name} -o {output}")).succeeds();
+        gen_to("keys");
+        let keys = folder.read::<K>("keys");
+        gen_to("big --endian big");
+        assert_eq!(fs::read(folder.path("big")).unwrap(), bytes("big", &keys));
+        if name != "u128" {
+            gen_to("keys.npy");
+            assert_npy(&fs::read(folder.path("keys.npy")).unwrap(), "little", &keys, name);
+            gen_to("keys.npy --endian big");
+            assert_npy(&fs::read(folder.path("keys.npy")).unwrap(), "big", &keys, name);
+            gen_to("keys.bin --format npy");
+            assert_npy(&fs::read(folder.path("keys.bin")).unwrap(), "little", &keys, name);
+            gen_to("keys.npy --format raw");
+            assert_same(&folder.read::<K>("keys.npy"), &keys, name);
+        }
+    });
+    folder.run("gen -n 5 -o new.npy").fails(2, &["new.npy: no extension tells the type", "--type"]);
+    assert!(!folder.path("new.npy").exists());
+}
+
+#[test]
+fn every_version_and_spelling_of_a_header() {
+    let folder = Folder::new();
+    let keys = [3u16, 1, 2];
+    for text in [
+        "{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }",
+        "{'shape': (3,), 'fortran_order': True, 'descr': '=u2'}\n",
+        "{\"descr\": \"u2\",\"shape\":(3L,),\"fortran_order\":False}    ",
+    ] {
+        for major in 1..=3 {
+            let file = [around(major, text), bytes("little", &keys)].concat();
+            fs::write(folder.path("keys.npy"), file).unwrap();
+            folder.run("sort keys.npy -o out.npy").succeeds();
+            assert_npy(&fs::read(folder.path("out.npy")).unwrap(), "little", &[1u16, 2, 3], text);
+        }
+    }
+}
+
+#[test]
+fn bits_come_out_as_they_went_in() {
+    let folder = Folder::new();
+    let bits = [0x7fc0_0001u32, 0x8000_0000, 0, 0xffc0_0002, 0xff80_0000, 0x7f80_0001, 1, 0x8000_0001];
+    let sorted = [0xffc0_0002u32, 0xff80_0000, 0x8000_0001, 0x8000_0000, 0, 1, 0x7f80_0001, 0x7fc0_0001];
+    let [keys, sorted] = [bits, sorted].map(|bits| bits.map(f32::from_bits));
+    for order in ["little", "big"] {
+        fs::write(folder.path("keys.npy"), npy(order, &keys)).unwrap();
+        folder.run("sort keys.npy -o out.npy").succeeds();
+        assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &sorted, order);
+        folder.run("sort keys.npy -o out.npy --reverse").succeeds();
+        let reverse: Vec<f32> = sorted.iter().rev().copied().collect();
+        assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &reverse, order);
+    }
+}
+
+#[test]
+fn the_content_tells_and_the_extension_must_not_contradict() {
+    let folder = Folder::new();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path(name), bytes).unwrap();
+    let keys = npy("big", &[3i32, -1, 2]);
+    // An .npy file is one whatever it is called.
+    for name in ["keys.npy", "keys.NPY", "keys.i32", "keys.i32be", "keys.bin", "keys"] {
+        write(name, &keys);
+        folder.run(&format!("sort {name} -o out.i32")).succeeds();
+        assert_eq!(folder.read::<i32>("out.i32"), [-1, 2, 3]);
+        folder.run(&format!("sort {name} -o out --type i32")).succeeds();
+        assert_eq!(folder.read::<i32>("out"), [-1, 2, 3]);
+        write("out", OLD);
+        folder
+            .run(&format!("sort {name} -o out --type u32"))
+            .fails(2, &[name, "holds i32 keys by its header, expected u32 keys by --type"]);
+        folder.run(&format!("check {name} --type u32")).fails(2, &[name, "by its header"]);
+        assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
+    }
+    // The flag is for raw files.
+    folder.run("sort keys.npy -o out.i32 --endian little").succeeds();
+    assert_eq!(folder.read::<i32>("out.i32"), [-1, 2, 3]);
+
+    write("keys.u32", &keys);
+    write("other.npy", &npy("little", &[1.5f32]));
+    // A header knows better than the file's own name.
+    folder.run("sort keys.u32 -o out.i32").succeeds();
+    assert_eq!(folder.read::<i32>("out.i32"), [-1, 2, 3]);
+    for (arguments, part) in [
+        ("sort keys.npy -o out.i64", "keys.npy holds i32 keys by its header and out.i64 i64 keys by its extension: "),
+        ("merge keys.npy other.npy -o out", "keys.npy holds i32 keys by its header and other.npy f32 keys: both must"),
+        ("merge keys.npy none.u8 -o out", "none.u8: No such file"),
+    ] {
+        folder.run(arguments).fails(2, &[part]);
+    }
+
+    // And a raw file is none.
+    for content in [&b""[..], b"\x93NUM", b"\x93NUMPX\x01\x00", b"12345678"] {
+        write("raw.npy", content);
+        write("out", OLD);
+        let begin = content[..content.len().min(6)].escape_ascii().to_string();
+        let parts = ["raw.npy: begins with ", &*begin, "expected \"\\x93NUMPY\"", "rename it if it is raw"];
+        folder.run("sort raw.npy -o out --type u8").fails(2, &parts);
+        assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
+        fs::rename(folder.path("raw.npy"), folder.path("raw")).unwrap();
+        folder.run("sort raw -o out --type u8").succeeds();
+        let mut sorted = content.to_vec();
+        sorted.sort();
+        assert_eq!(fs::read(folder.path("out")).unwrap(), sorted);
+    }
+}
+
+#[test]
+fn values_stay_raw_and_places_are_an_array() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    let keys = random.keys::<f64>(5001);
+    let values: Vec<u32> = (0..5001).collect();
+    let mut places: Vec<u64> = (0..5001).collect();
+    places.sort_by(|&i, &j| keys[i as usize].order(&keys[j as usize]));
+    let sorted: Vec<f64> = places.iter().map(|&i| keys[i as usize]).collect();
+    fs::write(folder.path("keys.npy"), npy("big", &keys)).unwrap();
+    folder.write("values", &values);
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    folder.run("sort keys.npy --values values -o sorted.npy --values-out moved.npy").succeeds();
+    assert_npy(&read("sorted.npy"), "big", &sorted, "keys");
+    assert!(folder.read::<u32>("moved.npy").into_iter().map(u64::from).eq(places.iter().copied()));
+    // Places are no keys: their byte order is not that of the input.
+    folder.run("sort keys.npy --argsort -o places.npy").succeeds();
+    assert_npy(&read("places.npy"), "little", &places, "places");
+    folder.run("sort keys.npy --argsort -o places").succeeds();
+    assert_same(&folder.read::<u64>("places"), &places, "raw places");
+
+    fs::write(folder.path("keys.f64be"), bytes("big", &keys)).unwrap();
+    folder.run("sort keys.f64be --values values -o sorted --values-out moved").succeeds();
+    assert_same(&folder.read::<f64>("sorted"), &sorted, "keys.f64be");
+    let (a, b) = (npy("little", &sorted[..2000]), npy("little", &sorted[2000..]));
+    fs::write(folder.path("a.npy"), a).unwrap();
+    fs::write(folder.path("b.npy"), b).unwrap();
+    folder.write("va", &values[..2000]);
+    folder.write("vb", &values[2000..]);
+    folder.run("merge a.npy b.npy --values va vb -o merged.npy --values-out merged").succeeds();
+    assert_npy(&read("merged.npy"), "little", &sorted, "merged");
+    assert_eq!(folder.read::<u32>("merged"), values);
+}
+
+#[test]
+fn malformed_files_are_told_and_nothing_is_written() {
+    let folder = Folder::new();
+    let data = bytes("little", &[3u32, 1, 2]);
+    let dict = |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");
+    let with = |text: &str| [around(1, text), data.clone()].concat();
+    let good = npy("little", &[3u32, 1, 2]);
+    let mut newer = good.clone();
+    newer[6] = 4;
+    let mut endless = around(2, &dict("'<u4'", "(3,)"));
+    endless[8..12].fill(0xff);
+    let cases = [
+        (
+            "two dimensions",
+            with(&dict("'<u4'", "(3, 1)")),
+            "at byte 60: the array has 2 dimensions, \"(3, 1)\", expected 1",
+        ),
+        ("no dimension", with(&dict("'<u4'", "()")), "at byte 60: the array has 0 dimensions"),
+        ("structured", with(&dict("[('a', '<u4')]", "(3,)")), "at byte 20: a structured dtype, expected one number"),
+        ("objects", with(&dict("'|O'", "(3,)")), "at byte 20: dtype \"|O\" is no type of keys, expected one of u1"),
+        ("complex", with(&dict("'<c8'", "(3,)")), "dtype \"<c8\""),
+        ("a key too many", with("{'descr': '<u4', 'size': 3}"), "at byte 27: expected no key \"size\""),
+        (
+            "a key too few",
+            with("{'descr': '<u4', 'shape': (3,)}"),
+            "expected the keys 'descr', 'fortran_order' and 'shape'",
+        ),
+        ("no dict", with("import os"), "at byte 10: expected `{`, found \"import os\""),
+        ("version", newer, "has an .npy header of version 4.0, expected 1.0, 2.0 or 3.0"),
+        ("endless", endless, "header of 4294967295 bytes by what is at byte 8, expected at most 65536"),
+        (
+            "too many",
+            with(&dict("'<u4'", "(18446744073709551615,)")),
+            "18446744073709551615 u32 keys are more than a file",
+        ),
+        ("only the magic", good[..6].to_vec(), "ends at byte 6 in its .npy header, expected 8 bytes of it"),
+        ("no length", good[..9].to_vec(), "ends at byte 9 in its .npy header, expected 10 bytes of it"),
+        ("half a header", good[..77].to_vec(), "ends at byte 77 in its .npy header, expected 128 bytes of it"),
+        (
+            "no keys",
+            good[..128].to_vec(),
+            "length is 128 bytes, expected 140 by its .npy header: 128 of the header and 3 u32",
+        ),
+        ("too short", good[..139].to_vec(), "length is 139 bytes, expected 140 by its .npy header"),
+        ("too long", [&*good, b"x"].concat(), " bytes, expected 140 by its .npy header"),
+    ];
+    folder.write("good.u32", &[1u32]);
+    fs::write(folder.path("out.npy"), OLD).unwrap();
+    for (what, file, message) in cases {
+        println!("{what}");
+        for name in ["bad.npy", "bad.u32"] {
+            fs::write(folder.path(name), &file).unwrap();
+            let before = folder.files();
+            let place = format!("{name}: ");
+            for command in ["sort", "check", "merge good.u32", "batch -d 2 good.u32"] {
+                let output = if command == "check" { "" } else { "-o out.npy" };
+                folder.run(&format!("{command} {name} {output}")).fails(2, &[&place, message]);
+            }
+            assert_eq!((folder.files(), fs::read(folder.path("out.npy")).unwrap()), (before, OLD.to_vec()));
+            fs::remove_file(folder.path(name)).unwrap();
+        }
+        folder.run_with_input("sort - -o out.npy", &file).fails(2, &["-: ", message]);
+        folder.run_with_input("check -", &file).fails(2, &["-: ", message]);
+        assert_eq!(fs::read(folder.path("out.npy")).unwrap(), OLD);
+    }
+}
+
+#[test]
+fn standard_input_and_output() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    for order in ["little", "big"] {
+        for size in [0, 1, 3, 70_001] {
+            let keys = random.keys::<u64>(size);
+            let mut sorted = keys.clone();
+            sorted.sort();
+            let what = format!("{order} {size}");
+            let run = folder.run_with_input("sort - -o - --format npy", &npy(order, &keys));
+            run.succeeds();
+            assert_npy(run.stdout(), order, &sorted, &what);
+            let run = folder.run_with_input("sort - -o -", &npy(order, &keys));
+            run.succeeds();
+            assert_same(&keys_after::<u64>(0, "little", run.stdout()), &sorted, &what);
+            let run = folder.run_with_input(&format!("sort - --type u64 -o - --endian {order}"), &bytes(order, &keys));
+            run.succeeds();
+            assert_same(&keys_after::<u64>(0, order, run.stdout()), &sorted, &what);
+            folder.run_with_input("check -", &npy(order, &sorted)).succeeds();
+            folder
+                .run_with_input(&format!("sort - -o out.npy --type u64 --endian {order}"), &bytes(order, &keys))
+                .succeeds();
+            assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &sorted, &what);
+        }
+    }
+    // Bytes that were looked at are not lost.
+    for size in 0..10 {
+        let input = &b"\x93NUMPXyz9"[..size];
+        let run = folder.run_with_input("sort - --type u8 -o -", input);
+        run.succeeds();
+        let mut sorted = input.to_vec();
+        sorted.sort();
+        assert_eq!(run.stdout(), sorted);
+    }
+}
+
+#[test]
+fn pipes_are_read_in_parts() {
+    // More keys than `check` has in memory at once.
+    let folder = Folder::new();
+    let count = (64 << 20) / 4 + 10_000;
+    for order in ["little", "big"] {
+        let generate = format!("gmerge gen -n {count} --dist sorted --type u32 --format npy --endian {order} -o -");
+        folder.shell(&format!("{generate} | gmerge check -")).succeeds();
+        let last = 128 + 4 * count;
+        let run = folder.shell(&format!("{generate} | head -c {} | gmerge check -", last - 4));
+        run.fails(2, &[&format!("-: length is {} bytes, expected {last} by its .npy header", last - 4)]);
+    }
+    folder.run(&format!("gen -n {count} --dist sorted -o keys.u32be")).succeeds();
+    folder.run("check keys.u32be").succeeds();
+    let mut keys = fs::read(folder.path("keys.u32be")).unwrap();
+    let place = count - 3;
+    keys[4 * place..][..4].fill(0);
+    fs::write(folder.path("keys.u32be"), keys).unwrap();
+    folder.run("check keys.u32be").fails(1, &[&format!("disorder at index {place}: 0 after 42")]);
+}
+
+#[test]
+fn outputs_of_many_pieces_in_either_byte_order() {
+    let folder = Folder::new();
+    for (order, extension) in [("little", "u64"), ("big", "u64be")] {
+        folder.run(&format!("gen -n 3000001 --seed 5 -o keys.{extension}")).succeeds();
+        let mut keys = keys_after::<u64>(0, order, &fs::read(folder.path(&format!("keys.{extension}"))).unwrap());
+        keys.sort();
+        folder.run(&format!("sort keys.{extension} -o out.npy")).succeeds();
+        assert_npy(&fs::read(folder.path("out.npy")).unwrap(), order, &keys, order);
+        folder.run("sort out.npy -o out.u64be").succeeds();
+        assert!(fs::read(folder.path("out.u64be")).unwrap() == bytes("big", &keys), "{order}");
+    }
+}
+
+#[test]
+fn an_extension_knows_better_than_the_flag() {
+    let folder = Folder::new();
+    folder.write("keys.u32le", &[2u32, 1]);
+    folder.run("sort keys.u32le -o out.u32 --endian big").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1 << 24, 2 << 24]);
+    folder.run("sort out.u32 -o out.U32LE --endian big").succeeds();
+    assert_eq!(folder.read::<u32>("out.U32LE"), [1, 2]);
+    folder.run("sort keys.u32le -o out.npy --endian big").succeeds();
+    assert_npy(&fs::read(folder.path("out.npy")).unwrap(), "big", &[1u32, 2], "to .npy");
+}
+
+#[cfg(not(feature = "arrow"))]
+#[test]
+fn a_build_without_arrow_says_so() {
+    let folder = Folder::new();
+    fs::write(folder.path("keys.arrow"), b"ARROW1\0\0 and more").unwrap();
+    fs::copy(folder.path("keys.arrow"), folder.path("keys.u8")).unwrap();
+    for arguments in [
+        "sort keys.arrow -o out",
+        "check keys.u8",
+        "gen -n 5 --type u8 -o keys.arrow",
+        "sort keys.u8 -o - --format arrow",
+    ] {
+        folder.run(arguments).fails(2, &["keys.", "is for Arrow's format", "build it with --features arrow"]);
+    }
+    assert_eq!(folder.files(), ["keys.arrow", "keys.u8"]);
+}
