@@ -1,6 +1,7 @@
 //! The command line: every flag once, with its help.
 
 use crate::key_type::KeyType;
+use crate::records::KeyField;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use merge_host::MAX_BATCH_LENGTH;
@@ -47,7 +48,9 @@ pub enum Command {
 Examples:
   gmerge sort keys.u32 -o sorted.u32
   gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows --reverse
-  gmerge sort keys.f64 --argsort -o places")]
+  gmerge sort keys.f64 --argsort -o places
+  gmerge sort gensort.dat -o sorted.dat --record-size 100 --key 0:bytes10
+  gmerge sort trades.bin -o trades.bin --record-size 24 --key 8:u32,16:f64:desc")]
     Sort(SortArgs),
     /// Merge two sorted files into one
     ///
@@ -64,7 +67,10 @@ Examples:
     ///
     /// Says nothing and exits with 0 if it is. If not, names the first key that is less than the one before it, by its
     /// index from 0, and exits with 1. The file may be larger than memory.
-    #[command(after_help = "Example: gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32")]
+    #[command(after_help = "\
+Examples:
+  gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32
+  gmerge check sorted.dat --record-size 100 --key 0:bytes10")]
     Check(CheckArgs),
     /// Generate a file of test keys
     ///
@@ -125,20 +131,43 @@ pub struct SortArgs {
     /// File of the keys' values, which go along with them
     ///
     /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
-    #[arg(long, value_name = "V", requires = "values_out")]
+    #[arg(long, value_name = "V", requires = "values_out", conflicts_with = "record_size")]
     pub values: Option<PathBuf>,
     /// File to write the values of OUT's keys to; not OUT
     ///
     /// Both files are written completely before the first of them replaces an old one.
-    #[arg(long, value_name = "OUTV", requires = "values")]
+    #[arg(long, value_name = "OUTV", requires = "values", conflicts_with = "record_size")]
     pub values_out: Option<PathBuf>,
     /// Write the places of IN's keys in sorted order instead of the keys: from 0, as unsigned numbers of 8 bytes
-    #[arg(long, conflicts_with_all = ["values", "values_out"])]
+    #[arg(long, conflicts_with_all = ["values", "values_out", "record_size"])]
     pub argsort: bool,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// Flags of the commands that also handle records.
+#[derive(Debug, clap::Args)]
+pub struct RecordArgs {
+    /// The file is records of R bytes each, in the order that --key tells
+    #[arg(
+        long,
+        value_name = "R",
+        requires = "key",
+        conflicts_with = "key_type",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64)
+    )]
+    pub record_size: Option<usize>,
+    /// Fields that records are ordered by, the first one first: OFFSET:TYPE, in bytes from 0, with `:desc` where the
+    /// greatest comes first
+    ///
+    /// TYPE is one of those of --type, least significant byte first, or `bytesN` for N bytes that are compared one by one
+    /// as unsigned numbers, as memcmp(3) does. Fields must not overlap. Records with equal fields keep their order.
+    #[arg(long, value_name = "OFFSET:TYPE", value_delimiter = ',', requires = "record_size")]
+    pub key: Vec<KeyField>,
 }
 
 /// Flags of both commands that merge.
@@ -201,6 +230,8 @@ pub struct CheckArgs {
     /// File to check; `-` is standard input
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }

@@ -10,6 +10,7 @@ mod key_type;
 mod memory;
 mod order;
 mod output;
+mod records;
 mod signals;
 mod stats;
 

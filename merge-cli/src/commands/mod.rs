@@ -6,9 +6,10 @@ mod generate;
 mod info;
 mod merge;
 mod pair;
+mod records;
 mod sort;
 mod sort_values;
-mod values;
+pub mod values;
 
 use crate::args::{Args, Command};
 use crate::error::Result;

@@ -8,10 +8,14 @@ use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, KeyType, with_key_type};
 use crate::memory;
 use crate::output::{self, Output};
+use crate::records::Layout;
 use crate::stats::{Phase, Stats};
 use merge_host::SortOrder;
 
 pub fn run(args: &SortArgs) -> Result<()> {
+    if let Some(layout) = Layout::of(&args.records)? {
+        return super::records::sort(args, &layout);
+    }
     let files = [&*args.input, &*args.output.output];
     // Places are no keys: what their file is called says nothing about the keys.
     let files = if args.argsort { &files[..1] } else { &files };
