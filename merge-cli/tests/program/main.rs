@@ -11,6 +11,7 @@ mod info;
 mod merge;
 mod output;
 mod permissions;
+mod records;
 mod signals;
 mod sort;
 mod sort_values;
