@@ -75,7 +75,10 @@ Examples:
     /// Generate a file of test keys
     ///
     /// The same arguments give the same file on every machine, with any number of threads.
-    #[command(after_help = "Example: gmerge gen -n 1000000 --seed 7 --dist dups -o keys.i64")]
+    #[command(after_help = "\
+Examples:
+  gmerge gen -n 1000000 --seed 7 --dist dups -o keys.i64
+  gmerge gen -n 1000000 --record-size 100 -o records.dat")]
     Gen(GenArgs),
     /// Show the GPUs, the driver, the kernels, the CPU threads, and which engine `--engine auto` takes
     Info,
@@ -242,6 +245,14 @@ pub struct GenArgs {
     /// Number of keys
     #[arg(short, long = "count", value_name = "N")]
     pub n: u64,
+    /// Generate N records of R random bytes each, instead of keys
+    #[arg(
+        long,
+        value_name = "R",
+        conflicts_with_all = ["key_type", "dist"],
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64)
+    )]
+    pub record_size: Option<usize>,
     /// Seed; another seed gives other keys
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,

@@ -226,3 +226,63 @@ fn whole_groups<W: WordNumber, I: Index>(part: Part<W, I>) -> Vec<(usize, Part<W
     }
     pieces
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::EngineChoice;
+    use crate::records::Layout;
+
+    /// Sorts records whose key is `count` bytes in the beginning, and whose other bytes tell them apart.
+    fn sorts<W: WordNumber, I: Index>(count: usize, records: &[[u8; 24]]) {
+        let layout = Layout { size: 24, fields: vec![format!("0:bytes{count}").parse().unwrap()] };
+        let (key, bytes) = (Key::new(&layout, false), records.as_flattened());
+        let (mut words, mut places) = (vec![W::new(99); records.len()], vec![I::new(0); records.len()]);
+        Sorter::first_words(&key, 24, bytes, &mut words);
+        number(&mut places);
+        let mut engine = ChosenEngine::start::<W>(EngineChoice::Cpu, Some(2)).unwrap();
+        let sorter = Sorter { records: bytes, size: 24, key: &key };
+        sorter.sort(&mut engine, &mut words, &mut places, &mut Stats::begin_sized("sort", "record", 24)).unwrap();
+        let mut expected: Vec<usize> = (0..records.len()).collect();
+        expected.sort_by_key(|&place| &records[place][..count]);
+        assert!(places.iter().map(|place| place.get()).eq(expected), "{count} bytes");
+    }
+
+    #[test]
+    fn places_and_words_of_either_size() {
+        // Bytes of few values, so that groups of equal words are of all sizes.
+        let record = |i: u64| std::array::from_fn(|j| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * j) & 1) as u8);
+        let records: Vec<[u8; 24]> = (0..300_000).map(record).collect();
+        sorts::<u32, u32>(4, &records);
+        sorts::<u32, u64>(3, &records);
+        for count in [1, 8, 9, 16, 17, 24] {
+            sorts::<u64, u32>(count, &records);
+            sorts::<u64, u64>(count, &records);
+        }
+        // All words but the last equal, and all equal.
+        let records: Vec<[u8; 24]> = records
+            .iter()
+            .map(|record| [[7; 16].as_slice(), &record[..8]].concat())
+            .map(|record| record.try_into().unwrap())
+            .collect();
+        sorts::<u64, u64>(24, &records);
+        sorts::<u64, u64>(16, &records);
+        sorts::<u64, u64>(24, &[]);
+    }
+
+    #[test]
+    fn groups_are_never_cut() {
+        for distinct in [1, 3, 1000, 10 * PIECE] {
+            let mut words: Vec<u64> = (0..3 * PIECE + 7).map(|i| (i * distinct / (3 * PIECE + 7)) as u64).collect();
+            let mut places = vec![0u32; words.len()];
+            let pieces = whole_groups(Part { words: &mut words, places: &mut places });
+            let mut end = 0;
+            for (begin, piece) in &pieces {
+                assert_eq!((*begin, piece.words.len()), (end, piece.places.len()));
+                end += piece.words.len();
+            }
+            assert_eq!(end, 3 * PIECE + 7);
+            assert!(pieces.windows(2).all(|pair| pair[0].1.words.last() < pair[1].1.words.first()), "{distinct}");
+        }
+    }
+}
