@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 const BLOCK: usize = 1 << 20;
 /// Blocks that are made at once for a pipe.
 const BLOCKS_A_WRITE: usize = 16;
-/// Threads that make a page one by one as fast as one of them writes them all.
+/// So many threads are no faster at asking for pages than one of them is at writing.
 const FEW_THREADS: usize = 4;
 /// What statfs(2) says of a file system in main memory.
 const TMPFS: i64 = 0x0102_1994;
@@ -107,7 +107,7 @@ fn write_in_place(file: &File, begin: u64, length: u64, make: &(impl Fn(u64, &mu
 
 /// Whether blocks of a file, from `begin` on, can be made right in its pages, and are better made there.
 fn can_map(file: &File, begin: u64) -> bool {
-    begin.is_multiple_of(BLOCK as u64) && rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type as i64 == TMPFS)
+    begin.is_multiple_of(BLOCK as u64) && rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == TMPFS)
 }
 
 /// A part of a file as memory, with pages that are there.

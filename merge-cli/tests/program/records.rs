@@ -113,12 +113,12 @@ impl Layout {
     fn records(&self, random: &mut Random, count: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..count * self.size).map(|_| random.next() as u8).collect();
         // Few values of a byte, so that keys begin alike.
-        let few = random.next() % 2 == 0;
+        let few = random.next().is_multiple_of(2);
         if few {
             bytes.iter_mut().for_each(|byte| *byte = [0, 0, 0, 0, 1, 0x7f, 0x80, 0xff][usize::from(*byte % 8)]);
         }
         for i in 1..count {
-            if random.next() % 2 == 0 {
+            if random.next().is_multiple_of(2) {
                 let (from, field) = (random.next() as usize % i, random.next() as usize % self.fields.len());
                 for field in &self.fields[..=field] {
                     let range = field.offset..field.offset + field.bytes;
