@@ -2,6 +2,7 @@
 
 use crate::format::{Endian, Format};
 use crate::key_type::KeyType;
+use crate::records::KeyField;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use merge_host::MAX_BATCH_LENGTH;
@@ -49,7 +50,9 @@ pub enum Command {
 Examples:
   gmerge sort keys.u32 -o sorted.u32
   gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows --reverse
-  gmerge sort keys.f64 --argsort -o places")]
+  gmerge sort keys.f64 --argsort -o places
+  gmerge sort gensort.dat -o sorted.dat --record-size 100 --key 0:bytes10
+  gmerge sort trades.bin -o trades.bin --record-size 24 --key 8:u32,16:f64:desc")]
     Sort(SortArgs),
     /// Merge sorted files, as many as there are, into one
     ///
@@ -74,12 +77,18 @@ Examples:
     ///
     /// Says nothing and exits with 0 if it is. If not, names the first key that is less than the one before it, by its
     /// index from 0, and exits with 1. The file may be larger than memory.
-    #[command(after_help = "Example: gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32")]
+    #[command(after_help = "\
+Examples:
+  gmerge check sorted.u32 || gmerge sort sorted.u32 -o sorted.u32
+  gmerge check sorted.dat --record-size 100 --key 0:bytes10")]
     Check(CheckArgs),
     /// Generate a file of test keys
     ///
     /// The same arguments give the same file on every machine, with any number of threads.
-    #[command(after_help = "Example: gmerge gen -n 1000000 --seed 7 --dist dups -o keys.i64")]
+    #[command(after_help = "\
+Examples:
+  gmerge gen -n 1000000 --seed 7 --dist dups -o keys.i64
+  gmerge gen -n 1000000 --record-size 100 -o records.dat")]
     Gen(GenArgs),
     /// Show the GPUs, the driver, the kernels, the CPU threads, and which engine `--engine auto` takes
     Info,
@@ -144,18 +153,20 @@ pub struct SortArgs {
     /// File of the keys' values, which go along with them
     ///
     /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
-    #[arg(long, value_name = "V", requires = "values_out")]
+    #[arg(long, value_name = "V", requires = "values_out", conflicts_with = "record_size")]
     pub values: Option<PathBuf>,
     /// File to write the values of OUT's keys to; not OUT
     ///
     /// Both files are written completely before the first of them replaces an old one.
-    #[arg(long, value_name = "OUTV", requires = "values")]
+    #[arg(long, value_name = "OUTV", requires = "values", conflicts_with = "record_size")]
     pub values_out: Option<PathBuf>,
     /// Write the places of IN's keys in sorted order instead of the keys: from 0, as unsigned numbers of 8 bytes
-    #[arg(long, conflicts_with_all = ["values", "values_out"])]
+    #[arg(long, conflicts_with_all = ["values", "values_out", "record_size"])]
     pub argsort: bool,
     #[command(flatten)]
     pub segments: SegmentArgs,
+    #[command(flatten)]
+    pub records: RecordArgs,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]
@@ -181,6 +192,27 @@ impl SegmentArgs {
     pub fn are_given(&self) -> bool {
         self.segments.is_some() || self.segment_len.is_some()
     }
+}
+
+/// Flags of the commands that also handle records.
+#[derive(Debug, clap::Args)]
+pub struct RecordArgs {
+    /// The file is records of R bytes each, in the order that --key tells
+    #[arg(
+        long,
+        value_name = "R",
+        requires = "key",
+        conflicts_with = "key_type",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64)
+    )]
+    pub record_size: Option<usize>,
+    /// Fields that records are ordered by, the first one first: OFFSET:TYPE, in bytes from 0, with `:desc` where the
+    /// greatest comes first
+    ///
+    /// TYPE is one of those of --type, least significant byte first, or `bytesN` for N bytes that are compared one by one
+    /// as unsigned numbers, as memcmp(3) does. Fields must not overlap. Records with equal fields keep their order.
+    #[arg(long, value_name = "OFFSET:TYPE", value_delimiter = ',', requires = "record_size")]
+    pub key: Vec<KeyField>,
 }
 
 /// Flags of both commands that merge.
@@ -260,6 +292,8 @@ pub struct CheckArgs {
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
     #[command(flatten)]
+    pub records: RecordArgs,
+    #[command(flatten)]
     pub common: CommonArgs,
 }
 
@@ -269,6 +303,14 @@ pub struct GenArgs {
     /// Number of keys
     #[arg(short, long = "count", value_name = "N")]
     pub n: u64,
+    /// Generate N records of R random bytes each, instead of keys
+    #[arg(
+        long,
+        value_name = "R",
+        conflicts_with_all = ["key_type", "dist"],
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64)
+    )]
+    pub record_size: Option<usize>,
     /// Seed; another seed gives other keys
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,

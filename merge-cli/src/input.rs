@@ -4,6 +4,8 @@
 //! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
 //! left for another run.
 
+mod pieces;
+
 use crate::error::{Failure, Result, os_message};
 use crate::format::{self, Endian, Format, Part, arrow, npy, swap, swap_all};
 use crate::key_type::{Element, KeyType};

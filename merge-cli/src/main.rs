@@ -12,6 +12,7 @@ mod memory;
 mod offsets;
 mod order;
 mod output;
+mod records;
 mod room;
 mod signals;
 mod stats;

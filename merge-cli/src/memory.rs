@@ -6,6 +6,8 @@ use rayon::prelude::*;
 
 /// Numbers that a thread touches at once.
 const PIECE: usize = 1 << 18;
+/// Bytes of a large page on x86-64.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// `count` numbers, all zero. `what` is what they are for, in a message.
 ///
@@ -13,14 +15,34 @@ const PIECE: usize = 1 << 18;
 /// much seems to succeed and later kills the program, and why this looks at what there is first.
 pub fn zeroed<T: Pod>(count: u64, what: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
-    let too_much = |free: String| Failure::new(format!("{what} takes {needed} bytes of memory, {free}"));
-    if let Some(free) = available()
-        && needed > free.into()
-    {
-        return Err(too_much(format!("and {free} are available")));
+    check(needed, what)?;
+    let count = usize::try_from(count).map_err(|_| too_much(what, needed, "which is too much"))?;
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much(what, needed, "and the system gives none"))
+}
+
+/// An error if `needed` bytes are certainly not there for `what`.
+pub fn check(needed: u128, what: &str) -> Result<()> {
+    match available() {
+        Some(free) if needed > free.into() => Err(too_much(what, needed, &format!("and {free} are available"))),
+        _ => Ok(()),
     }
-    let count = usize::try_from(count).map_err(|_| too_much("which is too much".to_owned()))?;
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much("and the system gives none".to_owned()))
+}
+
+fn too_much(what: &str, needed: u128, free: &str) -> Failure {
+    Failure::new(format!("{what} takes {needed} bytes of memory, {free}"))
+}
+
+/// Has the system give pages of 2 MiB for `numbers` where it can: fewer to give one by one, and fewer addresses to look up
+/// where places in them are visited in any order. Where it cannot, nothing changes.
+pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
+    let range = numbers.as_mut_ptr_range();
+    let begin = range.start.addr().next_multiple_of(LARGE_PAGE);
+    let end = range.end.addr() / LARGE_PAGE * LARGE_PAGE;
+    if begin < end {
+        let start = range.start.with_addr(begin).cast();
+        // SAFETY: all of these pages belong to `numbers`, and what they hold stays as it is.
+        let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
+    }
 }
 
 /// Has the system give the pages of `numbers` now, by all threads at once. A GPU's driver would do so page by page on one

@@ -1,5 +1,7 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
+mod blocks;
+
 use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result, name};
 use crate::format::{self, Encoding, arrow};

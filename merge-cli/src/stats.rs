@@ -56,14 +56,19 @@ pub struct Stats {
 impl Stats {
     /// Starts the clock.
     pub fn begin<K: crate::key_type::FileKey>(op: &'static str) -> Self {
+        Self::begin_sized(op, K::NAME, K::SIZE)
+    }
+
+    /// Starts the clock of work on what is called `key_type` and has so many bytes.
+    pub fn begin_sized(op: &'static str, key_type: &'static str, key_size: usize) -> Self {
         Self {
             op,
-            key_type: K::NAME,
+            key_type,
             engine: "cpu",
             kernel: None,
             keys: 0,
             value_size: None,
-            key_size: K::SIZE,
+            key_size,
             begin: Instant::now(),
             phases: Default::default(),
         }

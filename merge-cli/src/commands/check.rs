@@ -8,12 +8,16 @@ use crate::input::Input;
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
 use crate::order::{describe, first_unsorted};
+use crate::records::Layout;
 use crate::stats::{Phase, Stats};
 
 /// Bytes of keys to hold in memory at once, so that a file of any size can be checked.
 const ROOM: u64 = 64 << 20;
 
 pub fn run(args: &CheckArgs) -> Result<()> {
+    if let Some(layout) = Layout::of(&args.records)? {
+        return super::records::check(args, &layout);
+    }
     let mut inputs = [Input::open(&args.input)?];
     let key_type = format::detect(&args.common, &mut inputs, None)?;
     let [input] = inputs;

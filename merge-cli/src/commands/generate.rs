@@ -2,7 +2,7 @@
 
 use crate::args::GenArgs;
 use crate::engine::start_threads;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::format;
 use crate::generate::Generator;
 use crate::key_type::{FileKey, with_key_type};
@@ -14,30 +14,40 @@ use crate::stats::{Phase, Stats};
 const ROOM: u64 = 32 << 20;
 
 pub fn run(args: &GenArgs) -> Result<()> {
+    if let Some(size) = args.record_size {
+        let bytes = u128::from(args.n) * size as u128;
+        let bytes = u64::try_from(bytes).map_err(|_| too_large(args, bytes))?;
+        return generate::<u8>(args, bytes, Stats::begin_sized("gen", "record", size));
+    }
     let key_type = format::detect(&args.common, &mut [], Some(&args.output.output))?;
-    with_key_type!(key_type, K => generate::<K>(args))
+    with_key_type!(key_type, K => generate::<K>(args, args.n, Stats::begin::<K>("gen")))
 }
 
-fn generate<K: FileKey>(args: &GenArgs) -> Result<()> {
-    let mut stats = Stats::begin::<K>("gen");
+fn too_large(args: &GenArgs, bytes: u128) -> Failure {
+    Failure::file(&args.output.output, format!("{bytes} bytes are more than a file can hold"))
+}
+
+/// Generates so many keys.
+fn generate<K: FileKey>(args: &GenArgs, keys: u64, mut stats: Stats) -> Result<()> {
     let mut output = Output::prepare_keys::<K>(&args.output, &args.common, &[])?;
-    output.expect(args.n);
-    output.check_space(u128::from(args.n) * K::SIZE as u128)?;
+    output.expect(keys);
+    output.check_space(u128::from(keys) * K::SIZE as u128)?;
     start_threads(args.common.parallel)?;
 
-    let generator = Generator::new::<K>(args.dist, args.n, args.seed);
-    let room = (ROOM / K::SIZE as u64).min(args.n);
-    let mut keys = memory::zeroed::<K>(room, "a part of the file")?;
+    let generator = Generator::new::<K>(args.dist, keys, args.seed);
+    let room = (ROOM / K::SIZE as u64).min(keys);
+    let mut part = memory::zeroed::<K>(room, "a part of the file")?;
     let mut writer = stats.time(Phase::Write, || output.begin())?;
-    while stats.keys < args.n {
-        let count = room.min(args.n - stats.keys);
-        let part = &mut keys[..count as usize];
-        let begin = stats.keys;
-        stats.time(Phase::Compute, || generator.fill(begin, part));
+    let mut done = 0;
+    while done < keys {
+        let count = room.min(keys - done);
+        let part = &mut part[..count as usize];
+        stats.time(Phase::Compute, || generator.fill(done, part));
         stats.time(Phase::Write, || writer.write(bytemuck::cast_slice(part)))?;
-        stats.keys += count;
+        done += count;
     }
     stats.time(Phase::Write, || output::finish([writer]))?;
+    stats.keys = args.n;
     stats.print(args.common.stats);
     Ok(())
 }

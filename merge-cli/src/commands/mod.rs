@@ -6,11 +6,12 @@ mod generate;
 mod info;
 mod merge;
 mod pair;
+mod records;
 mod sort;
 mod sort_segments;
 mod sort_through;
 mod sort_values;
-mod values;
+pub mod values;
 
 use crate::args::{Args, Command};
 use crate::error::Result;

@@ -11,10 +11,14 @@ use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
 use crate::output::{self, Output};
+use crate::records::Layout;
 use crate::stats::{Phase, Stats};
 use merge_host::SortOrder;
 
 pub fn run(args: &SortArgs) -> Result<()> {
+    if let Some(layout) = Layout::of(&args.records)? {
+        return super::records::sort(args, &layout);
+    }
     check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
     let mut inputs = [Input::open(&args.input)?];
     // Places are no keys: what their file is called says nothing about the keys.

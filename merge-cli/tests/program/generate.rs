@@ -87,3 +87,24 @@ fn more_keys_than_fit_anywhere() {
     folder.run("gen -n -1 -o keys.u32").is_misuse(&["-1"]);
     assert_eq!((folder.files(), folder.read::<u32>("keys.u32")), (vec!["keys.u32".to_owned()], vec![7]));
 }
+
+#[test]
+fn records_of_random_bytes() {
+    let folder = Folder::new();
+    folder.run("gen -n 30011 --record-size 7 --seed 5 -o records").succeeds();
+    folder.run("gen -n 30011 --record-size 7 --seed 5 -o again --parallel 1").succeeds();
+    folder.run("gen -n 30011 --record-size 7 --seed 6 -o other").succeeds();
+    let records = folder.read::<u8>("records");
+    assert_eq!((records.len(), &records), (7 * 30011, &folder.read::<u8>("again")));
+    assert_ne!(records, folder.read::<u8>("other"));
+    // Every value about as often as any other.
+    for value in 0..=u8::MAX {
+        let found = records.iter().filter(|byte| **byte == value).count();
+        assert!((600..1100).contains(&found), "{value}: {found}");
+    }
+    folder.run("gen -n 3 --record-size 7 -o records --dist sorted").is_misuse(&["--dist"]);
+    folder.run("gen -n 3 --record-size 7 -o records --type u8").is_misuse(&["--type"]);
+    folder.run("gen -n 3 --record-size 0 -o records").is_misuse(&["--record-size"]);
+    let parts = ["none: ", "129127208515966861305 bytes are more than a file can hold"];
+    folder.run("gen -n 18446744073709551615 --record-size 7 -o none").fails(2, &parts);
+}

@@ -15,6 +15,7 @@ mod merge;
 mod merge_many;
 mod output;
 mod permissions;
+mod records;
 mod segments;
 mod signals;
 mod sort;
