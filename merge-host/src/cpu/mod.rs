@@ -1,6 +1,6 @@
 //! The CPU engine: a twin of each kernel, under the same name, on a pool of threads.
 
-use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
+use crate::{Error, Index, Key, MergeKernel, SetOperation, SortOrder, Timing};
 use merge_ragged::Offsets;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -20,6 +20,7 @@ mod merge_ragged;
 mod merge_tiled;
 mod radix;
 mod run;
+mod set_operation;
 mod sort;
 mod sort_pairs;
 mod split;
@@ -151,6 +152,19 @@ impl CpuEngine {
         let offsets = Offsets { a: a.2, b: b.2 };
         let (a, b, out) = (Run::new((a.0, a.1)), Run::new((b.0, b.1)), RunMut::new(out));
         self.timed(offsets.cost(), |threads| merge_ragged::merge(a, b, offsets, out, threads))
+    }
+
+    pub(crate) fn set_operation<K: Key>(
+        &self,
+        operation: SetOperation,
+        a: &[K],
+        b: &[K],
+        out: &mut Vec<K>,
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        let worth = (a.len() + b.len()) / MERGE_KEYS_A_THREAD;
+        self.run(worth, |threads| set_operation::set_operation(operation, a, b, out, threads))??;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
     /// Calls `merge` with the number of threads that merging so many keys is worth.
