@@ -4,9 +4,11 @@
 //! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
 //! left for another run.
 
-use crate::error::{Failure, Result, os_message};
+use crate::error::{Failure, Result, name, os_message};
 use crate::key_type::Element;
 use crate::memory;
+use crate::progress;
+use crate::report;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -45,6 +47,11 @@ impl Input {
         }
         // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
         let sized = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
+        progress::expect(sized.then_some(metadata.len()));
+        match sized {
+            true => report::verbose(format_args!("{}: {} bytes, read by all threads", name(path), metadata.len())),
+            false => report::verbose(format_args!("{}: a stream, read to its end by one thread", name(path))),
+        }
         Ok(Self { path: path.to_owned(), file, length: sized.then_some(metadata.len()), position: 0 })
     }
 
@@ -60,6 +67,11 @@ impl Input {
             return Err(self.not_whole_keys::<K>(length));
         }
         Ok(Some(length / K::SIZE as u64))
+    }
+
+    /// Where the key at `index` begins, in bytes from where reading began.
+    pub fn offset_of<K: Element>(&self, index: u64) -> u64 {
+        index * K::SIZE as u64
     }
 
     /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.
@@ -114,7 +126,7 @@ impl Input {
         pieces.try_for_each(|(i, piece)| {
             let offset = begin + (i * PIECE) as u64;
             let read = fill(piece, |part, done| file.read_at(part, offset + done as u64));
-            let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+            let read = read.map_err(|e| self.unreadable(offset, &e))?;
             if read == piece.len() { Ok(()) } else { Err(self.shrank(length, offset + read as u64)) }
         })?;
         Ok(count)
@@ -123,7 +135,7 @@ impl Input {
     fn read_stream<K: Element>(&mut self, keys: &mut [K]) -> Result<usize> {
         let mut file = &self.file;
         let read = fill(bytemuck::cast_slice_mut(keys), |part, _| file.read(part));
-        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+        let read = read.map_err(|e| self.unreadable(self.position, &e))?;
         self.position += read as u64;
         // Less than asked for is the end, and only there can a part of a key be left over.
         if !read.is_multiple_of(K::SIZE) {
@@ -134,10 +146,20 @@ impl Input {
 
     fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
         let (size, name) = (K::SIZE, K::TYPE);
+        let rest = length % size as u64;
+        let place = length - rest;
         Failure::file(
             &self.path,
-            format!("length is {length} bytes, expected a multiple of {size}, the size of a {name}"),
+            format!(
+                "length is {length} bytes, expected a multiple of {size}, the size of a {name}: {rest} are left over at \
+                 byte {place}; is it complete, and is --type right?"
+            ),
         )
+    }
+
+    /// What the system said where bytes from `offset` on were to be read.
+    fn unreadable(&self, offset: u64, error: &io::Error) -> Failure {
+        Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
     }
 
     fn shrank(&self, expected: u64, end: u64) -> Failure {
@@ -147,7 +169,12 @@ impl Input {
             Ok(_) => end,
             Err(error) => return Failure::file(&self.path, format!("shrank while being read: {}", os_message(&error))),
         };
-        Failure::file(&self.path, format!("shrank while being read: expected {expected} bytes, found {found}"))
+        Failure::file(
+            &self.path,
+            format!(
+                "shrank while being read: expected {expected} bytes, found {found}; run again when nobody writes to it"
+            ),
+        )
     }
 }
 
@@ -167,7 +194,10 @@ fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], usize) -> io::Result<u
     while done < bytes.len() {
         match read(&mut bytes[done..], done) {
             Ok(0) => break,
-            Ok(count) => done += count,
+            Ok(count) => {
+                progress::add(count);
+                done += count;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -219,8 +249,9 @@ mod tests {
             let mut input = Input::open(&path).unwrap();
             File::options().write(true).open(&path).unwrap().set_len(kept).unwrap();
             let failure = input.read_all::<u32>().unwrap_err();
-            let expected = format!("{}: shrank while being read: expected 400000 bytes, found {kept}", path.display());
-            assert_eq!(failure.message(), Some(&*expected));
+            let expected =
+                format!("{}: shrank while being read: expected 400000 bytes, found {kept}; ", path.display());
+            assert!(failure.message().unwrap().starts_with(&expected), "{failure:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The type of a file's keys: all of them, how a file name tells, and the one place that turns it into a Rust type.
 
 use crate::error::{Failure, Result, name};
+use crate::report;
 use clap::ValueEnum;
 use merge_host::f16;
 use std::fmt;
@@ -40,6 +41,7 @@ impl KeyType {
     /// name a type must name the same.
     pub fn of(given: Option<Self>, files: &[&Path]) -> Result<Self> {
         if let Some(given) = given {
+            report::verbose(format_args!("keys: {given}, by --type"));
             return Ok(given);
         }
         let mut found: Option<(Self, &Path)> = None;
@@ -56,6 +58,9 @@ impl KeyType {
                 _ => {}
             }
         }
+        let found = found.inspect(|(key_type, file)| {
+            report::verbose(format_args!("keys: {key_type}, by the extension of {}", name(file)));
+        });
         found.map(|(key_type, _)| key_type).ok_or_else(|| {
             let extensions = Self::value_variants().iter().map(|key_type| format!(".{key_type}")).collect::<Vec<_>>();
             let hint = format!(

@@ -10,6 +10,8 @@ mod key_type;
 mod memory;
 mod order;
 mod output;
+mod progress;
+mod report;
 mod signals;
 mod stats;
 
@@ -23,8 +25,10 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let result = error::catch_bugs(|| {
         signals::install().map_err(|e| error::Failure::new(format!("cannot handle signals: {e}")))?;
+        report::start(&args.report);
         commands::run(&args)
     });
+    progress::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

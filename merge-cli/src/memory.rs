@@ -1,11 +1,17 @@
 //! Memory for keys and values, or an error where there is not enough.
 
 use crate::error::{Failure, Result};
+use crate::report;
 use bytemuck::Pod;
 use rayon::prelude::*;
 
 /// Numbers that a thread touches at once.
 const PIECE: usize = 1 << 18;
+/// What to say where the system has refused.
+const NONE_GIVEN: &str = "and the system gives none";
+
+/// Bytes of memory that are worth a line of `--verbose`.
+const LARGE: u128 = 1 << 20;
 
 /// `count` numbers, all zero. `what` is what they are for, in a message.
 ///
@@ -13,14 +19,35 @@ const PIECE: usize = 1 << 18;
 /// much seems to succeed and later kills the program, and why this looks at what there is first.
 pub fn zeroed<T: Pod>(count: u64, what: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
-    let too_much = |free: String| Failure::new(format!("{what} takes {needed} bytes of memory, {free}"));
-    if let Some(free) = available()
-        && needed > free.into()
-    {
-        return Err(too_much(format!("and {free} are available")));
+    check(needed, what)?;
+    let count = usize::try_from(count).map_err(|_| too_much(needed, what, "which is too much"))?;
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much(needed, what, NONE_GIVEN))
+}
+
+/// Makes room for `more` numbers at the end of `numbers`, and for as many as there are at least, if there has to be more.
+pub fn reserve<T>(numbers: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    if numbers.capacity() - numbers.len() >= more {
+        return Ok(());
     }
-    let count = usize::try_from(count).map_err(|_| too_much("which is too much".to_owned()))?;
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much("and the system gives none".to_owned()))
+    let needed = more.max(numbers.len()) as u128 * size_of::<T>() as u128;
+    check(needed, what)?;
+    numbers.try_reserve(more).map_err(|_| too_much(needed, what, NONE_GIVEN))
+}
+
+/// An error if so many bytes are not there. `what` is what they are for.
+pub fn check(needed: u128, what: &str) -> Result<()> {
+    let Some(free) = available() else { return Ok(()) };
+    if needed > free.into() {
+        return Err(too_much(needed, what, &format!("and {free} are available")));
+    }
+    if needed >= LARGE {
+        report::verbose(format_args!("memory: {needed} bytes for {what}, of {free} available"));
+    }
+    Ok(())
+}
+
+fn too_much(needed: u128, what: &str, why: &str) -> Failure {
+    Failure::new(format!("{what} takes {needed} bytes of memory, {why}"))
 }
 
 /// Has the system give the pages of `numbers` now, by all threads at once. A GPU's driver would do so page by page on one

@@ -1,13 +1,15 @@
 //! Writing keys: to a temporary file that replaces its target when it is complete, or straight to a device or a pipe.
 
 use crate::error::{Failure, Result, name};
+use crate::progress;
+use crate::report;
 use crate::signals;
 use rayon::prelude::*;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -67,6 +69,7 @@ impl Output {
         if bytes > i64::MAX as u128 {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
+        progress::expect(Some(bytes as u64));
         if let Target::Replace { folder, .. } = &self.target
             && let Ok(system) = rustix::fs::statvfs(folder)
         {
@@ -76,7 +79,10 @@ impl Output {
                 let folder = name(folder);
                 return Err(Failure::file(
                     &self.path,
-                    format!("No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}"),
+                    format!(
+                        "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
+                         make room or write elsewhere"
+                    ),
                 ));
             }
         }
@@ -105,12 +111,17 @@ impl Output {
     pub fn begin(self) -> Result<Writer> {
         let sink = match self.target {
             Target::Through { file, truncate } => {
+                report::verbose(format_args!("{}: written directly, as it is no regular file", name(&self.path)));
                 if truncate {
                     file.set_len(0).map_err(|error| Failure::io(&self.path, &error))?;
                 }
                 Sink::Through(file)
             }
             Target::Replace { file, folder, old } => {
+                report::verbose(format_args!(
+                    "{}: written to a temporary file that then replaces it",
+                    name(&self.path)
+                ));
                 let temporary = Temporary::create(&folder, old).map_err(|error| {
                     let message = format!("cannot create a temporary file in folder {}", name(&folder));
                     Failure::file(&self.path, format!("{message}: {}", crate::error::os_message(&error)))
@@ -132,6 +143,13 @@ impl Output {
 impl Target {
     fn find(path: &Path) -> Result<Self> {
         if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout)) {
+            if io::stdout().is_terminal() {
+                return Err(Failure::file(
+                    path,
+                    "standard output is a terminal, expected a file or a pipe for binary keys: \
+                     name a file, or pipe them to a program such as od",
+                ));
+            }
             let stdout = io::stdout().as_fd().try_clone_to_owned();
             let stdout = stdout.map_err(|e| Failure::io(path, &e))?;
             // Where it is a file, the shell has emptied it, or has not because it is to be appended to.
@@ -231,12 +249,20 @@ impl Writer {
     /// Writes `bytes` after those written before, with all threads where that is possible.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let result = match &mut self.sink {
-            Sink::Through(file) => file.write_all(bytes),
+            Sink::Through(file) => bytes.chunks(PIECE).try_for_each(|piece| {
+                file.write_all(piece)?;
+                progress::add(piece.len());
+                Ok(())
+            }),
             Sink::Temporary { temporary, position, .. } => {
                 let (file, begin) = (temporary.file(), *position);
                 *position += bytes.len() as u64;
                 let pieces = bytes.par_chunks(PIECE).enumerate();
-                pieces.try_for_each(|(i, piece)| file.write_all_at(piece, begin + (i * PIECE) as u64))
+                pieces.try_for_each(|(i, piece)| {
+                    file.write_all_at(piece, begin + (i * PIECE) as u64)?;
+                    progress::add(piece.len());
+                    Ok(())
+                })
             }
         };
         result.map_err(|error| self.failure(&error))

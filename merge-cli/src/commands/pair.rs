@@ -7,7 +7,7 @@ use crate::error::{Failure, Result};
 use crate::input::{Input, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
-use crate::order::describe;
+use crate::order::not_sorted;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
@@ -77,8 +77,7 @@ pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()
         let places = stats.time(Phase::Check, || pairing.first_unsorted(&a_keys, &b_keys));
         for (i, (input, keys)) in [(&*a, &a_keys), (&*b, &b_keys)].into_iter().enumerate() {
             if let Some(index) = places[i] {
-                let (what, place) = (describe(keys, index), pairing.place(i, index));
-                return Err(Failure::file(input.path(), format!("not sorted at index {index}{place}: {what}")));
+                return Err(not_sorted(input, keys, index, &pairing.place(i, index)));
             }
         }
     }

@@ -51,10 +51,9 @@ pub(super) fn set_operation<K: Key>(
     let mut room = &mut out.spare_capacity_mut()[..total];
     let rooms = counts.iter().map(|&count| room.split_off_mut(..count).expect("the counts add up to the whole room"));
     let work: Vec<_> = pieces.into_iter().zip(rooms).collect();
-    let write = |((a, b), room): ((&[K], &[K]), &mut [MaybeUninit<K>])| write(kept, a, b, room);
     match threads {
-        1 => work.into_iter().for_each(write),
-        _ => work.into_par_iter().for_each(write),
+        1 => work.into_iter().for_each(|((a, b), room)| write(kept, a, b, room)),
+        _ => work.into_par_iter().for_each(|((a, b), room)| write(kept, a, b, room)),
     }
     // SAFETY: the rooms are the first `total` places, and `write` has filled each, or panicked.
     unsafe { out.set_len(total) };
