@@ -167,7 +167,10 @@ pub struct OutputArgs {
 }
 
 /// What makes no sense where `sort` only checks.
-const NOT_WITH_CHECK: [&str; 6] = ["output", "values", "values_out", "argsort", "top", "merge"];
+const NOT_WITH_CHECK: [&str; 5] = ["output", "values", "values_out", "argsort", "top"];
+/// What makes no sense where `sort` only merges. Nor do more files without --merge, even where that cannot be asked for.
+const NOT_WITH_MERGE: [&str; 7] =
+    ["reverse", "values", "values_out", "argsort", "top", "only_check", "only_check_silently"];
 
 /// Where the output of `sort` goes, which has none where it only checks.
 #[derive(Clone, Debug, clap::Args)]
@@ -194,7 +197,7 @@ pub struct SortArgs {
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// More files to merge, with -m
-    #[arg(value_name = "MORE", requires = "merge")]
+    #[arg(value_name = "MORE", requires = "merge", conflicts_with_all = NOT_WITH_MERGE)]
     pub more: Vec<PathBuf>,
     #[command(flatten)]
     pub output: SortOutputArgs,
@@ -204,7 +207,7 @@ pub struct SortArgs {
     /// Write only the N keys that come first in the order, without sorting the others
     ///
     /// The input is read part by part and may be larger than memory, which N keys must fit into twice. The CPU does it.
-    #[arg(long, value_name = "N", conflicts_with_all = ["values", "values_out", "argsort", "merge"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["values", "values_out", "argsort"])]
     pub top: Option<u64>,
     /// Do not sort but tell whether IN is sorted, as `gmerge check` does
     #[arg(short = 'c', conflicts_with_all = NOT_WITH_CHECK)]
@@ -213,7 +216,7 @@ pub struct SortArgs {
     #[arg(short = 'C', conflicts_with = "only_check", conflicts_with_all = NOT_WITH_CHECK)]
     pub only_check_silently: bool,
     /// Do not sort but merge files that are sorted, as `gmerge merge` does
-    #[arg(short, long, conflicts_with_all = ["reverse", "values", "values_out", "argsort"])]
+    #[arg(short, long, conflicts_with_all = NOT_WITH_MERGE)]
     pub merge: bool,
     /// Accepted because sort(1) has it: every sort is stable
     #[arg(short, long)]
@@ -377,7 +380,7 @@ pub struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Folder to write the pages to instead, a file for each: gmerge.1, gmerge-sort.1 and so on
-    #[arg(short, long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
 

@@ -18,6 +18,8 @@ use tempfile::NamedTempFile;
 
 /// Bytes that a thread writes at once.
 const PIECE: usize = 4 << 20;
+/// Bytes to write to a stream before they count as progress.
+const STREAM_PIECE: usize = 256 << 10;
 /// Symbolic links to follow before taking them for a circle, as the system does.
 const LINKS: usize = 40;
 
@@ -249,7 +251,7 @@ impl Writer {
     /// Writes `bytes` after those written before, with all threads where that is possible.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let result = match &mut self.sink {
-            Sink::Through(file) => bytes.chunks(PIECE).try_for_each(|piece| {
+            Sink::Through(file) => bytes.chunks(STREAM_PIECE).try_for_each(|piece| {
                 file.write_all(piece)?;
                 progress::add(piece.len());
                 Ok(())

@@ -7,9 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// A run of half a second at least, which reads a stream and writes to one that nobody reads at first.
+/// Reads 2 MB of a stream, waits for half a second and more, and reads the rest.
+const SLOW_READER: &str = "{ head -c 2000000 > /dev/null; sleep 0.7; cat > /dev/null; }";
+
+/// A run that writes 4 MB to it.
 fn slow(folder: &Folder, flags: &str) -> Run {
-    folder.shell(&format!("gmerge gen -n 1000000 --type u32 -o - {flags} | {{ sleep 0.5; cat > /dev/null; }}"))
+    folder.shell(&format!("gmerge gen -n 1000000 --type u32 -o - {flags} | {SLOW_READER}"))
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn seen(folder: &Folder, script: &str) -> String {
 #[test]
 fn a_terminal_shows_progress_by_itself() {
     let folder = Folder::new();
-    let script = |flags| format!("$GMERGE gen -n 1000000 --type u32 -o - {flags} | {{ sleep 1; cat > /dev/null; }}");
+    let script = |flags| format!("$GMERGE gen -n 1000000 --type u32 -o - {flags} | {SLOW_READER}");
     let text = seen(&folder, &script(""));
     assert!(text.contains(" of 4.00 MB, ") && text.contains(" left"), "{text:?}");
     assert_eq!(seen(&folder, &script("-q")), "");
