@@ -44,7 +44,7 @@ fn pair_of(args: &MergeArgs) -> Result<PairArgs> {
         None => args.inputs.clone(),
     };
     let [a, b] = <[PathBuf; 2]>::try_from(inputs)
-        .map_err(|inputs| Failure::new(format!("there are {} files to merge, expected 2", inputs.len())))?;
+        .map_err(|inputs| Failure::new(format!("expected 2 files to merge, found {}", inputs.len())))?;
     Ok(PairArgs {
         a,
         b,

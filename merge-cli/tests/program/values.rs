@@ -256,12 +256,12 @@ fn keys_and_values_go_to_different_files() {
 fn one_flag_needs_the_other() {
     let folder = folder();
     let before = folder.files();
-    for command in ["merge", "batch -d 2"] {
+    for (command, one_too_many) in [("merge", "expected 2 files to merge, found 3"), ("batch -d 2", "a.rows")] {
         let run = |options: &str| folder.run(&format!("{command} a.u32 b.u32 -o out.u32 {options}"));
         run("--values a.rows b.rows").is_misuse(&["--values-out <OUTV>"]);
         run("--values-out out.rows").is_misuse(&["--values <VA> <VB>"]);
         run("--values a.rows --values-out out.rows").is_misuse(&["--values <VA> <VB>", "2 values required"]);
-        run("--values a.rows b.rows a.rows --values-out out.rows").is_misuse(&["a.rows"]);
+        run("--values a.rows b.rows a.rows --values-out out.rows").is_misuse(&[one_too_many]);
     }
     unchanged(&folder, &before);
 }
