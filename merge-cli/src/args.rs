@@ -5,6 +5,7 @@ use crate::key_type::KeyType;
 use crate::records::KeyField;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ Examples:
   gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows
   gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
   gmerge check week.f64 && echo in order
+  gmerge intersect monday.u64 tuesday.u64 -o both.u64
 
 Exit codes: 0 done, 1 `check` found a key out of order, 2 error, 130 interrupted, 143 terminated."
 )]
@@ -38,6 +40,24 @@ pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Flags of all commands: what is said on standard error.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Say nothing but errors: no warnings, and no progress unless `--progress always` asks for it
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say what was decided and why: the type of the keys, engine, threads, memory, how files are read and written
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Show how far the work is: bytes read and written of those that there will be, rate, and time left
+    ///
+    /// `auto` does so where standard error is a terminal, and not with --quiet.
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub progress: When,
 }
 
 /// What to do.
@@ -73,6 +93,32 @@ Examples:
   gmerge batch a.u32 b.u32 -o out.u32 -d 256 --a-len 100
   gmerge batch a.u32 b.u32 -o out.u32 --offsets a.offsets b.offsets")]
     Batch(BatchArgs),
+    /// Write the keys that are in either of two sorted files
+    ///
+    /// A key that is m times in A and n times in B is max(m, n) times in the output, as in C++'s std::set_union. Keys are
+    /// the same if all of their bits are: -0.0 is not 0.0, and a NaN is the same as itself.
+    #[command(after_help = "Example: gmerge union a.u32 b.u32 -o either.u32")]
+    Union(SetArgs),
+    /// Write the keys that are in both of two sorted files
+    ///
+    /// A key that is m times in A and n times in B is min(m, n) times in the output, as in C++'s std::set_intersection.
+    /// Keys are the same if all of their bits are: -0.0 is not 0.0, and a NaN is the same as itself.
+    #[command(after_help = "Example: gmerge intersect a.u32 b.u32 -o both.u32")]
+    Intersect(SetArgs),
+    /// Write the keys of a sorted file that are not in another
+    ///
+    /// A key that is m times in A and n times in B is m - n times in the output, or not at all if n is greater, as in
+    /// C++'s std::set_difference. Keys are the same if all of their bits are: -0.0 is not 0.0, and a NaN is the same as
+    /// itself.
+    #[command(after_help = "Example: gmerge difference a.u32 b.u32 -o a-only.u32")]
+    Difference(SetArgs),
+    /// Write the keys that are in one of two sorted files and not in the other
+    ///
+    /// A key that is m times in A and n times in B is |m - n| times in the output, as in C++'s
+    /// std::set_symmetric_difference. Keys are the same if all of their bits are: -0.0 is not 0.0, and a NaN is the same as
+    /// itself.
+    #[command(after_help = "Example: gmerge symmetric-difference a.u32 b.u32 -o either-only.u32")]
+    SymmetricDifference(SetArgs),
     /// Tell whether a file is sorted
     ///
     /// Says nothing and exits with 0 if it is. If not, names the first key that is less than the one before it, by its
@@ -92,10 +138,19 @@ Examples:
     Gen(GenArgs),
     /// Show the GPUs, the driver, the kernels, the CPU threads, and which engine `--engine auto` takes
     Info,
+    /// Print a script that completes gmerge's commands and flags in a shell
+    #[command(after_help = "Example: gmerge completions bash > ~/.local/share/bash-completion/completions/gmerge")]
+    Completions(CompletionsArgs),
+    /// Print the manual pages, gmerge's and one for each command, one after the other
+    #[command(after_help = "\
+Examples:
+  gmerge man | man -l -
+  gmerge man -o ~/.local/share/man/man1")]
+    Man(ManArgs),
 }
 
 /// Flags of every command that reads or writes keys.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct CommonArgs {
     /// Type of the keys; without it, the files' headers and extensions tell
     #[arg(long = "type", value_name = "TYPE")]
@@ -117,7 +172,7 @@ pub struct CommonArgs {
 }
 
 /// Flags of every command that runs an engine.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct EngineArgs {
     /// Where to compute: `auto` takes the GPU if it works, and the CPU otherwise and for types that the GPU has no kernels
     /// for
@@ -126,7 +181,7 @@ pub struct EngineArgs {
 }
 
 /// Where output goes.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct OutputArgs {
     /// File to write, which may be an input; `-` is standard output
     ///
@@ -139,17 +194,81 @@ pub struct OutputArgs {
     pub format: Option<Format>,
 }
 
+/// What makes no sense where `sort` only checks.
+const NOT_WITH_CHECK: [&str; 7] = ["output", "values", "values_out", "argsort", "top", "segments", "segment_len"];
+/// What makes no sense where `sort` only merges. Nor do more files without --merge, even where that cannot be asked for.
+const NOT_WITH_MERGE: [&str; 10] = [
+    "reverse",
+    "values",
+    "values_out",
+    "argsort",
+    "top",
+    "segments",
+    "segment_len",
+    "record_size",
+    "only_check",
+    "only_check_silently",
+];
+
+/// Where the output of `sort` goes, which has none where it only checks.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SortOutputArgs {
+    /// File to write, which may be an input; `-` is standard output
+    ///
+    /// A file that exists is replaced and keeps its mode. A symbolic link is followed. Devices and pipes are written to
+    /// directly. Needed unless -c or -C only checks.
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        required = false,
+        required_unless_present_any = ["only_check", "only_check_silently"],
+        default_value_ifs = [("only_check", "true", "/dev/null"), ("only_check_silently", "true", "/dev/null")]
+    )]
+    pub output: PathBuf,
+    /// Format of OUT; without it, its extension tells: .npy, .arrow, or else raw
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+}
+
+impl SortOutputArgs {
+    /// The same, as other commands have it.
+    pub fn as_output(&self) -> OutputArgs {
+        OutputArgs { output: self.output.clone(), format: self.format }
+    }
+}
+
 /// `gmerge sort`
 #[derive(Debug, clap::Args)]
 pub struct SortArgs {
     /// File to sort; `-` is standard input
     #[arg(value_name = "IN")]
     pub input: PathBuf,
+    /// More files to merge, with -m
+    #[arg(value_name = "MORE", requires = "merge", conflicts_with_all = NOT_WITH_MERGE)]
+    pub more: Vec<PathBuf>,
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: SortOutputArgs,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,
+    /// Write only the N keys that come first in the order, without sorting the others
+    ///
+    /// The input is read part by part and may be larger than memory, which N keys must fit into twice. The CPU does it.
+    #[arg(long, value_name = "N", conflicts_with_all = ["values", "values_out", "argsort", "segments", "segment_len", "record_size"])]
+    pub top: Option<u64>,
+    /// Do not sort but tell whether IN is sorted, as `gmerge check` does
+    #[arg(short = 'c', conflicts_with_all = NOT_WITH_CHECK)]
+    pub only_check: bool,
+    /// As -c, but say nothing: the exit code tells
+    #[arg(short = 'C', conflicts_with = "only_check", conflicts_with_all = NOT_WITH_CHECK)]
+    pub only_check_silently: bool,
+    /// Do not sort but merge files that are sorted, as `gmerge merge` does
+    #[arg(short, long, conflicts_with_all = NOT_WITH_MERGE)]
+    pub merge: bool,
+    /// Accepted because sort(1) has it: every sort is stable
+    #[arg(short, long)]
+    pub stable: bool,
     /// File of the keys' values, which go along with them
     ///
     /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
@@ -180,10 +299,10 @@ pub struct SegmentArgs {
     ///
     /// Offsets are unsigned numbers of 8 bytes, one more than there are segments: in keys, ascending, the first 0 and the
     /// last the number of keys. Segments are sorted on the CPU.
-    #[arg(long, value_name = "OFFSETS", conflicts_with_all = ["segment_len", "argsort"])]
+    #[arg(long, value_name = "OFFSETS", conflicts_with_all = ["segment_len", "argsort", "record_size"])]
     pub segments: Option<PathBuf>,
     /// Sort each segment of D keys of IN on its own, on the CPU
-    #[arg(long, value_name = "D", conflicts_with = "argsort", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "D", conflicts_with_all = ["argsort", "record_size"], value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub segment_len: Option<usize>,
 }
 
@@ -195,7 +314,7 @@ impl SegmentArgs {
 }
 
 /// Flags of the commands that also handle records.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct RecordArgs {
     /// The file is records of R bytes each, in the order that --key tells
     #[arg(
@@ -215,7 +334,7 @@ pub struct RecordArgs {
     pub key: Vec<KeyField>,
 }
 
-/// Flags of both commands that merge.
+/// Flags of the commands that merge.
 #[derive(Debug, clap::Args)]
 pub struct MergingArgs {
     #[command(flatten)]
@@ -237,9 +356,12 @@ pub struct MergingArgs {
 /// `gmerge merge`
 #[derive(Debug, clap::Args)]
 pub struct MergeArgs {
-    /// Files to merge; `-` is standard input
-    #[arg(value_name = "FILE", required_unless_present = "values")]
+    /// Sorted files; `-` is standard input. Of equal keys, those of an earlier file come first
+    #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
     pub inputs: Vec<PathBuf>,
+    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
+    #[arg(long, value_name = "F", conflicts_with = "inputs")]
+    pub files0_from: Option<PathBuf>,
     /// Files of the values of the keys, one for each FILE, which go along with them
     ///
     /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
@@ -285,12 +407,33 @@ pub struct BatchArgs {
     pub offsets: Option<Vec<PathBuf>>,
 }
 
+/// `gmerge union`, `intersect`, `difference` and `symmetric-difference`
+#[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    /// First sorted file; `-` is standard input
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Second sorted file; `-` is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Do not look whether A and B are sorted; if they are not, the output is unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
 /// `gmerge check`
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
     /// File to check; `-` is standard input
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
+    /// Expect the greatest key first and the least last
+    #[arg(short, long)]
+    pub reverse: bool,
     #[command(flatten)]
     pub records: RecordArgs,
     #[command(flatten)]
@@ -321,6 +464,33 @@ pub struct GenArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// `gmerge completions`
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell to complete for
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `gmerge man`
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Folder to write the pages to instead, a file for each: gmerge.1, gmerge-sort.1 and so on
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}
+
+/// Whether to show progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// Not at all
+    Never,
+    /// On a terminal
+    Auto,
+    /// Wherever standard error goes
+    Always,
 }
 
 /// Where to compute.

@@ -1,8 +1,9 @@
 //! The engine that a command runs on: started while the input is read, and replaced by the CPU where the GPU fails.
 
 use crate::args::EngineChoice;
-use crate::error::{Failure, Result, report};
+use crate::error::{Failure, Result};
 use crate::key_type::FileKey;
+use crate::{progress, report};
 use merge_host::{Engine, EngineKind, Error, Timing};
 use std::thread::{Builder, JoinHandle};
 
@@ -10,6 +11,10 @@ use std::thread::{Builder, JoinHandle};
 pub fn start_threads(count: Option<usize>) -> Result<()> {
     // 0 stands for one for each core.
     let result = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build_global();
+    let why = if count.is_some() { "--parallel asks for that" } else { "one for each core" };
+    let result = result.inspect(|()| {
+        report::verbose(format_args!("threads to read, write and check: {}, {why}", rayon::current_num_threads()));
+    });
     result.map_err(|error| match count {
         Some(count) => Failure::new(format!("--parallel {count}: cannot start that many threads: {error}")),
         None => Failure::new(format!("cannot start a thread for each core: {error}; fewer may do: --parallel 1")),
@@ -59,12 +64,15 @@ impl ChosenEngine {
     /// Starts the engine of that choice, for keys of type `K`.
     pub fn start<K: FileKey>(choice: EngineChoice, threads: Option<usize>) -> Result<Self> {
         let choice = match choice {
-            EngineChoice::Auto if !K::ON_GPU => EngineChoice::Cpu,
+            EngineChoice::Auto if !K::ON_GPU => {
+                report::verbose(format_args!("engine: cpu, because GPUs have no kernels for {} keys", K::NAME));
+                EngineChoice::Cpu
+            }
             EngineChoice::Gpu if !K::ON_GPU => return Err(no_gpu(Error::NoKernels { key: K::NAME })),
             choice => choice,
         };
         let state = if choice == EngineChoice::Cpu {
-            State::Ready(cpu(threads)?)
+            State::Ready(open(choice, threads)?)
         } else {
             match Builder::new().name("engine".to_owned()).spawn(move || open(choice, threads)) {
                 Ok(thread) => State::Starting(Some(thread)),
@@ -82,6 +90,7 @@ impl ChosenEngine {
         work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, E>,
         restore: impl FnOnce(&mut T) -> Result<bool>,
     ) -> Result<Timing> {
+        progress::phase("compute");
         let error = match work(self.ready()?, data).map_err(Into::into) {
             Ok(timing) => return Ok(timing),
             Err(Trouble::Failure(failure)) => return Err(failure),
@@ -90,7 +99,7 @@ impl ChosenEngine {
         if self.choice != EngineChoice::Auto || self.ready()?.kind() != EngineKind::Gpu || !restore(data)? {
             return Err(error.into());
         }
-        report(&format!("warning: {error}; continuing on the CPU"));
+        report::warning(format_args!("{error}; continuing on the CPU"));
         self.state = State::Ready(cpu(self.threads)?);
         Ok(work(self.ready()?, data).map_err(Into::into)?)
     }
@@ -124,18 +133,21 @@ impl Drop for ChosenEngine {
 }
 
 fn open(choice: EngineChoice, threads: Option<usize>) -> Result<Engine> {
-    match choice {
+    let engine = match choice {
         EngineChoice::Cpu => cpu(threads),
         EngineChoice::Gpu => Engine::gpu(0).map_err(no_gpu),
         EngineChoice::Auto => match (Engine::auto(), threads) {
             (engine, Some(_)) if engine.kind() == EngineKind::Cpu => cpu(threads),
             (engine, _) => Ok(engine),
         },
-    }
+    }?;
+    report::verbose(format_args!("engine: {}, {}", engine.kind(), engine.why()));
+    Ok(engine)
 }
 
 fn no_gpu(error: Error) -> Failure {
-    Failure::new(format!("--engine gpu: {error}"))
+    let hint = if matches!(error, Error::NoKernels { .. }) { "" } else { "; --engine auto would take the CPU" };
+    Failure::new(format!("--engine gpu: {error}{hint}"))
 }
 
 fn cpu(threads: Option<usize>) -> Result<Engine> {

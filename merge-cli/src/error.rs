@@ -42,6 +42,11 @@ impl Failure {
         Self { code: DISORDER, ..Self::file(path, message) }
     }
 
+    /// The same without a message, if it is that a file is out of order.
+    pub fn silent_if_disorder(self) -> Self {
+        if self.code == DISORDER { Self { message: None, ..self } } else { self }
+    }
+
     /// Nobody reads the output any more. That is the reader's decision, and no news to anyone.
     pub fn closed_pipe() -> Self {
         Self { message: None, code: CLOSED_PIPE }
@@ -82,7 +87,7 @@ pub fn os_message(error: &io::Error) -> String {
 /// Prints `gmerge: message` on standard error. Where that is closed, there is nobody to tell.
 pub fn report(message: &str) {
     use io::Write;
-    let _ = writeln!(io::stderr(), "gmerge: {message}");
+    crate::progress::suspend(|| drop(writeln!(io::stderr(), "gmerge: {message}")));
 }
 
 /// Runs `work`, and turns a panic, which would be a mistake in this program, into an error like any other.

@@ -6,10 +6,12 @@
 
 mod pieces;
 
-use crate::error::{Failure, Result, os_message};
+use crate::error::{Failure, Result, name, os_message};
 use crate::format::{self, Endian, Format, Part, arrow, npy, swap, swap_all};
 use crate::key_type::{Element, KeyType};
 use crate::memory;
+use crate::progress;
+use crate::report;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -70,6 +72,11 @@ impl Input {
         }
         // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
         let is_regular = metadata.is_file() && metadata.len() > 0 && path != Path::new("-");
+        progress::expect(is_regular.then_some(metadata.len()));
+        match is_regular {
+            true => report::verbose(format_args!("{}: {} bytes, read by all threads", name(path), metadata.len())),
+            false => report::verbose(format_args!("{}: a stream, read to its end by one thread", name(path))),
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -195,6 +202,11 @@ impl Input {
         Ok(Some(length / K::SIZE as u64))
     }
 
+    /// Where the key at `index` begins, in bytes from where reading began.
+    pub fn offset_of<K: Element>(&self, index: u64) -> u64 {
+        index * K::SIZE as u64
+    }
+
     /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.
     pub fn read_again<K: Element>(&mut self, keys: &mut [K]) -> Result<bool> {
         if !self.is_regular {
@@ -266,7 +278,7 @@ impl Input {
     /// Fills `piece` with what is in the file from `offset` on, and turns round the numbers in it.
     fn read_piece(&self, offset: u64, piece: &mut [u8], swap_size: usize) -> Result<()> {
         let read = fill(piece, |part, done| self.file.read_at(part, offset + done as u64));
-        let read = read.map_err(|e| Failure::io(&self.path, &e))?;
+        let read = read.map_err(|e| self.unreadable(offset, &e))?;
         if read < piece.len() {
             return Err(self.shrank(offset + read as u64));
         }
@@ -305,7 +317,7 @@ impl Input {
         self.ahead.drain(..again);
         let mut file = &self.file;
         let mut read = |bytes: &mut [u8]| fill(bytes, |part, _| file.read(part));
-        let count = again + read(&mut bytes[again..]).map_err(|e| Failure::io(&self.path, &e))?;
+        let count = again + read(&mut bytes[again..]).map_err(|e| self.unreadable(self.position, &e))?;
         self.position += count as u64;
         if let Header::Npy(header) = &self.header {
             let end = header.begin + self.position;
@@ -321,10 +333,20 @@ impl Input {
 
     fn not_whole_keys<K: Element>(&self, length: u64) -> Failure {
         let (size, name) = (K::SIZE, K::TYPE);
+        let rest = length % size as u64;
+        let place = length - rest;
         Failure::file(
             &self.path,
-            format!("length is {length} bytes, expected a multiple of {size}, the size of a {name}"),
+            format!(
+                "length is {length} bytes, expected a multiple of {size}, the size of a {name}: {rest} are left over at \
+                 byte {place}; is it complete, and is --type right?"
+            ),
         )
+    }
+
+    /// What the system said where bytes from `offset` on were to be read.
+    fn unreadable(&self, offset: u64, error: &io::Error) -> Failure {
+        Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
     }
 
     fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
@@ -342,7 +364,12 @@ impl Input {
             Ok(_) => end,
             Err(error) => return Failure::file(&self.path, format!("shrank while being read: {}", os_message(&error))),
         };
-        Failure::file(&self.path, format!("shrank while being read: expected {expected} bytes, found {found}"))
+        Failure::file(
+            &self.path,
+            format!(
+                "shrank while being read: expected {expected} bytes, found {found}; run again when nobody writes to it"
+            ),
+        )
     }
 }
 
@@ -388,7 +415,10 @@ fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], usize) -> io::Result<u
     while done < bytes.len() {
         match read(&mut bytes[done..], done) {
             Ok(0) => break,
-            Ok(count) => done += count,
+            Ok(count) => {
+                progress::add(count);
+                done += count;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -469,8 +499,9 @@ mod tests {
             let mut input = Input::open(&path).unwrap();
             File::options().write(true).open(&path).unwrap().set_len(kept).unwrap();
             let failure = input.read_all::<u32>().unwrap_err();
-            let expected = format!("{}: shrank while being read: expected 400000 bytes, found {kept}", path.display());
-            assert_eq!(failure.message(), Some(&*expected));
+            let expected =
+                format!("{}: shrank while being read: expected 400000 bytes, found {kept}; ", path.display());
+            assert!(failure.message().unwrap().starts_with(&expected), "{failure:?}");
         }
     }
 

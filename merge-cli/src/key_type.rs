@@ -2,6 +2,7 @@
 
 use crate::error::{Failure, Result, name};
 use crate::format::Endian;
+use crate::report;
 use clap::ValueEnum;
 use merge_host::f16;
 use std::fmt;
@@ -71,6 +72,7 @@ impl KeyType {
                     ));
                 }
             }
+            report::verbose(format_args!("keys: {given}, by --type"));
             return Ok(given);
         }
         let mut found: Option<(Self, &Source)> = None;
@@ -83,6 +85,9 @@ impl KeyType {
                 _ => {}
             }
         }
+        let found = found.inspect(|(key_type, Source { path, by, .. })| {
+            report::verbose(format_args!("keys: {key_type}, by the {by} of {}", name(path)));
+        });
         found.map(|(key_type, _)| key_type).ok_or_else(|| {
             let extensions = Self::value_variants().iter().map(|key_type| format!(".{key_type}")).collect::<Vec<_>>();
             let hint = format!(

@@ -12,7 +12,9 @@ mod memory;
 mod offsets;
 mod order;
 mod output;
+mod progress;
 mod records;
+mod report;
 mod room;
 mod signals;
 mod stats;
@@ -27,8 +29,10 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let result = error::catch_bugs(|| {
         signals::install().map_err(|e| error::Failure::new(format!("cannot handle signals: {e}")))?;
+        report::start(&args.report);
         commands::run(&args)
     });
+    progress::finish();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

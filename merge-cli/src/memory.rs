@@ -1,6 +1,7 @@
 //! Memory for keys and values, or an error where there is not enough.
 
 use crate::error::{Failure, Result};
+use crate::report;
 use bytemuck::Pod;
 use rayon::prelude::*;
 
@@ -8,6 +9,11 @@ use rayon::prelude::*;
 const PIECE: usize = 1 << 18;
 /// Bytes of a large page on x86-64.
 const LARGE_PAGE: usize = 2 << 20;
+/// What to say where the system has refused.
+const NONE_GIVEN: &str = "and the system gives none";
+
+/// Bytes of memory that are worth a line of `--verbose`.
+const LARGE: u128 = 1 << 20;
 
 /// `count` numbers, all zero. `what` is what they are for, in a message.
 ///
@@ -16,20 +22,34 @@ const LARGE_PAGE: usize = 2 << 20;
 pub fn zeroed<T: Pod>(count: u64, what: &str) -> Result<Vec<T>> {
     let needed = u128::from(count) * size_of::<T>() as u128;
     check(needed, what)?;
-    let count = usize::try_from(count).map_err(|_| too_much(what, needed, "which is too much"))?;
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much(what, needed, "and the system gives none"))
+    let count = usize::try_from(count).map_err(|_| too_much(needed, what, "which is too much"))?;
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| too_much(needed, what, NONE_GIVEN))
 }
 
-/// An error if `needed` bytes are certainly not there for `what`.
-pub fn check(needed: u128, what: &str) -> Result<()> {
-    match available() {
-        Some(free) if needed > free.into() => Err(too_much(what, needed, &format!("and {free} are available"))),
-        _ => Ok(()),
+/// Makes room for `more` numbers at the end of `numbers`, and for as many as there are at least, if there has to be more.
+pub fn reserve<T>(numbers: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    if numbers.capacity() - numbers.len() >= more {
+        return Ok(());
     }
+    let needed = more.max(numbers.len()) as u128 * size_of::<T>() as u128;
+    check(needed, what)?;
+    numbers.try_reserve(more).map_err(|_| too_much(needed, what, NONE_GIVEN))
 }
 
-fn too_much(what: &str, needed: u128, free: &str) -> Failure {
-    Failure::new(format!("{what} takes {needed} bytes of memory, {free}"))
+/// An error if so many bytes are not there. `what` is what they are for.
+pub fn check(needed: u128, what: &str) -> Result<()> {
+    let Some(free) = available() else { return Ok(()) };
+    if needed > free.into() {
+        return Err(too_much(needed, what, &format!("and {free} are available")));
+    }
+    if needed >= LARGE {
+        report::verbose(format_args!("memory: {needed} bytes for {what}, of {free} available"));
+    }
+    Ok(())
+}
+
+fn too_much(needed: u128, what: &str, why: &str) -> Failure {
+    Failure::new(format!("{what} takes {needed} bytes of memory, {why}"))
 }
 
 /// Has the system give pages of 2 MiB for `numbers` where it can: fewer to give one by one, and fewer addresses to look up

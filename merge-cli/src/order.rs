@@ -1,6 +1,9 @@
 //! Whether keys are in order, with all threads.
 
+use crate::error::Failure;
+use crate::input::Input;
 use crate::key_type::FileKey;
+use merge_host::SortOrder;
 use rayon::prelude::*;
 
 /// Keys that a thread looks at once: few enough for the library to see no use in threads of its own, so that
@@ -30,6 +33,17 @@ pub fn first_unsorted_between<K: FileKey>(keys: &[K], offsets: &[usize]) -> Opti
     found.find_first(Option::is_some).flatten()
 }
 
+/// The index of the first key that comes before the one before it, in that order.
+pub fn first_unsorted_in<K: FileKey>(order: SortOrder, keys: &[K]) -> Option<usize> {
+    match order {
+        SortOrder::Ascending => first_unsorted(keys),
+        SortOrder::Descending => {
+            let found = keys.par_windows(2).position_first(|pair| pair[0].to_ordered() < pair[1].to_ordered());
+            found.map(|i| i + 1)
+        }
+    }
+}
+
 /// As [`first_unsorted`], for keys that are runs of `length` each, where only the order within a run counts.
 pub fn first_unsorted_in_runs<K: FileKey>(keys: &[K], length: usize) -> Option<usize> {
     if length == 0 {
@@ -43,6 +57,16 @@ pub fn first_unsorted_in_runs<K: FileKey>(keys: &[K], length: usize) -> Option<u
         runs.find_map(|(run, keys)| Some(begin + run * length + merge_host::first_unsorted(keys)?))
     });
     found.find_first(Option::is_some).flatten()
+}
+
+/// The error of an input to merge whose key at `index` is less than the one before it. `place` says where that is beyond
+/// its index, if there is something to say.
+pub fn not_sorted<K: FileKey>(input: &Input, keys: &[K], index: usize, place: &str) -> Failure {
+    let (what, byte) = (describe(keys, index), input.offset_of::<K>(index as u64));
+    Failure::file(
+        input.path(),
+        format!("not sorted at index {index}{place}: {what} (byte {byte}); sort it first, with gmerge sort"),
+    )
 }
 
 /// What to say about the key at `index`, which is less than the one before it.

@@ -7,6 +7,8 @@ use crate::error::{Failure, Result, name};
 use crate::format::{self, Encoding, arrow};
 use crate::input::Input;
 use crate::key_type::Element;
+use crate::progress;
+use crate::report;
 use crate::room::Room;
 use crate::signals;
 use rayon::prelude::*;
@@ -14,7 +16,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -25,6 +27,8 @@ use tempfile::NamedTempFile;
 const PIECE: usize = 4 << 20;
 /// Bytes that a thread turns round before it writes them: few enough to stay in its cache.
 const SWAPPED: usize = 256 << 10;
+/// Bytes to write to a stream before they count as progress.
+const STREAM_PIECE: usize = 256 << 10;
 /// Symbolic links to follow before taking them for a circle, as the system does.
 const LINKS: usize = 40;
 
@@ -93,6 +97,7 @@ impl Output {
         if bytes > i64::MAX as u128 {
             return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
         }
+        progress::expect(Some(bytes as u64));
         if let Target::Replace { folder, .. } = &self.target
             && let Ok(system) = rustix::fs::statvfs(folder)
         {
@@ -102,7 +107,10 @@ impl Output {
                 let folder = name(folder);
                 return Err(Failure::file(
                     &self.path,
-                    format!("No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}"),
+                    format!(
+                        "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
+                         make room or write elsewhere"
+                    ),
                 ));
             }
         }
@@ -144,12 +152,14 @@ impl Output {
                 return Err(Failure::file(&path, format!("{what}: write to a regular file, or with --format raw")));
             }
             Target::Through { file, truncate } => {
+                report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
                 if truncate {
                     file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
                 }
                 Sink::Through(file)
             }
             Target::Replace { file, folder, old } => {
+                report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
                 let temporary = Temporary::create(&folder, old).map_err(|error| {
                     let message = format!("cannot create a temporary file in folder {}", name(&folder));
                     Failure::file(&path, format!("{message}: {}", crate::error::os_message(&error)))
@@ -182,6 +192,13 @@ impl Output {
 impl Target {
     fn find(path: &Path) -> Result<Self> {
         if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|stdout| path == Path::new(stdout)) {
+            if io::stdout().is_terminal() {
+                return Err(Failure::file(
+                    path,
+                    "standard output is a terminal, expected a file or a pipe for binary keys: \
+                     name a file, or pipe them to a program such as od",
+                ));
+            }
             let stdout = io::stdout().as_fd().try_clone_to_owned();
             let stdout = stdout.map_err(|e| Failure::io(path, &e))?;
             // Where it is a file, the shell has emptied it, or has not because it is to be appended to.
@@ -298,12 +315,20 @@ impl Writer {
 
     fn write_as_is(&mut self, bytes: &[u8]) -> Result<()> {
         let result = match &mut self.sink {
-            Sink::Through(file) => file.write_all(bytes),
+            Sink::Through(file) => bytes.chunks(STREAM_PIECE).try_for_each(|piece| {
+                file.write_all(piece)?;
+                progress::add(piece.len());
+                Ok(())
+            }),
             Sink::Temporary { temporary, position, .. } => {
                 let (file, begin) = (temporary.file(), *position);
                 *position += bytes.len() as u64;
                 let pieces = bytes.par_chunks(PIECE).enumerate();
-                pieces.try_for_each(|(i, piece)| file.write_all_at(piece, begin + (i * PIECE) as u64))
+                pieces.try_for_each(|(i, piece)| {
+                    file.write_all_at(piece, begin + (i * PIECE) as u64)?;
+                    progress::add(piece.len());
+                    Ok(())
+                })
             }
         };
         result.map_err(|error| self.failure(&error))

@@ -5,6 +5,7 @@
 //! fails where there is no room: to write to a page that the system cannot give would kill the program.
 
 use crate::error::{Failure, Result};
+use crate::progress;
 use memmap2::{Advice, MmapRaw, UncheckedAdvice};
 use rayon::prelude::*;
 use rustix::fs::FsWord;
@@ -43,7 +44,11 @@ impl<'a> Room<'a> {
         assert!(bytes.len() as u64 <= self.bytes.saturating_sub(begin), "the write stays inside the room");
         let begin = self.begin + begin;
         match &self.mapped {
-            None => self.file.write_all_at(bytes, begin).map_err(|error| Failure::io(self.path, &error)),
+            None => {
+                let written = self.file.write_all_at(bytes, begin);
+                progress::add(bytes.len());
+                written.map_err(|error| Failure::io(self.path, &error))
+            }
             Some(mapped) => {
                 let begin = begin as usize;
                 // SAFETY: the place lies inside the mapping, whose pages are there, and only this thread writes to it.
@@ -51,6 +56,7 @@ impl<'a> Room<'a> {
                 // SAFETY: the bytes stay in the file. Only their pages' places in this program are given up, which takes
                 // a while, and by one thread if it is left to the end.
                 let _ = unsafe { mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, begin, bytes.len()) };
+                progress::add(bytes.len());
                 Ok(())
             }
         }

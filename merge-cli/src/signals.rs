@@ -38,6 +38,7 @@ pub fn install() -> io::Result<()> {
             for path in &*temporaries {
                 let _ = std::fs::remove_file(path);
             }
+            crate::progress::finish_soon();
             // Not `std::process::exit`, which would take the GPU's driver down under the threads that are using it.
             signal_hook::low_level::exit(128 + signal);
         }

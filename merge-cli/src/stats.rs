@@ -2,6 +2,7 @@
 
 use crate::args::StatsFormat;
 use crate::error::report;
+use crate::progress;
 use merge_host::Timing;
 use serde::{Serialize, Serializer};
 use std::io::Write;
@@ -77,6 +78,7 @@ impl Stats {
     /// Runs `work` as a part of `phase`.
     pub fn time<T>(&mut self, phase: Phase, work: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
+        progress::phase(Phase::ALL[phase as usize].1);
         let result = work();
         self.phases[phase as usize] += begin.elapsed();
         result
@@ -101,6 +103,7 @@ impl Stats {
     /// Stops the clock and prints, if that is wanted.
     pub fn print(&self, format: Option<StatsFormat>) {
         let total = self.begin.elapsed();
+        progress::finish();
         match format {
             None => {}
             Some(StatsFormat::Json) => self.print_json(total),

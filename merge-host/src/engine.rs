@@ -4,7 +4,7 @@ use crate::cpu::CpuEngine;
 #[cfg(feature = "gpu")]
 use crate::gpu::{Gpu, on_gpu};
 use crate::index::check_places;
-use crate::{Error, Index, Key, MergeKernel, SortOrder};
+use crate::{Error, Index, Key, MergeKernel, SetOperation, SortOrder};
 #[cfg(feature = "gpu")]
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::fmt;
@@ -449,6 +449,45 @@ impl Engine {
                 on_gpu!(K as G => gpu.merge_host::<G>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out)))
             }
         }
+    }
+
+    /// Replaces what is in `out` by the keys of `a` and `b`, both ascending, that `operation` keeps, in ascending order.
+    ///
+    /// Both are multisets: for a key that is m times in `a` and n times in `b`, [`SetOperation`] says how many times it is
+    /// in `out`. Keys are the same if their bits are: -0.0 is not 0.0, and a NaN is the same as one with the same payload.
+    ///
+    /// The CPU does it, whatever this engine works on. Work is O(|a| + |b|), on each of t threads a t-th of it, however
+    /// many keys are equal. `out` keeps its memory if there is enough for the result, and gets just enough otherwise;
+    /// there is no other scratch memory.
+    ///
+    /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) tells). If they are
+    /// not, the call still ends, but which keys of theirs `out` then holds and in which order is unspecified.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`] where there is no memory for the result, [`Error::Threads`] where the system gives no
+    /// threads.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SetOperation};
+    ///
+    /// let (a, b) = ([1, 4, 4, 6], [2, 4]);
+    /// let (engine, mut out) = (Engine::auto(), Vec::new());
+    /// engine.set_operation(SetOperation::Union, &a, &b, &mut out)?;
+    /// assert_eq!(out, [1, 2, 4, 4, 6]);
+    /// engine.set_operation(SetOperation::Intersection, &a, &b, &mut out)?;
+    /// assert_eq!(out, [4]);
+    /// engine.set_operation(SetOperation::Difference, &a, &b, &mut out)?;
+    /// assert_eq!(out, [1, 4, 6]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn set_operation<K: Key>(
+        &self,
+        operation: SetOperation,
+        a: &[K],
+        b: &[K],
+        out: &mut Vec<K>,
+    ) -> Result<Timing, Error> {
+        self.cpu.set_operation(operation, a, b, out)
     }
 
     /// Merges many pairs of short runs: run `p` of `a` with run `p` of `b` into run `p` of `out`.

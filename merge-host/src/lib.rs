@@ -21,7 +21,7 @@
 //! descending, [`Engine::sort_with`], and it may leave the keys where they are and tell their places in order,
 //! [`Engine::argsort`]. Many pairs of short runs are merged by one
 //! call, whether they are all of one length, [`Engine::merge_batch`], or of any, [`Engine::merge_ragged`]; both take
-//! values too.
+//! values too. Sorted arrays are also sets, or multisets: [`Engine::set_operation`].
 //!
 //! # Order
 //!
@@ -49,6 +49,7 @@ mod gpu;
 mod index;
 mod key;
 mod merge_kernel;
+mod set_operation;
 mod sort_order;
 mod sorted;
 
@@ -64,5 +65,6 @@ pub use half::f16;
 pub use index::Index;
 pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
+pub use set_operation::SetOperation;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;

@@ -56,7 +56,8 @@ impl<K: FileKey> Merging<K> for Runs {
             if length > 0 {
                 if !count.is_multiple_of(length) {
                     return Err(Failure::new(format!(
-                        "{name}: has {count} keys, expected a multiple of {length}, the length of its runs"
+                        "{name}: has {count} keys, expected a multiple of {length}, the length of its runs \
+                         by -d and --a-len"
                     )));
                 }
                 runs[i] = Some(count / length);

@@ -1,15 +1,16 @@
 //! `gmerge check`
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, SortArgs};
 use crate::engine::start_threads;
 use crate::error::{Failure, Result};
 use crate::format;
 use crate::input::Input;
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
-use crate::order::{describe, first_unsorted};
+use crate::order::{describe, first_unsorted_in};
 use crate::records::Layout;
 use crate::stats::{Phase, Stats};
+use merge_host::SortOrder;
 
 /// Bytes of keys to hold in memory at once, so that a file of any size can be checked.
 const ROOM: u64 = 64 << 20;
@@ -24,7 +25,16 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     with_key_type!(key_type, K => check::<K>(args, input))
 }
 
+/// `gmerge sort -c` and `-C`
+pub fn run_for_sort(args: &SortArgs) -> Result<()> {
+    let SortArgs { input, reverse, records, common, .. } = args;
+    let (input, records, common) = (input.clone(), records.clone(), common.clone());
+    let result = run(&CheckArgs { input, reverse: *reverse, records, common });
+    result.map_err(|failure| if args.only_check_silently { failure.silent_if_disorder() } else { failure })
+}
+
 fn check<K: FileKey>(args: &CheckArgs, mut input: Input) -> Result<()> {
+    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
     let mut stats = Stats::begin::<K>("check");
     let count = input.count::<K>()?;
     start_threads(args.common.parallel)?;
@@ -36,11 +46,12 @@ fn check<K: FileKey>(args: &CheckArgs, mut input: Input) -> Result<()> {
     let disorder = loop {
         let read = stats.time(Phase::Read, || input.read(&mut keys[1..]))?;
         let part = &keys[1 - carried..1 + read];
-        let found = stats.time(Phase::Check, || first_unsorted(part));
+        let found = stats.time(Phase::Check, || first_unsorted_in(order, part));
         if let Some(i) = found {
             let index = stats.keys - carried as u64 + i as u64;
             stats.keys += read as u64;
-            break Some(Failure::disorder(&args.input, format!("disorder at index {index}: {}", describe(part, i))));
+            let (what, byte) = (describe(part, i), input.offset_of::<K>(index));
+            break Some(Failure::disorder(&args.input, format!("disorder at index {index}: {what} (byte {byte})")));
         }
         stats.keys += read as u64;
         if (read as u64) < room || read == 0 {

@@ -1,16 +1,11 @@
 //! `gmerge info`
 
-use crate::error::{Failure, Result};
+use crate::error::Result;
+use crate::report;
 use merge_host::Engine;
-use std::io::{ErrorKind, Write};
-use std::path::Path;
 
 pub fn run() -> Result<()> {
-    // Nobody minds if the reader has seen enough.
-    match std::io::stdout().write_all(text().as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::io(Path::new("standard output"), &error)),
-        _ => Ok(()),
-    }
+    report::print(text().as_bytes())
 }
 
 fn text() -> String {

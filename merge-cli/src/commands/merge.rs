@@ -1,7 +1,8 @@
 //! `gmerge merge`
 
+use super::files0;
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
-use crate::args::{Kernel, MergeArgs};
+use crate::args::{Kernel, MergeArgs, MergingArgs, SortArgs};
 use crate::error::{Failure, Result};
 use crate::key_type::{FileKey, with_key_type};
 use crate::order::first_unsorted;
@@ -10,7 +11,8 @@ use merge_host::{Engine, Error, MergeKernel, Timing};
 use std::path::PathBuf;
 
 pub fn run(args: &MergeArgs) -> Result<()> {
-    let (inputs, values) = files(args)?;
+    let names = args.files0_from.as_deref().map(files0::read).transpose()?;
+    let (inputs, values) = files(args, names.as_deref().unwrap_or(&args.inputs))?;
     let kernel = MergeKernel::from(args.kernel);
     if inputs.len() != 2 && args.kernel != Kernel::Auto {
         let count = inputs.len();
@@ -28,20 +30,37 @@ pub fn run(args: &MergeArgs) -> Result<()> {
 }
 
 /// The files of keys and of their values.
-fn files(args: &MergeArgs) -> Result<(&[PathBuf], Option<&[PathBuf]>)> {
-    let Some(values) = &args.values else { return Ok((&args.inputs, None)) };
-    if args.inputs.is_empty() && values.len().is_multiple_of(2) {
+fn files<'a>(args: &'a MergeArgs, inputs: &'a [PathBuf]) -> Result<(&'a [PathBuf], Option<&'a [PathBuf]>)> {
+    let Some(values) = &args.values else { return Ok((inputs, None)) };
+    if inputs.is_empty() && values.len().is_multiple_of(2) {
         // Nothing tells where the values' files end, but that there are as many of keys.
         let (values, inputs) = values.split_at(values.len() / 2);
         return Ok((inputs, Some(values)));
     }
-    let (count, expected) = (values.len(), args.inputs.len());
+    let (count, expected) = (values.len(), inputs.len());
     if count != expected {
         return Err(Failure::new(format!(
             "--values names {count} files, expected {expected}, one for each file of keys"
         )));
     }
-    Ok((&args.inputs, Some(values)))
+    Ok((inputs, Some(values)))
+}
+
+/// What `gmerge sort -m` asks for, as `gmerge merge` would have it.
+pub fn of_sort(args: &SortArgs) -> MergeArgs {
+    MergeArgs {
+        inputs: [&args.input].into_iter().chain(&args.more).cloned().collect(),
+        files0_from: None,
+        values: None,
+        merging: MergingArgs {
+            output: args.output.as_output(),
+            values_out: None,
+            assume_sorted: false,
+            engine: args.engine.clone(),
+            common: args.common.clone(),
+        },
+        kernel: Kernel::Auto,
+    }
 }
 
 /// One run in each file.

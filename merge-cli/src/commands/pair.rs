@@ -3,12 +3,12 @@
 use super::values::ValueFiles;
 use crate::args::MergingArgs;
 use crate::engine::{ChosenEngine, start_threads};
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::format;
 use crate::input::{Input, allow_files, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
-use crate::order::describe;
+use crate::order::not_sorted;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
@@ -144,8 +144,7 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
 fn check_order<K: FileKey>(inputs: &[Input], keys: &[Vec<K>], merging: &impl Merging<K>) -> Result<()> {
     for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
         if let Some(index) = merging.first_unsorted(i, keys) {
-            let (what, place) = (describe(keys, index), merging.place(i, index));
-            return Err(Failure::file(input.path(), format!("not sorted at index {index}{place}: {what}")));
+            return Err(not_sorted(input, keys, index, &merging.place(i, index)));
         }
     }
     Ok(())

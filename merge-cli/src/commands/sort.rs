@@ -34,9 +34,9 @@ fn sort<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let mut stats = Stats::begin::<K>("sort");
     let count = inputs[0].count::<K>()?;
     let output = if args.argsort {
-        Output::prepare_keys::<u64>(&args.output, &args.common, &[])?
+        Output::prepare_keys::<u64>(&args.output.as_output(), &args.common, &[])?
     } else {
-        Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?
+        Output::prepare_keys::<K>(&args.output.as_output(), &args.common, &inputs)?
     };
     let [mut input] = inputs;
     let size = if args.argsort { size_of::<u64>() } else { K::SIZE };

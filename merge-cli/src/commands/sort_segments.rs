@@ -25,7 +25,7 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let count = inputs[0].count::<K>()?;
     let segments = Segments::of(&args.segments)?;
     count.map_or(Ok(()), |count| segments.check(&args.input, count))?;
-    let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
+    let output = Output::prepare_keys::<K>(&args.output.as_output(), &args.common, &inputs)?;
     let [mut input] = inputs;
     output.check_space(u128::from(count.unwrap_or(0)) * K::SIZE as u128)?;
     let values = ValueFile::open(args, count, &output)?;

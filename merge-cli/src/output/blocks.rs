@@ -13,6 +13,7 @@
 
 use super::{Sink, Writer};
 use crate::error::Result;
+use crate::progress;
 use rayon::prelude::*;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::fs::File;
@@ -60,6 +61,7 @@ fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) +
         };
         let (written, ()) = rayon::join(|| file.write_all(&made[..waiting]), make_next);
         written?;
+        progress::add(waiting);
         if count == 0 {
             return Ok(());
         }
@@ -92,6 +94,7 @@ fn write_in_place(file: &File, begin: u64, length: u64, make: &(impl Fn(u64, &mu
             let count = (length - from).min(BLOCK as u64) as usize;
             if mapped && let Ok(mut block) = MappedBlock::new(file, begin + from, count) {
                 make(from, block.bytes());
+                progress::add(count);
                 continue;
             }
             room.resize(BLOCK, 0);
@@ -100,6 +103,7 @@ fn write_in_place(file: &File, begin: u64, length: u64, make: &(impl Fn(u64, &mu
             if let Err(error) = file.write_all_at(block, begin + from) {
                 return fail(error);
             }
+            progress::add(count);
         }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)

@@ -94,8 +94,10 @@ fn command_lines_that_make_no_sense() {
     folder.run("shuffle good.u32").is_misuse(&["shuffle"]);
     folder.run("sort good.u32").is_misuse(&["--output <OUT>"]);
     folder.run("sort -o out.u32").is_misuse(&["<IN>"]);
-    folder.run("merge good.u32 -o out.u32").is_misuse(&["<B>"]);
-    folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["good.u32"]);
+    folder.run("merge -o out.u32").is_misuse(&["<FILE>"]);
+    folder.run("merge good.u32 -o out.u32").fails(2, &["expected 2 files to merge, found 1"]);
+    folder.run("union good.u32 -o out.u32").is_misuse(&["<B>"]);
+    folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["--merge"]);
     folder.run("sort good.u32 -o out.u32 -o out.u32").is_misuse(&["cannot be used multiple times"]);
     folder.run("sort good.u32 -o out.u32 --type u31").is_misuse(&[
         "u31",
@@ -116,7 +118,7 @@ fn command_lines_that_make_no_sense() {
 #[test]
 fn help_is_no_error() {
     let folder = Folder::new();
-    for command in ["", "sort", "merge", "batch", "check", "gen", "info"] {
+    for command in ["", "sort", "merge", "batch", "union", "check", "gen", "info", "completions", "man"] {
         let run = folder.run(&format!("{command} --help"));
         run.succeeds();
         assert!(String::from_utf8_lossy(run.stdout()).contains("Usage: gmerge"));

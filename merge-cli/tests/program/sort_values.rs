@@ -173,7 +173,7 @@ fn flags_that_do_not_go_together() {
     let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
     run("--values in.txt").is_misuse(&["--values-out <OUTV>"]);
     run("--values-out out.txt").is_misuse(&["--values <V>"]);
-    run("--values in.txt in.txt --values-out out.txt").is_misuse(&["in.txt"]);
+    run("--values in.txt in.txt --values-out out.txt").is_misuse(&["--values <V>", "[MORE]"]);
     run("--argsort --values in.txt --values-out out.txt").is_misuse(&["--argsort", "--values <V>"]);
     run("--argsort --values-out out.txt").is_misuse(&["--argsort"]);
     unchanged(&folder, &before);

@@ -102,5 +102,5 @@ fn disorder_comes_with_statistics_too() {
     let stderr = run.stderr();
     let (stats, message) = stderr.trim_end().split_once('\n').unwrap();
     assert_eq!(serde_json::from_str::<Value>(stats).unwrap()["keys"], 2);
-    assert_eq!(message, "gmerge: keys.u32: disorder at index 1: 1 after 2");
+    assert_eq!(message, "gmerge: keys.u32: disorder at index 1: 1 after 2 (byte 4)");
 }

@@ -1,6 +1,6 @@
 //! The CPU engine: a twin of each kernel, under the same name, on a pool of threads.
 
-use crate::{Error, Index, Key, MergeKernel, SortOrder, Timing};
+use crate::{Error, Index, Key, MergeKernel, SetOperation, SortOrder, Timing};
 use merge_ragged::Offsets;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -22,6 +22,7 @@ mod merge_tiled;
 mod radix;
 mod run;
 mod select;
+mod set_operation;
 mod sort;
 mod sort_pairs;
 mod sort_segments;
@@ -217,6 +218,19 @@ impl CpuEngine {
     ) -> Result<Timing, Error> {
         let run = RunMut::new((keys, values));
         self.timed_sort(sort_segments::cost(offsets), |threads| sort_segments::sort_pairs(order, run, offsets, threads))
+    }
+
+    pub(crate) fn set_operation<K: Key>(
+        &self,
+        operation: SetOperation,
+        a: &[K],
+        b: &[K],
+        out: &mut Vec<K>,
+    ) -> Result<Timing, Error> {
+        let start = Instant::now();
+        let worth = (a.len() + b.len()) / MERGE_KEYS_A_THREAD;
+        self.run(worth, |threads| set_operation::set_operation(operation, a, b, out, threads))??;
+        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
     }
 
     /// Calls `merge` with the number of threads that merging so many keys is worth.

@@ -1,0 +1,181 @@
+//! How far the work is, on standard error: bytes, rate and time left.
+//!
+//! Whoever reads or writes adds its bytes to a counter, which costs an addition for each piece of some MB. A thread of its
+//! own looks at the counter ten times a second and draws; where no progress is shown there is no such thread, and nobody
+//! who works ever waits for a terminal.
+//!
+//! ```text
+//!   Input::open, Output::check_space ──expect──► EXPECTED ┐
+//!   Input::read, Writer::write ────────add─────► DONE     ├──► thread ──► bar on standard error
+//!   Stats::time ───────────────────────phase───► PHASE    ┘
+//! ```
+
+use crate::args::When;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Time from one drawing to the next.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Drawings a second, at most.
+const RATE: u8 = 10;
+/// How long the end of the program waits for a terminal that takes nothing.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+const TEMPLATE: &str = "{phase:<9} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, \
+                        {decimal_bytes_per_sec}, {eta} left";
+/// Where nobody knows how much there will be.
+const OPEN_TEMPLATE: &str = "{phase:<9} {decimal_bytes}, {decimal_bytes_per_sec}, {elapsed} so far";
+
+static BAR: OnceLock<ProgressBar> = OnceLock::new();
+static DONE: AtomicU64 = AtomicU64::new(0);
+static EXPECTED: AtomicU64 = AtomicU64::new(0);
+/// Whether some input's length is not known.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+static PHASE: Mutex<&str> = Mutex::new("");
+
+/// Starts to show progress, if that is wanted: with `auto`, where standard error is a terminal and nobody asked for quiet.
+pub fn start(when: When, quiet: bool) {
+    let is_terminal = io::stderr().is_terminal();
+    let (is_shown, delay) = match when {
+        When::Never => (false, Duration::ZERO),
+        // What is done at once needs no bar that flashes up.
+        When::Auto => (is_terminal && !quiet, 2 * INTERVAL),
+        When::Always => (true, Duration::ZERO),
+    };
+    if !is_shown {
+        return;
+    }
+    let target = match is_terminal {
+        true => ProgressDrawTarget::stderr_with_hz(RATE),
+        false => ProgressDrawTarget::term_like_with_hz(Box::new(NoTerminal::default()), RATE),
+    };
+    let bar = BAR.get_or_init(|| ProgressBar::with_draw_target(Some(0), target).with_style(style(TEMPLATE)));
+    // Where the system has no thread to give, the work is more important than the bar.
+    let _ = thread::Builder::new().name("progress".to_owned()).spawn(move || {
+        thread::sleep(delay);
+        let mut is_open = false;
+        while !bar.is_finished() {
+            if IS_OPEN.load(Relaxed) && !is_open {
+                is_open = true;
+                bar.set_style(style(OPEN_TEMPLATE));
+            }
+            draw(bar);
+            thread::sleep(INTERVAL);
+        }
+    });
+}
+
+/// So many bytes are going to be read or written, or some number that nobody knows.
+pub fn expect(bytes: Option<u64>) {
+    match bytes {
+        Some(bytes) => drop(EXPECTED.fetch_add(bytes, Relaxed)),
+        None => IS_OPEN.store(true, Relaxed),
+    }
+}
+
+/// So many bytes were read or written.
+pub fn add(bytes: usize) {
+    DONE.fetch_add(bytes as u64, Relaxed);
+}
+
+/// What is being done from now on.
+pub fn phase(name: &'static str) {
+    if BAR.get().is_some() {
+        *PHASE.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+}
+
+/// Takes the bar away for good.
+pub fn finish() {
+    if let Some(bar) = BAR.get() {
+        bar.finish_and_clear();
+    }
+}
+
+/// As [`finish`], but does not wait for long where standard error takes nothing.
+pub fn finish_soon() {
+    if BAR.get().is_none() {
+        return;
+    }
+    let (sender, receiver) = mpsc::channel();
+    let spawned = thread::Builder::new().spawn(move || {
+        finish();
+        sender.send(())
+    });
+    if spawned.is_ok() {
+        let _ = receiver.recv_timeout(PATIENCE);
+    }
+}
+
+/// Runs `print`, which writes lines to standard error, with the bar out of the way.
+pub fn suspend(print: impl FnOnce()) {
+    match BAR.get() {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+fn draw(bar: &ProgressBar) {
+    bar.update(|state| {
+        if !IS_OPEN.load(Relaxed) {
+            state.set_len(EXPECTED.load(Relaxed));
+        }
+        state.set_pos(DONE.load(Relaxed));
+    });
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
+    style.progress_chars("=> ").with_key("phase", |_: &ProgressState, text: &mut dyn fmt::Write| {
+        let _ = text.write_str(&PHASE.lock().unwrap_or_else(PoisonError::into_inner));
+    })
+}
+
+/// Standard error where it is a file or a pipe, and `--progress always` asks for the bar all the same. What is to be
+/// drawn is collected and written at once.
+#[derive(Debug, Default)]
+struct NoTerminal(Mutex<String>);
+
+impl NoTerminal {
+    fn push(&self, text: fmt::Arguments) -> io::Result<()> {
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_fmt(text);
+        Ok(())
+    }
+}
+
+impl TermLike for NoTerminal {
+    fn width(&self) -> u16 {
+        100
+    }
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        if n > 0 { self.push(format_args!("\x1b[{n}A")) } else { Ok(()) }
+    }
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        if n > 0 { self.push(format_args!("\x1b[{n}B")) } else { Ok(()) }
+    }
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        if n > 0 { self.push(format_args!("\x1b[{n}C")) } else { Ok(()) }
+    }
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        if n > 0 { self.push(format_args!("\x1b[{n}D")) } else { Ok(()) }
+    }
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.push(format_args!("{text}\n"))
+    }
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.push(format_args!("{text}"))
+    }
+    fn clear_line(&self) -> io::Result<()> {
+        self.push(format_args!("\r\x1b[2K"))
+    }
+    fn flush(&self) -> io::Result<()> {
+        let text = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        io::stderr().write_all(text.as_bytes())
+    }
+}

@@ -1,0 +1,107 @@
+//! `gmerge union`, `intersect`, `difference` and `symmetric-difference`
+
+use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+
+const COMMANDS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
+
+/// The result by walking along both, with the standard library's order.
+fn expected<K: TestKey>(command: &str, a: &[K], b: &[K]) -> Vec<K> {
+    let mut all = [a, b].concat();
+    all.sort_by(K::order);
+    all.dedup_by(|x, y| x.order(y).is_eq());
+    let count = |keys: &[K], key: &K| keys.iter().filter(|other| other.order(key).is_eq()).count();
+    let times = |key: &K| {
+        let (m, n) = (count(a, key), count(b, key));
+        match command {
+            "union" => m.max(n),
+            "intersect" => m.min(n),
+            "difference" => m.saturating_sub(n),
+            _ => m.abs_diff(n),
+        }
+    };
+    all.iter().flat_map(|key| vec![*key; times(key)]).collect()
+}
+
+fn works<K: TestKey>(random: &mut Random) {
+    let folder = Folder::new();
+    let name = K::NAME;
+    for (m, n) in [(0, 5), (300, 0), (400, 300)] {
+        let (mut a, mut b) = (random.keys::<K>(m), random.keys::<K>(n));
+        // Random bits have nothing in common.
+        b.extend(a.iter().step_by(3));
+        a.extend(b.iter().step_by(4));
+        a.sort_by(K::order);
+        b.sort_by(K::order);
+        folder.write(&format!("a.{name}"), &a);
+        folder.write(&format!("b.{name}"), &b);
+        for command in COMMANDS {
+            folder.run(&format!("{command} a.{name} b.{name} -o out.{name}")).succeeds();
+            let found = folder.read::<K>(&format!("out.{name}"));
+            assert_same(&found, &expected(command, &a, &b), &format!("{command} {name} {m} {n}"));
+        }
+    }
+}
+
+#[test]
+fn all_types() {
+    let mut random = Random::new();
+    for_each_type!(K => works::<K>(&mut random));
+}
+
+#[test]
+fn many_keys_on_any_number_of_threads() {
+    let folder = Folder::new();
+    // Every key of A is there m = 3 times, and every second one n = 5 times in B.
+    let (a, b): (Vec<u64>, Vec<u64>) =
+        ((0..900_000).map(|i| i / 3).collect(), (0..750_000).map(|i| i / 5 * 2).collect());
+    folder.write("a.u64", &a);
+    folder.write("b.u64", &b);
+    for threads in [1, 2, 7] {
+        for (command, even, odd) in
+            [("union", 5, 3), ("intersect", 3, 0), ("difference", 0, 3), ("symmetric-difference", 2, 3)]
+        {
+            folder.run(&format!("{command} a.u64 b.u64 -o out.u64 --parallel {threads}")).succeeds();
+            let times = |key: u64| if key.is_multiple_of(2) { even } else { odd };
+            let expected: Vec<u64> = (0..300_000).flat_map(|key| vec![key; times(key)]).collect();
+            assert_same(&folder.read::<u64>("out.u64"), &expected, &format!("{command} {threads}"));
+        }
+    }
+}
+
+#[test]
+fn streams_and_the_input_as_the_output() {
+    let folder = Folder::new();
+    folder.write("a.u32", &[1u32, 2, 2, 3]);
+    folder.write("b.u32", &[2u32, 3, 4]);
+    let input = bytemuck::cast_slice::<u32, u8>(&[2, 3, 4]);
+    let run = folder.run_with_input("difference a.u32 - -o -", input);
+    run.succeeds();
+    assert_eq!(run.stdout(), bytemuck::cast_slice::<u32, u8>(&[1, 2]));
+    folder.run("intersect a.u32 b.u32 -o a.u32").succeeds();
+    assert_eq!(folder.read::<u32>("a.u32"), [2, 3]);
+    folder.run("union a.u32 a.u32 -o a.u32").succeeds();
+    assert_eq!(folder.read::<u32>("a.u32"), [2, 3]);
+    let run = folder.run("union a.u32 b.u32 -o out.u32 --stats json");
+    assert!(run.stderr().contains(r#""op":"union","type":"u32","keys":5"#), "{}", run.stderr());
+}
+
+#[test]
+fn bad_input_is_named_and_nothing_is_written() {
+    let folder = Folder::new();
+    folder.write("good.u32", &[1u32, 2, 3]);
+    folder.write("bad.u32", &[1u32, 7, 3]);
+    folder.write("odd.u32", &[0u8; 7]);
+    folder.write("keys.i64", &[1i64]);
+    for command in COMMANDS {
+        let parts = ["bad.u32: not sorted at index 2: 3 after 7 (byte 8); sort it first"];
+        folder.run(&format!("{command} good.u32 bad.u32 -o out.u32")).fails(2, &parts);
+        folder.run(&format!("{command} bad.u32 good.u32 -o out.u32")).fails(2, &parts);
+        let parts = ["odd.u32: length is 7 bytes", "multiple of 4", "3 are left over at byte 4"];
+        folder.run(&format!("{command} odd.u32 good.u32 -o out.u32")).fails(2, &parts);
+        folder.run(&format!("{command} good.u32 keys.i64 -o out.u32")).fails(2, &["--type"]);
+        folder.run(&format!("{command} none.u32 good.u32 -o out.u32")).fails(2, &["none.u32: No such file"]);
+        folder.run(&format!("{command} - - --type u32 -o out.u32")).fails(2, &["A and B are both -"]);
+        assert!(!folder.path("out.u32").exists());
+        folder.run(&format!("{command} good.u32 bad.u32 -o /dev/null --assume-sorted")).succeeds();
+    }
+}

@@ -1,0 +1,89 @@
+//! What sort(1) calls by the same names: `-c`, `-C`, `-m`, `--stable`, `--files0-from`.
+
+use crate::common::{Folder, GMERGE, Run};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("up.u32", &[1u32, 2, 2, 9]);
+    folder.write("down.u32", &[9u32, 5, 5, 2]);
+    folder.write("mixed.u32", &[3u32, 7, 6, 8]);
+    folder
+}
+
+#[test]
+fn checks_in_either_order() {
+    let folder = folder();
+    for command in ["sort -c", "check"] {
+        folder.run(&format!("{command} up.u32")).succeeds();
+        folder.run(&format!("{command} -r down.u32")).succeeds();
+        let parts = ["mixed.u32: disorder at index 2: 6 after 7 (byte 8)"];
+        folder.run(&format!("{command} mixed.u32")).fails(1, &parts);
+        folder
+            .run(&format!("{command} -r mixed.u32"))
+            .fails(1, &["mixed.u32: disorder at index 1: 7 after 3 (byte 4)"]);
+        folder.run(&format!("{command} down.u32")).fails(1, &["index 1: 5 after 9"]);
+        folder.run(&format!("{command} none.u32")).fails(2, &["none.u32: No such file or directory"]);
+    }
+    folder.run("sort -C up.u32").succeeds();
+    let run = folder.run("sort -C mixed.u32");
+    assert_eq!((run.code(), &*run.stderr(), run.stdout()), (Some(1), "", &b""[..]));
+    folder.run("sort -C none.u32").fails(2, &["none.u32: No such file or directory"]);
+    folder.run("sort -c up.u32 -o out.u32").is_misuse(&["-c", "--output"]);
+    folder.run("sort -C up.u32 --argsort").is_misuse(&["-C", "--argsort"]);
+    folder.run("sort -c -C up.u32").is_misuse(&["-c", "-C"]);
+    folder.run("sort -c up.u32 down.u32").is_misuse(&["-c", "[MORE]"]);
+}
+
+#[test]
+fn descending_order_of_many_keys() {
+    let folder = Folder::new();
+    let mut keys: Vec<u32> = (0..1_000_000).rev().collect();
+    folder.write("keys.u32", &keys);
+    folder.run("check -r keys.u32").succeeds();
+    keys[777_777] = u32::MAX;
+    folder.write("keys.u32", &keys);
+    folder.run("check -r keys.u32").fails(1, &["index 777777: "]);
+}
+
+#[test]
+fn sort_m_is_merge() {
+    let folder = folder();
+    folder.run("sort -m up.u32 up.u32 -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 1, 2, 2, 2, 2, 9, 9]);
+    folder.run("sort --merge up.u32 mixed.u32 -o out.u32").fails(2, &["mixed.u32: not sorted at index 2: 6 after 7"]);
+    folder.run("sort -m -r up.u32 up.u32 -o out.u32").is_misuse(&["--merge", "--reverse"]);
+    // Without -m, a second file is not passed over, whatever else is asked for.
+    for flags in ["", "-r", "--argsort", "--top 1"] {
+        folder.run(&format!("sort up.u32 up.u32 {flags} -o new.u32")).is_misuse(&["MORE"]);
+    }
+    assert!(!folder.path("new.u32").exists());
+}
+
+#[test]
+fn stable_changes_nothing() {
+    let folder = folder();
+    for flag in ["--stable", "-s"] {
+        folder.run(&format!("sort {flag} mixed.u32 -o out.u32")).succeeds();
+        assert_eq!(folder.read::<u32>("out.u32"), [3, 6, 7, 8]);
+    }
+}
+
+#[test]
+fn names_from_a_file() {
+    let folder = folder();
+    folder.write("a b\n.u32", &[4u32]);
+    folder.write("list", b"up.u32\0a b\n.u32\0");
+    folder.run("merge --files0-from list -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 2, 4, 9]);
+    folder.run_with_input("merge --files0-from - -o out.u32", b"up.u32\0up.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 1, 2, 2, 2, 2, 9, 9]);
+    folder
+        .shell("find . -name 'up.u32' -print0 > one; cat one one | gmerge merge --files0-from - -o out.u32")
+        .succeeds();
+    folder.write("hole", b"up.u32\0\0up.u32\0");
+    folder.run("merge --files0-from hole -o out.u32").fails(2, &["hole: the name at byte 7 is empty"]);
+    folder.run("merge --files0-from none -o out.u32").fails(2, &["none: No such file or directory"]);
+    folder.run_with_input("merge --files0-from - -o out.u32", b"").fails(2, &["-: has no names"]);
+    folder.run("merge up.u32 --files0-from list -o out.u32").is_misuse(&["--files0-from"]);
+    Run::of(folder.command(GMERGE).args(["merge", "-o", "out.u32"])).is_misuse(&["<FILE>"]);
+}

@@ -1,0 +1,81 @@
+//! `gmerge sort --top`
+
+use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+
+fn first<K: TestKey>(keys: &[K], reverse: bool, count: usize) -> Vec<K> {
+    let mut sorted = keys.to_vec();
+    sorted.sort_by(K::order);
+    if reverse {
+        sorted.reverse();
+    }
+    sorted.truncate(count);
+    sorted
+}
+
+fn works<K: TestKey>(random: &mut Random) {
+    let folder = Folder::new();
+    let name = K::NAME;
+    let keys = random.keys::<K>(5003);
+    folder.write(&format!("in.{name}"), &keys);
+    for count in [0, 1, 17, 5002, 5003, 9999] {
+        for (flag, reverse) in [("", false), ("-r", true)] {
+            folder.run(&format!("sort --top {count} {flag} in.{name} -o out.{name}")).succeeds();
+            let what = format!("{name} {count} {flag}");
+            assert_same(&folder.read::<K>(&format!("out.{name}")), &first(&keys, reverse, count), &what);
+        }
+    }
+    folder.write(&format!("in.{name}"), &[0u8; 0]);
+    folder.run(&format!("sort --top 3 in.{name} -o out.{name}")).succeeds();
+    assert_eq!(folder.read::<u8>(&format!("out.{name}")), [0; 0]);
+}
+
+#[test]
+fn all_types() {
+    let mut random = Random::new();
+    for_each_type!(K => works::<K>(&mut random));
+}
+
+/// Keys of several parts: 4 million of them are read at once.
+const MANY: u64 = 9_000_001;
+
+#[test]
+fn files_and_pipes_of_several_parts() {
+    let folder = Folder::new();
+    // In any order, so that all parts have some of the first.
+    let keys: Vec<u64> = (0..MANY).map(|i| i * 7_654_321 % MANY).collect();
+    let bytes: &[u8] = bytemuck::cast_slice(&keys);
+    folder.write("in.u64", bytes);
+    for count in [3, 100_000, 5_000_000] {
+        folder.run(&format!("sort --top {count} in.u64 -o out.u64")).succeeds();
+        assert!(folder.read::<u64>("out.u64").into_iter().eq(0..count), "{count}");
+    }
+    folder.run_with_input("sort --top 1000 -r - --type u64 -o out.u64", bytes).succeeds();
+    assert!(folder.read::<u64>("out.u64").into_iter().eq((MANY - 1000..MANY).rev()));
+}
+
+#[test]
+fn every_key_better_than_those_before() {
+    let folder = Folder::new();
+    let keys: Vec<u32> = (0..5_000_000).rev().collect();
+    folder.write("in.u32", &keys);
+    folder.run("sort --top 70000 in.u32 -o out.u32").succeeds();
+    assert!(folder.read::<u32>("out.u32").into_iter().eq(0..70_000));
+    folder.write("in.u32", &vec![5u32; 300_000]);
+    folder.run("sort --top 100000 in.u32 -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), vec![5; 100_000]);
+}
+
+#[test]
+fn what_does_not_go_together() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[3u32, 1, 2]);
+    for flags in ["--values in.u32 --values-out v", "--argsort", "-m"] {
+        folder.run(&format!("sort --top 2 in.u32 -o out.u32 {flags}")).is_misuse(&["--top", "cannot be used with"]);
+    }
+    folder.run("sort --top 2 in.u32 -o out.u32 --engine gpu").fails(2, &["--engine gpu: --top is done by the CPU"]);
+    folder.run("sort --top -2 in.u32 -o out.u32").is_misuse(&["-2"]);
+    folder.write("odd.u32", &[3u8; 7]);
+    folder.run("sort --top 2 odd.u32 -o out.u32").fails(2, &["odd.u32: length is 7 bytes", "multiple of 4"]);
+    folder.run_with_input("sort --top 2 - --type u32 -o out.u32", &[3; 7]).fails(2, &["-: length is 7 bytes"]);
+    assert_eq!(folder.files(), ["in.u32", "odd.u32"]);
+}
