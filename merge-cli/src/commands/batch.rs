@@ -2,6 +2,7 @@
 
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
 use crate::args::BatchArgs;
+use crate::engine::start_threads;
 use crate::error::{Failure, Result, name};
 use crate::key_type::{FileKey, with_key_type};
 use crate::offsets::Offsets;
@@ -15,6 +16,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     let key_type = files.key_type()?;
     if let Some([a, b]) = args.offsets.as_deref() {
         files.check_standard_input([("OA", a), ("OB", b)])?;
+        start_threads(args.merging.common.parallel)?;
         let ragged = RaggedRuns { offsets: [Offsets::read(a)?, Offsets::read(b)?], paths: [&args.a, &args.b] };
         ragged.offsets[0].check_as_many(&ragged.offsets[1])?;
         return with_key_type!(key_type, K => pair::run::<K, _>(&files, &ragged));
@@ -25,6 +27,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     if a_len > d {
         return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
     }
+    start_threads(args.merging.common.parallel)?;
     let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.a, &args.b].map(|path| name(path)) };
     with_key_type!(key_type, K => pair::run::<K, _>(&files, &runs))
 }

@@ -2,6 +2,7 @@
 
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
 use crate::args::{Kernel, MergeArgs};
+use crate::engine::start_threads;
 use crate::error::{Failure, Result};
 use crate::key_type::{FileKey, with_key_type};
 use crate::order::first_unsorted;
@@ -23,6 +24,7 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let whole = Whole { kernel: (inputs.len() == 2).then_some(kernel) };
     let files = Merge::new(inputs, values, &args.merging);
+    start_threads(args.merging.common.parallel)?;
     with_key_type!(files.key_type()?, K => pair::run::<K, _>(&files, &whole))
 }
 

@@ -2,7 +2,7 @@
 
 use super::values::ValueFiles;
 use crate::args::MergingArgs;
-use crate::engine::{ChosenEngine, start_threads};
+use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result};
 use crate::input::{Input, allow_files, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
@@ -91,7 +91,8 @@ pub type Pairs<'a, K, V> = (&'a [K], &'a [V]);
 /// Room for keys, and for the value of each.
 pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 
-/// Reads all inputs, merges them as `merging` does, and writes the output; with their values, where there are some.
+/// Reads all inputs, merges them as `merging` does, and writes the output; with their values, where there are some. Threads
+/// have been started.
 pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, merging: &M) -> Result<()> {
     let args = files.args;
     let mut stats = Stats::begin::<K>(M::OP);
@@ -104,7 +105,6 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, merging: &M) -> Result<()> 
     let output = Output::prepare(&args.output.output)?;
     output.check_space(counts.iter().flatten().map(|&count| u128::from(count)).sum::<u128>() * K::SIZE as u128)?;
     let values = ValueFiles::open(files, &counts, &output)?;
-    start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
     let keys = stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;

@@ -24,12 +24,12 @@ pub fn run<K: FileKey>(args: &SortArgs) -> Result<()> {
     check_standard_input(files.into_iter().filter_map(|(name, path)| Some((name, &**path?))))?;
     let mut input = Input::open(&args.input)?;
     let count = input.count::<K>()?;
+    start_threads(args.common.parallel)?;
     let segments = Segments::of(&args.segments)?;
     count.map_or(Ok(()), |count| segments.check(&args.input, count))?;
     let output = Output::prepare(&args.output.output)?;
     output.check_space(u128::from(count.unwrap_or(0)) * K::SIZE as u128)?;
     let values = ValueFile::open(args, count, &output)?;
-    start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
