@@ -21,7 +21,9 @@
 //! descending, [`Engine::sort_with`], and it may leave the keys where they are and tell their places in order,
 //! [`Engine::argsort`]. Many pairs of short runs are merged by one
 //! call, whether they are all of one length, [`Engine::merge_batch`], or of any, [`Engine::merge_ragged`]; both take
-//! values too. Sorted arrays are also sets, or multisets: [`Engine::set_operation`].
+//! values too. Any number of runs are merged to one, [`Engine::merge_many`], and segments are sorted each on its own,
+//! [`Engine::sort_segments`]. Sorted arrays are also sets, or multisets:
+//! [`Engine::set_operation`].
 //!
 //! # Order
 //!

@@ -84,8 +84,8 @@ fn shapes<K: TestKey, V: TestValue>(engines: &[Engine], seed: u64) {
         ("16 runs", vec![30_011; 16]),
         ("runs of very different lengths", long_and_short),
         ("67 runs, of which groups are shared by threads", vec![7_001; 67]),
-        ("as many runs as two passes merge, of few keys", vec![90; 4096]),
-        ("more runs than two passes merge", vec![3; 4100]),
+        ("as many runs as two passes merge, of few keys", vec![300; 1024]),
+        ("more runs than two passes merge", vec![90; 4096]),
         ("more runs than keys", [vec![0; 5000], vec![1; 200], vec![0; 5000]].concat()),
     ];
     for engine in engines {

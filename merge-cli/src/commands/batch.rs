@@ -2,6 +2,7 @@
 
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
 use crate::args::BatchArgs;
+use crate::engine::start_threads;
 use crate::error::{Failure, Result, name};
 use crate::key_type::{FileKey, with_key_type};
 use crate::offsets::Offsets;
@@ -14,6 +15,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     let files = Merge::new([&args.a, &args.b], args.values.as_deref(), &args.merging);
     if let Some([a, b]) = args.offsets.as_deref() {
         files.check_standard_input([("OA", a), ("OB", b)])?;
+        start_threads(args.merging.common.parallel)?;
         let ragged = RaggedRuns { offsets: [Offsets::read(a)?, Offsets::read(b)?], paths: [&args.a, &args.b] };
         ragged.offsets[0].check_as_many(&ragged.offsets[1])?;
         let (inputs, key_type) = files.open()?;
@@ -25,6 +27,7 @@ pub fn run(args: &BatchArgs) -> Result<()> {
     if a_len > d {
         return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
     }
+    start_threads(args.merging.common.parallel)?;
     let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.a, &args.b].map(|path| name(path)) };
     let (inputs, key_type) = files.open()?;
     with_key_type!(key_type, K => pair::run::<K, _>(&files, inputs, &runs))

@@ -3,6 +3,7 @@
 use super::files0;
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
 use crate::args::{Kernel, MergeArgs, MergingArgs, SortArgs};
+use crate::engine::start_threads;
 use crate::error::{Failure, Result};
 use crate::key_type::{FileKey, with_key_type};
 use crate::order::first_unsorted;
@@ -25,6 +26,7 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     }
     let whole = Whole { kernel: (inputs.len() == 2).then_some(kernel) };
     let files = Merge::new(inputs, values, &args.merging);
+    start_threads(args.merging.common.parallel)?;
     let (inputs, key_type) = files.open()?;
     with_key_type!(key_type, K => pair::run::<K, _>(&files, inputs, &whole))
 }

@@ -2,7 +2,7 @@
 
 use super::values::ValueFiles;
 use crate::args::MergingArgs;
-use crate::engine::{ChosenEngine, start_threads};
+use crate::engine::ChosenEngine;
 use crate::error::Result;
 use crate::format;
 use crate::input::{Input, allow_files, check_standard_input};
@@ -96,7 +96,7 @@ pub type Pairs<'a, K, V> = (&'a [K], &'a [V]);
 pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 
 /// Merges the inputs, which have been opened, as `merging` does, and writes the output; with their values, where there are
-/// some.
+/// some. Threads have been started.
 pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, merging: &M) -> Result<()> {
     let args = files.args;
     let mut stats = Stats::begin::<K>(M::OP);
@@ -106,7 +106,6 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
     let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
     output.check_space(counts.iter().flatten().map(|&count| u128::from(count)).sum::<u128>() * K::SIZE as u128)?;
     let values = ValueFiles::open(files, &counts, &output)?;
-    start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
     let keys = stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;

@@ -23,13 +23,13 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let files = [("IN", Some(&args.input)), ("OFFSETS", args.segments.segments.as_ref()), ("V", args.values.as_ref())];
     check_standard_input(files.into_iter().filter_map(|(name, path)| Some((name, &**path?))))?;
     let count = inputs[0].count::<K>()?;
+    start_threads(args.common.parallel)?;
     let segments = Segments::of(&args.segments)?;
     count.map_or(Ok(()), |count| segments.check(&args.input, count))?;
     let output = Output::prepare_keys::<K>(&args.output.as_output(), &args.common, &inputs)?;
     let [mut input] = inputs;
     output.check_space(u128::from(count.unwrap_or(0)) * K::SIZE as u128)?;
     let values = ValueFile::open(args, count, &output)?;
-    start_threads(args.common.parallel)?;
 
     let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;

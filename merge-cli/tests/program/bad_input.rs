@@ -95,7 +95,7 @@ fn command_lines_that_make_no_sense() {
     folder.run("sort good.u32").is_misuse(&["--output <OUT>"]);
     folder.run("sort -o out.u32").is_misuse(&["<IN>"]);
     folder.run("merge -o out.u32").is_misuse(&["<FILE>"]);
-    folder.run("merge good.u32 -o out.u32").fails(2, &["expected 2 files to merge, found 1"]);
+    folder.run("batch good.u32 -d 2 -o out.u32").is_misuse(&["<B>"]);
     folder.run("union good.u32 -o out.u32").is_misuse(&["<B>"]);
     folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["--merge"]);
     folder.run("sort good.u32 -o out.u32 -o out.u32").is_misuse(&["cannot be used multiple times"]);

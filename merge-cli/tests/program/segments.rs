@@ -4,7 +4,7 @@ use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, f
 
 /// Lengths of runs, many of them short and some empty.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
-    (0..count).map(|_| (random.next() % (most + 1)) as usize * usize::from(random.next() % 4 > 0)).collect()
+    (0..count).map(|_| (random.next() % (most + 1)) as usize * usize::from(!random.next().is_multiple_of(4))).collect()
 }
 
 fn offsets(lengths: &[usize]) -> Vec<u64> {
