@@ -123,13 +123,8 @@ fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUnini
             let (from_a, from_b) = (x <= y, y <= x);
             // Written in any case, and written over by the next one if it is not kept.
             buffer[filled] = K::from_ordered(x.min(y));
-            let keep = if !from_b {
-                kept.a_alone
-            } else if from_a {
-                kept.pairs
-            } else {
-                kept.b_alone
-            };
+            // Without a branch, which would be mispredicted every second time.
+            let keep = (kept.a_alone & !from_b) | (kept.pairs & from_a & from_b) | (kept.b_alone & !from_a);
             filled += usize::from(keep);
             i += usize::from(from_a);
             j += usize::from(from_b);
