@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+mod external;
 mod generate;
 mod input;
 mod key_type;
@@ -12,6 +13,8 @@ mod order;
 mod output;
 mod signals;
 mod stats;
+mod unique;
+mod verify;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -83,6 +83,14 @@ impl Output {
         Ok(())
     }
 
+    /// The folder that a new file will be written to. None for what is written to directly.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.target {
+            Target::Through { .. } => None,
+            Target::Replace { folder, .. } => Some(folder),
+        }
+    }
+
     /// Whether the two are one file, of which the second writing would leave nothing of the first. A terminal or
     /// /dev/null may be written to twice.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -242,6 +250,16 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
+    /// Calls `check` with the path that the output will have and the file that it is in until it is complete, after all
+    /// that was written is on its medium. It is not called for what is written to directly.
+    pub fn check(&self, check: impl FnOnce(&Path, &File) -> Result<()>) -> Result<()> {
+        let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
+        self.sync()?;
+        // Of no use if it fails: then what is read is what the system remembers.
+        let _ = rustix::fs::fadvise(temporary.file(), 0, None, rustix::fs::Advice::DontNeed);
+        check(&self.path, temporary.file())
+    }
+
     /// Waits until what was written is on its medium.
     fn sync(&self) -> Result<()> {
         let result = match &self.sink {
@@ -261,7 +279,8 @@ impl Writer {
 
 /// Makes outputs permanent, and the targets'. No target is replaced before all outputs are complete, and no signal ends
 /// the program when only some of them are.
-pub fn finish<const N: usize>(writers: [Writer; N]) -> Result<()> {
+pub fn finish(writers: impl Into<Vec<Writer>>) -> Result<()> {
+    let writers = writers.into();
     writers.iter().try_for_each(Writer::sync)?;
     let mut result = Ok(());
     let mut folders = Vec::new();

@@ -8,7 +8,7 @@ mod merge;
 mod pair;
 mod sort;
 mod sort_values;
-mod values;
+pub mod values;
 
 use crate::args::{Args, Command};
 use crate::error::Result;

@@ -1,0 +1,96 @@
+//! Where merged keys go: to the temporary file as a run again, or to the output.
+
+use super::block::Block;
+use super::chunks::Run;
+use super::mirror;
+use super::spill::{ExtentWriter, Spill};
+use crate::error::Result;
+use crate::key_type::FileKey;
+use crate::output::Writer;
+use crate::unique::unique;
+
+/// Takes sorted keys and their values, part by part.
+pub trait Target<K>: Send {
+    /// Takes these keys after those before. What `keys` are afterwards is unspecified.
+    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()>;
+}
+
+/// The outputs of a sort: keys, values (or places), or both.
+#[derive(Debug)]
+pub struct Outputs {
+    pub keys: Option<Writer>,
+    pub values: Option<Writer>,
+    /// Whether the keys are mirrored and have to be turned round again.
+    pub mirrored: bool,
+}
+
+impl<K: FileKey> Target<K> for Outputs {
+    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()> {
+        if let Some(writer) = &mut self.keys {
+            if self.mirrored {
+                mirror(keys);
+            }
+            writer.write(bytemuck::cast_slice(keys))?;
+        }
+        self.values.as_mut().map_or(Ok(()), |writer| writer.write(values))
+    }
+}
+
+/// A run on its way to the temporary file.
+#[derive(Debug)]
+pub struct RunWriter<'a> {
+    keys: ExtentWriter<'a>,
+    values: ExtentWriter<'a>,
+    count: u64,
+}
+
+impl<'a> RunWriter<'a> {
+    /// A run of at most `count` keys of `key` bytes with values of `width` bytes.
+    pub fn begin(spill: &'a Spill, count: u64, key: usize, width: usize) -> Self {
+        let (keys, values) = (spill.begin(count * key as u64), spill.begin(count * width as u64));
+        Self { keys, values, count: 0 }
+    }
+
+    /// The run.
+    pub fn finish(self) -> Run {
+        Run { keys: self.keys.finish(), values: self.values.finish(), count: self.count }
+    }
+}
+
+impl<K: FileKey> Target<K> for RunWriter<'_> {
+    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()> {
+        self.count += keys.len() as u64;
+        self.keys.write(bytemuck::cast_slice(keys))?;
+        self.values.write(values)
+    }
+}
+
+/// Hands on to a target what is wanted of the merged keys: all, or the first of equal ones.
+#[derive(Debug)]
+pub struct Sink<K, T> {
+    pub target: T,
+    unique: bool,
+    last: Option<K>,
+    /// Keys handed on.
+    pub count: u64,
+}
+
+impl<K: FileKey, T: Target<K>> Sink<K, T> {
+    pub fn new(target: T, unique: bool) -> Self {
+        Self { target, unique, last: None, count: 0 }
+    }
+
+    /// Takes the first `count` keys of a block, and their values. What the block holds afterwards is unspecified.
+    pub fn put(&mut self, block: &mut Block<K>, count: usize) -> Result<()> {
+        let width = block.width;
+        let (keys, values) = block.parts(0..count);
+        let mut count = count;
+        if self.unique {
+            let last = keys.last().copied().or(self.last);
+            count = unique(keys, values, width, self.last);
+            self.last = last;
+        }
+        self.count += count as u64;
+        self.target.write(&mut keys[..count], &values[..count * width])
+    }
+}
