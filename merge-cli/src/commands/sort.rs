@@ -4,7 +4,7 @@ use super::sort_values::ValueFile;
 use crate::args::SortArgs;
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result, name};
-use crate::external::{Along, External, Outputs, Shape, Source, check_space};
+use crate::external::{Along, Coding, External, Outputs, Shape, Source, check_space};
 use crate::input::{Input, check_standard_input};
 use crate::key_type::{Element, FileKey, KeyType, with_key_type};
 use crate::memory;
@@ -182,17 +182,17 @@ impl Sort<'_> {
         check_space(&folder, spilled, output.folder().map(|folder| (folder, output_bytes)), &args.input)?;
 
         let external = External { shape, memory, folder, batch_size: args.memory.batch_size, unique: args.unique };
-        let mirrored = order == SortOrder::Descending;
+        let coding = Coding::of::<K>(order);
         let (values_input, values_output) = values.map(|values| (values.input, values.output)).unzip();
-        let source = Source { keys: input, values: values_input, along: shape.along, mirrored, position: 0 };
+        let source = Source { keys: input, values: values_input, along: shape.along, coding, position: 0 };
         let begin = || {
             let first = Some(output.begin()?);
             if shape.along == Along::Places {
-                return Ok(Outputs { keys: None, values: first, mirrored });
+                return Ok(Outputs { keys: None, values: first, coding });
             }
-            Ok(Outputs { keys: first, values: values_output.map(Output::begin).transpose()?, mirrored })
+            Ok(Outputs { keys: first, values: values_output.map(Output::begin).transpose()?, coding })
         };
-        let (outputs, count) = external.sort(source, first, engine, begin, &mut stats)?;
+        let (outputs, count) = external.sort(source, first.map(bytemuck::cast_vec), engine, begin, &mut stats)?;
         if let Along::Values(width) = shape.along {
             stats.value_size = Some(width);
         }

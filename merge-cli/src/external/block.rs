@@ -29,21 +29,21 @@ impl Along {
 
 /// Room for keys and values. Each value has `width` bytes.
 #[derive(Debug)]
-pub struct Block<K> {
-    pub keys: Vec<K>,
+pub struct Block<O> {
+    pub keys: Vec<O>,
     /// The values' bytes, as numbers so that they lie as numbers have to.
     values: Vec<u64>,
     pub width: usize,
 }
 
-impl<K: FileKey> Block<K> {
+impl<O: FileKey> Block<O> {
     /// Room for so many keys.
     pub fn new(keys: usize, width: usize) -> Result<Self> {
         Self::of(memory::zeroed(keys as u64, "a part of the keys")?, width)
     }
 
     /// These keys, and room for their values.
-    pub fn of(keys: Vec<K>, width: usize) -> Result<Self> {
+    pub fn of(keys: Vec<O>, width: usize) -> Result<Self> {
         let words = (keys.len() as u64 * width as u64).div_ceil(size_of::<u64>() as u64);
         Ok(Self { keys, values: memory::zeroed(words, "a part of the values")?, width })
     }
@@ -54,7 +54,7 @@ impl<K: FileKey> Block<K> {
     }
 
     /// The keys in that range, and the bytes of their values.
-    pub fn parts(&mut self, keys: Range<usize>) -> (&mut [K], &mut [u8]) {
+    pub fn parts(&mut self, keys: Range<usize>) -> (&mut [O], &mut [u8]) {
         let values: &mut [u8] = bytemuck::cast_slice_mut(&mut self.values);
         let values = &mut values[keys.start * self.width..keys.end * self.width];
         (&mut self.keys[keys], values)

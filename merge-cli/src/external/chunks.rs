@@ -9,10 +9,11 @@
 //! ```
 
 use super::block::{Along, Block};
+use super::coding::Coding;
+use super::joined;
 use super::sink::{RunWriter, Target};
 use super::sizes::CHUNKS;
 use super::spill::{Extent, Spill};
-use super::{joined, mirror};
 use crate::commands::values::gather;
 use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result};
@@ -46,31 +47,28 @@ impl Run {
 
 /// The input, chunk by chunk.
 #[derive(Debug)]
-pub struct Source {
+pub struct Source<O> {
     pub keys: Input,
     /// The values' file, for [`Along::Values`]. It has a value for each key.
     pub values: Option<Input>,
     pub along: Along,
-    /// Whether keys are turned into their mirror images, for an ascending sort to sort them descending.
-    pub mirrored: bool,
+    pub coding: Coding<O>,
     /// Keys read so far.
     pub position: u64,
 }
 
-impl Source {
+impl<O: FileKey> Source<O> {
     /// Reads keys and what goes along to `block`, as many as there is room for. Fewer only at the end.
-    pub fn read<K: FileKey>(&mut self, block: &mut Block<K>) -> Result<usize> {
-        let count = self.keys.read(&mut block.keys)?;
+    pub fn read(&mut self, block: &mut Block<O>) -> Result<usize> {
+        let count = (self.coding.read)(&mut self.keys, &mut block.keys)?;
         self.prepare(block, count)?;
         Ok(count)
     }
 
     /// Makes a block of keys read what is to be sorted.
-    pub fn prepare<K: FileKey>(&mut self, block: &mut Block<K>, count: usize) -> Result<()> {
+    pub fn prepare(&mut self, block: &mut Block<O>, count: usize) -> Result<()> {
         let (keys, values) = block.parts(0..count);
-        if self.mirrored {
-            mirror(keys);
-        }
+        (self.coding.encode)(keys);
         if self.along == Along::Places {
             let begin = self.position;
             let places = bytemuck::cast_slice_mut::<u8, u64>(values);
@@ -102,16 +100,16 @@ impl<'a> Sorter<'a> {
 
     /// Sorts the first `count` keys of a block, with what goes along, and gives how many are left of them, which is fewer
     /// only where just the first of equal keys is wanted.
-    pub fn sort<K: FileKey>(&mut self, block: &mut Block<K>, count: usize, stats: &mut Stats) -> Result<usize> {
+    pub fn sort<O: FileKey>(&mut self, block: &mut Block<O>, count: usize, stats: &mut Stats) -> Result<usize> {
         let width = block.width;
         let (keys, values) = block.parts(0..count);
         let timing = match width {
             0 => {
-                let sort = |engine: &Engine, keys: &mut &mut [K]| engine.sort_with(SortOrder::Ascending, keys);
+                let sort = |engine: &Engine, keys: &mut &mut [O]| engine.sort_with(SortOrder::Ascending, keys);
                 self.engine.run(&mut { keys }, sort, |_| Ok(false))?
             }
-            4 => self.sort_pairs::<K, u32>(keys, bytemuck::cast_slice_mut(values))?,
-            8 => self.sort_pairs::<K, u64>(keys, bytemuck::cast_slice_mut(values))?,
+            4 => self.sort_pairs::<O, u32>(keys, bytemuck::cast_slice_mut(values))?,
+            8 => self.sort_pairs::<O, u64>(keys, bytemuck::cast_slice_mut(values))?,
             _ => self.sort_by_place(block, count)?,
         };
         stats.add(timing);
@@ -119,18 +117,18 @@ impl<'a> Sorter<'a> {
         Ok(if self.unique { stats.time(Phase::Compute, || unique(keys, values, width, None)) } else { count })
     }
 
-    fn sort_pairs<K: FileKey, V: bytemuck::Pod + Send + Sync>(
+    fn sort_pairs<O: FileKey, V: bytemuck::Pod + Send + Sync>(
         &mut self,
-        keys: &mut [K],
+        keys: &mut [O],
         values: &mut [V],
     ) -> Result<merge_host::Timing> {
-        let sort = |engine: &Engine, pairs: &mut (&mut [K], &mut [V])| {
+        let sort = |engine: &Engine, pairs: &mut (&mut [O], &mut [V])| {
             engine.sort_pairs(SortOrder::Ascending, pairs.0, pairs.1)
         };
         self.engine.run(&mut (keys, values), sort, |_| Ok(false))
     }
 
-    fn sort_by_place<K: FileKey>(&mut self, block: &mut Block<K>, count: usize) -> Result<merge_host::Timing> {
+    fn sort_by_place<O: FileKey>(&mut self, block: &mut Block<O>, count: usize) -> Result<merge_host::Timing> {
         let room = block.keys.len();
         if self.places.len() < room {
             self.places = memory::zeroed(room as u64, "the values' places")?;
@@ -152,8 +150,8 @@ impl<'a> Sorter<'a> {
 }
 
 /// Reads all of the input, sorts it in chunks of `chunk` keys and spills each as a run.
-pub fn make_runs<K: FileKey>(
-    source: &mut Source,
+pub fn make_runs<O: FileKey>(
+    source: &mut Source<O>,
     sorter: &mut Sorter,
     spill: &Spill,
     chunk: usize,
@@ -163,10 +161,10 @@ pub fn make_runs<K: FileKey>(
     std::thread::scope(|scope| {
         let (give_back, empty) = channel();
         for _ in 0..CHUNKS {
-            let _ = give_back.send(Block::<K>::new(chunk, width)?);
+            let _ = give_back.send(Block::<O>::new(chunk, width)?);
         }
         let (read, unsorted) = sync_channel(1);
-        let (sorted, unwritten) = sync_channel::<(Block<K>, usize)>(1);
+        let (sorted, unwritten) = sync_channel::<(Block<O>, usize)>(1);
         let reader = scope.spawn(move || {
             for mut block in empty {
                 let count = source.read(&mut block)?;
@@ -204,8 +202,8 @@ pub fn make_runs<K: FileKey>(
 }
 
 /// Spills the first `count` keys of a sorted block.
-pub fn write_run<K: FileKey>(spill: &Spill, block: &mut Block<K>, count: usize) -> Result<Run> {
-    let mut run = RunWriter::begin(spill, count as u64, K::SIZE, block.width);
+pub fn write_run<O: FileKey>(spill: &Spill, block: &mut Block<O>, count: usize) -> Result<Run> {
+    let mut run = RunWriter::begin(spill, count as u64, O::SIZE, block.width);
     let (keys, values) = block.parts(0..count);
     run.write(keys, values)?;
     Ok(run.finish())

@@ -44,13 +44,13 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// Merges `runs` to `sink`, and gives it back. Of equal keys, those of an earlier run come first.
-    pub fn merge<K: FileKey, T: Target<K>>(
+    pub fn merge<O: FileKey, T: Target<O>>(
         self,
         engine: &Engine,
         runs: &'a [Run],
-        sink: Sink<K, T>,
+        sink: Sink<O, T>,
         stats: &mut Stats,
-    ) -> Result<Sink<K, T>> {
+    ) -> Result<Sink<O, T>> {
         let width = self.shape.along.width();
         let longest = runs.iter().map(|run| run.count).max().unwrap_or(0);
         let slot = self.shape.slot(self.memory, runs.len());
@@ -62,7 +62,7 @@ impl<'a> Pass<'a> {
                 .enumerate()
                 .map(|(number, run)| {
                     let (reply, ahead) = channel();
-                    let reading = Reading::new(self.spill, run, Block::<K>::new(slot, width)?);
+                    let reading = Reading::new(self.spill, run, Block::<O>::new(slot, width)?);
                     let _ = requests.send((number, reading));
                     Ok((
                         reply,
@@ -76,7 +76,7 @@ impl<'a> Pass<'a> {
             for _ in 0..OUTPUTS {
                 let _ = give_back.send(Block::new(slot * runs.len(), width)?);
             }
-            let (merged, unwritten) = sync_channel::<(Block<K>, usize)>(1);
+            let (merged, unwritten) = sync_channel::<(Block<O>, usize)>(1);
             let writer = scope.spawn(move || {
                 let mut sink = sink;
                 for (mut block, count) in unwritten {
@@ -109,18 +109,18 @@ impl<'a> Pass<'a> {
 
 /// What is read of a run: where, and to which block.
 #[derive(Debug)]
-struct Reading<'a, K> {
+struct Reading<'a, O> {
     keys: ExtentReader<'a>,
     values: ExtentReader<'a>,
-    block: Block<K>,
+    block: Block<O>,
     /// The keys of the block that were read.
     range: Range<usize>,
     /// Keys of the run that were not read yet.
     left: u64,
 }
 
-impl<'a, K: FileKey> Reading<'a, K> {
-    fn new(spill: &'a Spill, run: &'a Run, block: Block<K>) -> Self {
+impl<'a, O: FileKey> Reading<'a, O> {
+    fn new(spill: &'a Spill, run: &'a Run, block: Block<O>) -> Self {
         let (keys, values) = (ExtentReader::new(spill, &run.keys), ExtentReader::new(spill, &run.values));
         Self { keys, values, block, range: 0..0, left: run.count }
     }
@@ -138,9 +138,9 @@ impl<'a, K: FileKey> Reading<'a, K> {
 }
 
 /// Reads what is asked for, by the number of the run, and sends it where that run's blocks are waited for.
-fn read_ahead<'a, K: FileKey>(
-    requested: &Receiver<(usize, Reading<'a, K>)>,
-    replies: &[Sender<Result<Reading<'a, K>>>],
+fn read_ahead<'a, O: FileKey>(
+    requested: &Receiver<(usize, Reading<'a, O>)>,
+    replies: &[Sender<Result<Reading<'a, O>>>],
 ) -> Result<()> {
     while let Ok(first) = requested.recv() {
         let all: Vec<_> = [first].into_iter().chain(requested.try_iter()).collect();
@@ -154,19 +154,19 @@ fn read_ahead<'a, K: FileKey>(
 
 /// A run as far as it is in memory.
 #[derive(Debug)]
-struct Stream<'a, K> {
-    window: Block<K>,
+struct Stream<'a, O> {
+    window: Block<O>,
     /// The keys of the window that are not merged yet.
     range: Range<usize>,
     /// Keys of the run that come after the window.
     behind: u64,
     number: usize,
-    ahead: Receiver<Result<Reading<'a, K>>>,
+    ahead: Receiver<Result<Reading<'a, O>>>,
 }
 
-impl<'a, K: FileKey> Stream<'a, K> {
+impl<'a, O: FileKey> Stream<'a, O> {
     /// Sees to it that the window is not short, unless the run ends.
-    fn refill(&mut self, requests: &Sender<(usize, Reading<'a, K>)>, stats: &mut Stats) -> Result<()> {
+    fn refill(&mut self, requests: &Sender<(usize, Reading<'a, O>)>, stats: &mut Stats) -> Result<()> {
         let left = self.range.len();
         if self.behind == 0 || left > head(self.window.keys.len()) {
             return Ok(());
@@ -187,15 +187,15 @@ impl<'a, K: FileKey> Stream<'a, K> {
         Ok(())
     }
 
-    fn window(&self) -> Window<'_, K> {
+    fn window(&self) -> Window<'_, O> {
         Window { keys: &self.window.keys[self.range.clone()], goes_on: self.behind > 0 }
     }
 }
 
-struct Merge<'e, 'a, K> {
+struct Merge<'e, 'a, O> {
     engine: &'e Engine,
-    streams: Vec<Stream<'a, K>>,
-    requests: Sender<(usize, Reading<'a, K>)>,
+    streams: Vec<Stream<'a, O>>,
+    requests: Sender<(usize, Reading<'a, O>)>,
     /// Keys of a block.
     slot: usize,
     /// The place of each value in all runs' blocks as if these lay one after the other: 0, 1, 2 and so on.
@@ -204,13 +204,13 @@ struct Merge<'e, 'a, K> {
     merged: Vec<u32>,
 }
 
-impl<K: FileKey> Merge<'_, '_, K> {
+impl<O: FileKey> Merge<'_, '_, O> {
     /// Merges round by round to blocks from `empty`, and sends them on to `merged`, until nothing is left or nobody
     /// takes them.
     fn rounds(
         &mut self,
-        empty: &Receiver<Block<K>>,
-        merged: &SyncSender<(Block<K>, usize)>,
+        empty: &Receiver<Block<O>>,
+        merged: &SyncSender<(Block<O>, usize)>,
         stats: &mut Stats,
     ) -> Result<()> {
         loop {
@@ -234,13 +234,13 @@ impl<K: FileKey> Merge<'_, '_, K> {
     }
 
     /// Merges the first keys of each window, as many as `cuts` says, to the first `count` places of a block.
-    fn merge(&mut self, cuts: &[usize], block: &mut Block<K>, count: usize) -> Result<()> {
+    fn merge(&mut self, cuts: &[usize], block: &mut Block<O>, count: usize) -> Result<()> {
         let Self { engine, streams, slot, places, merged, .. } = self;
         let (width, (out, values)) = (block.width, block.parts(0..count));
         let parts =
             streams.iter().zip(cuts).map(|(stream, cut)| (stream, stream.range.start..stream.range.start + cut));
         if width == 0 {
-            let runs: Vec<&[K]> = parts.map(|(stream, part)| &stream.window.keys[part]).collect();
+            let runs: Vec<&[O]> = parts.map(|(stream, part)| &stream.window.keys[part]).collect();
             engine.merge_many(&runs, out)?;
             return Ok(());
         }
@@ -249,8 +249,8 @@ impl<K: FileKey> Merge<'_, '_, K> {
             (&stream.window.keys[part.clone()], &places[begin + part.start..begin + part.end])
         });
         let merged = &mut merged[..count];
-        engine.merge_many_pairs(&runs.collect::<Vec<(&[K], &[u32])>>(), (out, merged))?;
-        let windows: Vec<&Block<K>> = streams.iter().map(|stream| &stream.window).collect();
+        engine.merge_many_pairs(&runs.collect::<Vec<(&[O], &[u32])>>(), (out, merged))?;
+        let windows: Vec<&Block<O>> = streams.iter().map(|stream| &stream.window).collect();
         values.par_chunks_mut(PIECE * width).zip(merged.par_chunks(PIECE)).for_each(|(values, merged)| {
             for (to, &place) in values.chunks_exact_mut(width).zip(merged) {
                 let (number, key) = (place as usize / *slot, place as usize % *slot);

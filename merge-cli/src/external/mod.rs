@@ -11,6 +11,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `sizes` | how the memory is shared out |
+//! | `coding` | keys as unsigned integers in the order that is wanted |
 //! | `block` | a part of the input or of a run in memory |
 //! | `chunks` | from the input to sorted runs |
 //! | `spill` | the temporary file, with checksums |
@@ -18,11 +19,9 @@
 //! | `merge` | one streaming pass from many runs to one |
 //! | `sink` | where merged keys go |
 //!
-//! A descending sort is an ascending one of mirrored keys: they are mirrored as soon as they are read and again just
-//! before they are written.
-
 mod block;
 mod chunks;
+mod coding;
 mod merge;
 mod sink;
 mod sizes;
@@ -31,6 +30,7 @@ mod window;
 
 pub use block::{Along, Block};
 pub use chunks::Source;
+pub use coding::Coding;
 pub use sink::Outputs;
 pub use sizes::Shape;
 pub use spill::check_space;
@@ -41,14 +41,10 @@ use crate::key_type::FileKey;
 use crate::stats::{Phase, Stats};
 use chunks::{Run, Sorter, make_runs, write_run};
 use merge::Pass;
-use rayon::prelude::*;
 use sink::{RunWriter, Sink};
 use spill::Spill;
 use std::path::PathBuf;
 use std::thread::ScopedJoinHandle;
-
-/// Keys that a thread mirrors at once.
-const PIECE: usize = 1 << 14;
 
 /// How to sort.
 #[derive(Debug)]
@@ -67,14 +63,14 @@ pub struct External {
 impl External {
     /// Sorts what is left of `source`, and before it the keys in `first`, which were read from it already. Gives the
     /// outputs, which `begin` starts, with all that belongs there, and how many keys that is.
-    pub fn sort<K: FileKey>(
+    pub fn sort<O: FileKey>(
         &self,
-        mut source: Source,
-        first: Option<Vec<K>>,
+        mut source: Source<O>,
+        first: Option<Vec<O>>,
         mut engine: ChosenEngine,
-        begin: impl FnOnce() -> Result<Outputs>,
+        begin: impl FnOnce() -> Result<Outputs<O>>,
         stats: &mut Stats,
-    ) -> Result<(Outputs, u64)> {
+    ) -> Result<(Outputs<O>, u64)> {
         let fan_in = self.shape.fan_in(self.memory, self.batch_size)?;
         let spill = Spill::create(&self.folder)?;
         let mut runs = self.make_runs(&mut source, first, &mut engine, &spill, stats)?;
@@ -87,20 +83,20 @@ impl External {
         while runs.len() > fan_in {
             runs = reduced(runs, fan_in, |group| {
                 let count = group.iter().map(|run| run.count).sum();
-                let sink = Sink::new(RunWriter::begin(&spill, count, K::SIZE, width), self.unique);
-                let run = pass.merge::<K, _>(&engine, group, sink, stats)?.target.finish();
+                let sink = Sink::new(RunWriter::begin(&spill, count, O::SIZE, width), self.unique);
+                let run = pass.merge::<O, _>(&engine, group, sink, stats)?.target.finish();
                 group.iter().for_each(|run| run.release(&spill));
                 Ok(run)
             })?;
         }
-        let sink = pass.merge::<K, _>(&engine, &runs, Sink::new(begin()?, self.unique), stats)?;
+        let sink = pass.merge::<O, _>(&engine, &runs, Sink::new(begin()?, self.unique), stats)?;
         Ok((sink.target, sink.count))
     }
 
-    fn make_runs<K: FileKey>(
+    fn make_runs<O: FileKey>(
         &self,
-        source: &mut Source,
-        first: Option<Vec<K>>,
+        source: &mut Source<O>,
+        first: Option<Vec<O>>,
         engine: &mut ChosenEngine,
         spill: &Spill,
         stats: &mut Stats,
@@ -115,7 +111,7 @@ impl External {
             let count = sorter.sort(&mut block, count, stats)?;
             runs.push(stats.time(Phase::Write, || write_run(spill, &mut block, count))?);
         }
-        runs.extend(make_runs::<K>(source, &mut sorter, spill, chunk, stats)?);
+        runs.extend(make_runs::<O>(source, &mut sorter, spill, chunk, stats)?);
         Ok(runs)
     }
 }
@@ -134,12 +130,6 @@ fn reduced<R>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(&[R]) -> Result
             _ => reduced.push(merge(&group)?),
         }
     }
-}
-
-/// Turns keys into their mirror images, of which an ascending sort makes a descending one, or back.
-fn mirror<K: FileKey>(keys: &mut [K]) {
-    keys.par_chunks_mut(PIECE)
-        .for_each(|keys| keys.iter_mut().for_each(|key| *key = K::from_ordered(!key.to_ordered())));
 }
 
 /// What a thread gives in the end.
@@ -172,15 +162,5 @@ mod tests {
                 assert_eq!(merged, 2);
             }
         }
-    }
-
-    #[test]
-    fn mirrored_keys_are_in_the_opposite_order() {
-        let mut keys = [f32::NAN, 1.5, 0.0, -0.0, f32::NEG_INFINITY];
-        let bits = keys.map(f32::to_bits);
-        mirror(&mut keys);
-        assert!(keys.is_sorted_by(|x, y| x.total_cmp(y).is_lt()));
-        mirror(&mut keys);
-        assert_eq!(keys.map(f32::to_bits), bits);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::chunks::Run;
-use super::mirror;
+use super::coding::Coding;
 use super::spill::{ExtentWriter, Spill};
 use crate::error::Result;
 use crate::key_type::FileKey;
@@ -10,26 +10,23 @@ use crate::output::Writer;
 use crate::unique::unique;
 
 /// Takes sorted keys and their values, part by part.
-pub trait Target<K>: Send {
+pub trait Target<O>: Send {
     /// Takes these keys after those before. What `keys` are afterwards is unspecified.
-    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()>;
+    fn write(&mut self, keys: &mut [O], values: &[u8]) -> Result<()>;
 }
 
 /// The outputs of a sort: keys, values (or places), or both.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct Outputs<O> {
     pub keys: Option<Writer>,
     pub values: Option<Writer>,
-    /// Whether the keys are mirrored and have to be turned round again.
-    pub mirrored: bool,
+    pub coding: Coding<O>,
 }
 
-impl<K: FileKey> Target<K> for Outputs {
-    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()> {
+impl<O: FileKey> Target<O> for Outputs<O> {
+    fn write(&mut self, keys: &mut [O], values: &[u8]) -> Result<()> {
         if let Some(writer) = &mut self.keys {
-            if self.mirrored {
-                mirror(keys);
-            }
+            (self.coding.decode)(keys);
             writer.write(bytemuck::cast_slice(keys))?;
         }
         self.values.as_mut().map_or(Ok(()), |writer| writer.write(values))
@@ -57,8 +54,8 @@ impl<'a> RunWriter<'a> {
     }
 }
 
-impl<K: FileKey> Target<K> for RunWriter<'_> {
-    fn write(&mut self, keys: &mut [K], values: &[u8]) -> Result<()> {
+impl<O: FileKey> Target<O> for RunWriter<'_> {
+    fn write(&mut self, keys: &mut [O], values: &[u8]) -> Result<()> {
         self.count += keys.len() as u64;
         self.keys.write(bytemuck::cast_slice(keys))?;
         self.values.write(values)
@@ -67,21 +64,21 @@ impl<K: FileKey> Target<K> for RunWriter<'_> {
 
 /// Hands on to a target what is wanted of the merged keys: all, or the first of equal ones.
 #[derive(Debug)]
-pub struct Sink<K, T> {
+pub struct Sink<O, T> {
     pub target: T,
     unique: bool,
-    last: Option<K>,
+    last: Option<O>,
     /// Keys handed on.
     pub count: u64,
 }
 
-impl<K: FileKey, T: Target<K>> Sink<K, T> {
+impl<O: FileKey, T: Target<O>> Sink<O, T> {
     pub fn new(target: T, unique: bool) -> Self {
         Self { target, unique, last: None, count: 0 }
     }
 
     /// Takes the first `count` keys of a block, and their values. What the block holds afterwards is unspecified.
-    pub fn put(&mut self, block: &mut Block<K>, count: usize) -> Result<()> {
+    pub fn put(&mut self, block: &mut Block<O>, count: usize) -> Result<()> {
         let width = block.width;
         let (keys, values) = block.parts(0..count);
         let mut count = count;

@@ -24,21 +24,21 @@ use crate::key_type::FileKey;
 
 /// What is in memory of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'a, K> {
+pub struct Window<'a, O> {
     /// The keys, ascending.
-    pub keys: &'a [K],
+    pub keys: &'a [O],
     /// Whether others follow that are not in memory. If so, there is a key at least.
     pub goes_on: bool,
 }
 
 /// How many keys of each window can be merged now.
-pub fn cuts<K: FileKey>(windows: &[Window<K>]) -> Vec<usize> {
+pub fn cuts<O: FileKey>(windows: &[Window<O>]) -> Vec<usize> {
     let lasts = windows.iter().enumerate().filter(|(_, window)| window.goes_on);
     let lasts = lasts.filter_map(|(run, window)| Some((window.keys.last()?.to_ordered(), run)));
     let Some((bound, bounding)) = lasts.min() else {
         return windows.iter().map(|window| window.keys.len()).collect();
     };
-    let cut = |(run, window): (usize, &Window<K>)| {
+    let cut = |(run, window): (usize, &Window<O>)| {
         window.keys.partition_point(|key| {
             let key = key.to_ordered();
             key < bound || (key == bound && run <= bounding)

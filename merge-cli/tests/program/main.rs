@@ -6,6 +6,7 @@ mod bad_input;
 mod batch;
 mod check;
 mod common;
+mod external;
 mod generate;
 mod info;
 mod merge;
