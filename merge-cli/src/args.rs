@@ -48,7 +48,8 @@ pub enum Command {
 Examples:
   gmerge sort keys.u32 -o sorted.u32
   gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows --reverse
-  gmerge sort keys.f64 --argsort -o places")]
+  gmerge sort keys.f64 --argsort -o places
+  gmerge sort huge.u64 -o sorted.u64 --memory 8G --tmp-dir /scratch --check")]
     Sort(SortArgs),
     /// Merge two sorted files into one
     ///

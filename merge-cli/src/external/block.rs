@@ -39,12 +39,8 @@ pub struct Block<O> {
 impl<O: FileKey> Block<O> {
     /// Room for so many keys.
     pub fn new(keys: usize, width: usize) -> Result<Self> {
-        Self::of(memory::zeroed(keys as u64, "a part of the keys")?, width)
-    }
-
-    /// These keys, and room for their values.
-    pub fn of(keys: Vec<O>, width: usize) -> Result<Self> {
-        let words = (keys.len() as u64 * width as u64).div_ceil(size_of::<u64>() as u64);
+        let words = (keys as u64 * width as u64).div_ceil(size_of::<u64>() as u64);
+        let keys = memory::zeroed(keys as u64, "a part of the keys")?;
         Ok(Self { keys, values: memory::zeroed(words, "a part of the values")?, width })
     }
 

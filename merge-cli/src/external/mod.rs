@@ -104,12 +104,14 @@ impl External {
         let chunk = self.shape.chunk(self.memory, engine.device_memory()?)?;
         let mut sorter = Sorter::new(engine, self.unique);
         let mut runs = Vec::new();
-        if let Some(keys) = first {
-            let count = keys.len();
-            let mut block = Block::of(keys, self.shape.along.width())?;
-            source.prepare(&mut block, count)?;
-            let count = sorter.sort(&mut block, count, stats)?;
-            runs.push(stats.time(Phase::Write, || write_run(spill, &mut block, count))?);
+        if let Some(first) = first {
+            let mut block = Block::new(chunk.min(first.len()), self.shape.along.width())?;
+            for keys in first.chunks(chunk) {
+                block.keys[..keys.len()].copy_from_slice(keys);
+                source.prepare(&mut block, keys.len())?;
+                let count = sorter.sort(&mut block, keys.len(), stats)?;
+                runs.push(stats.time(Phase::Write, || write_run(spill, &mut block, count))?);
+            }
         }
         runs.extend(make_runs::<O>(source, &mut sorter, spill, chunk, stats)?);
         Ok(runs)
