@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::num::NonZero;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,13 +61,11 @@ impl Spill {
 
     /// Gives the space of an extent back that is not read any more, if the file system can do that.
     pub fn release(&self, extent: &Extent) {
-        let length = extent.length.next_multiple_of(PAGE);
-        let _ = rustix::fs::fallocate(
-            &self.file,
-            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            extent.begin,
-            length.max(1),
-        );
+        // An empty one has no space of its own.
+        if let Some(length) = NonZero::new(extent.length.next_multiple_of(PAGE)) {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let _ = rustix::fs::fallocate(&self.file, flags, extent.begin, length.get());
+        }
     }
 
     fn failure(&self, message: &str) -> Failure {
@@ -302,10 +301,12 @@ mod tests {
     fn a_released_extent_leaves_the_others() {
         let bytes = bytes(LENGTH);
         let (_folder, spill, extent) = spilled(&bytes, LENGTH);
+        let empty = Extent { length: 0, sums: Vec::new(), ..extent };
         let mut writer = spill.begin(10);
         writer.write(&bytes[..10]).unwrap();
         let last = writer.finish();
         spill.release(&last);
+        spill.release(&empty);
         assert!(read(&spill, &extent, PIECE).unwrap() == bytes);
         spill.release(&extent);
         assert!(read(&spill, &extent, PIECE).is_err());

@@ -79,7 +79,9 @@ fn several_passes_of_merges() {
     for keys in &inputs {
         for batch_size in [2, 3, 16] {
             folder.write("in.u64", keys);
-            folder.run(&format!("sort in.u64 -o in.u64 -S 1M -T tmp --batch-size {batch_size} --engine cpu")).succeeds();
+            folder
+                .run(&format!("sort in.u64 -o in.u64 -S 1M -T tmp --batch-size {batch_size} --engine cpu"))
+                .succeeds();
             assert_same(&folder.read::<u64>("in.u64"), &sorted(keys, false), &format!("{batch_size}"));
         }
     }
@@ -199,10 +201,9 @@ fn what_cannot_work_is_said_before_anything_is_written() {
     folder.run("sort in.u64 -o out --argsort --check").is_misuse(&["--check", "--argsort"]);
     let run = folder.run_with_input(&format!("sort - {values} -o out.u64 -S 1M"), bytemuck::cast_slice(&keys));
     run.fails(2, &["-: with its values, does not fit in the 1048576 bytes of --memory", "no pipes"]);
-    folder.run(&format!("sort one.u64 {values} -o out.u64 -S 1M")).fails(
-        2,
-        &["--memory: 1048576 bytes are too few for keys of 8 bytes with values of 2097152"],
-    );
+    folder
+        .run(&format!("sort one.u64 {values} -o out.u64 -S 1M"))
+        .fails(2, &["--memory: 1048576 bytes are too few for keys of 8 bytes with values of 2097152"]);
     nothing_is_left(&folder, &["in.rows", "in.u64", "one.u64", "tmp"]);
 }
 
@@ -217,7 +218,10 @@ fn no_space_for_runs_or_for_the_output() {
     folder.run("sort in.u64 -o /dev/full -S 1M -T tmp").fails(2, &["/dev/full: No space left on device"]);
     if fs::File::create(folder.path("huge.u32")).unwrap().set_len(1 << 43).is_ok() {
         let run = folder.run("sort huge.u32 -o /dev/null -S 1M -T tmp");
-        run.fails(2, &["huge.u32: does not fit in memory", "8796093022208 bytes in folder tmp", "--tmp-dir", "--memory"]);
+        run.fails(
+            2,
+            &["huge.u32: does not fit in memory", "8796093022208 bytes in folder tmp", "--tmp-dir", "--memory"],
+        );
     }
     assert_eq!(folder.read::<u64>("out.u64"), [7]);
     nothing_is_left(&folder, &["huge.u32", "in.u64", "out.u64", "tmp"]);
