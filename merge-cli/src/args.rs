@@ -2,6 +2,7 @@
 
 use crate::format::{Endian, Format};
 use crate::key_type::KeyType;
+use crate::memory::MemorySize;
 use crate::records::KeyField;
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -72,7 +73,8 @@ Examples:
   gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows --reverse
   gmerge sort keys.f64 --argsort -o places
   gmerge sort gensort.dat -o sorted.dat --record-size 100 --key 0:bytes10
-  gmerge sort trades.bin -o trades.bin --record-size 24 --key 8:u32,16:f64:desc")]
+  gmerge sort trades.bin -o trades.bin --record-size 24 --key 8:u32,16:f64:desc
+  gmerge sort huge.u64 -o sorted.u64 --memory 8G --tmp-dir /scratch --check")]
     Sort(SortArgs),
     /// Merge sorted files, as many as there are, into one
     ///
@@ -282,6 +284,16 @@ pub struct SortArgs {
     /// Write the places of IN's keys in sorted order instead of the keys: from 0, as unsigned numbers of 8 bytes
     #[arg(long, conflicts_with_all = ["values", "values_out", "record_size"])]
     pub argsort: bool,
+    /// Write only the first of equal keys, with its value
+    ///
+    /// Keys are equal if all of their bits are: -0.0 is not 0.0, and a NaN is the same as itself.
+    #[arg(short, long, conflicts_with_all = ["segments", "segment_len", "record_size", "top"])]
+    pub unique: bool,
+    /// Read OUT back before it replaces an old file, and fail unless it is sorted and has all keys
+    #[arg(long, conflicts_with_all = ["argsort", "segments", "segment_len", "record_size"])]
+    pub check: bool,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     #[command(flatten)]
     pub segments: SegmentArgs,
     #[command(flatten)]
@@ -290,6 +302,24 @@ pub struct SortArgs {
     pub engine: EngineArgs,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+/// How much memory to use, and what to do where that is too little.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MemoryArgs {
+    /// Use at most so much memory for keys and values: like 8G, 500M or 50%; without it, most of what is available
+    ///
+    /// As in sort(1), K, M, G and T are powers of 1024, % is a share of the machine's memory, b stands for bytes, and a
+    /// number alone counts units of 1024 bytes. At least 1M. What does not fit is sorted in parts, which go to a temporary
+    /// file and are merged. The program itself takes some megabytes more.
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<MemorySize>,
+    /// Folder for that temporary file, instead of $TMPDIR or /tmp
+    #[arg(short = 'T', long, value_name = "DIR")]
+    pub tmp_dir: Option<PathBuf>,
+    /// Merge at most N parts at once; without it, as many as memory allows
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
+    pub batch_size: Option<usize>,
 }
 
 /// Flags of `gmerge sort` for segments.

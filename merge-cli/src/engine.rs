@@ -109,6 +109,24 @@ impl ChosenEngine {
         Ok(self.ready()?.kind().name())
     }
 
+    /// Bytes of memory that are free on the GPU, if it is one that works.
+    pub fn device_memory(&mut self) -> Result<Option<u64>> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.ready()?.as_gpu() {
+            return Ok(Some(gpu.memory()?.0));
+        }
+        Ok(None)
+    }
+
+    /// This engine if it is the CPU, or else the CPU in its place.
+    pub fn into_cpu(mut self) -> Result<Engine> {
+        self.ready()?;
+        match std::mem::replace(&mut self.state, State::Starting(None)) {
+            State::Ready(engine) if engine.kind() == EngineKind::Cpu => Ok(engine),
+            _ => cpu(self.threads),
+        }
+    }
+
     /// The engine, as soon as it is there.
     fn ready(&mut self) -> Result<&Engine> {
         if let State::Starting(thread) = &mut self.state {

@@ -187,6 +187,9 @@ element! {
 
 /// A key as this program needs it, beyond what the library does with it.
 pub trait FileKey: merge_host::Key + Element {
+    /// The unsigned integer of as many bits, in whose order keys are when they are made
+    /// [ordered bits](merge_host::Key::to_ordered).
+    type Ordered: FileKey<Ordered = Self::Ordered>;
     /// The greatest number up to which the type has all numbers, or that of a `u16`.
     const MOST_SMALL: u16;
 
@@ -202,8 +205,9 @@ pub trait FileKey: merge_host::Key + Element {
 }
 
 macro_rules! integer_file_key {
-    ($($t:ident)*) => {$(
+    ($($t:ident as $ordered:ident;)*) => {$(
         impl FileKey for $t {
+            type Ordered = $ordered;
             const MOST_SMALL: u16 = if (Self::MAX as u128) < u16::MAX as u128 { Self::MAX as u16 } else { u16::MAX };
             fn from_position(position: u64) -> Self {
                 // The position twice, for types of more bits than it has. MIN is 0, or the sign bit alone.
@@ -219,11 +223,22 @@ macro_rules! integer_file_key {
         }
     )*};
 }
-integer_file_key!(u8 i8 u16 i16 u32 i32 u64 i64 u128);
+integer_file_key! {
+    u8 as u8;
+    i8 as u8;
+    u16 as u16;
+    i16 as u16;
+    u32 as u32;
+    i32 as u32;
+    u64 as u64;
+    i64 as u64;
+    u128 as u128;
+}
 
 macro_rules! float_file_key {
-    ($($t:ident: $from:expr;)*) => {$(
+    ($($t:ident as $ordered:ident: $from:expr;)*) => {$(
         impl FileKey for $t {
+            type Ordered = $ordered;
             const MOST_SMALL: u16 = if Self::MANTISSA_DIGITS < 16 { 1 << Self::MANTISSA_DIGITS } else { u16::MAX };
             fn from_position(position: u64) -> Self {
                 // As many bits as the mantissa holds exactly, so that no rounding reaches 1.
@@ -239,4 +254,8 @@ macro_rules! float_file_key {
         }
     )*};
 }
-float_file_key!(f16: f16::from_f64; f32: |number: f64| number as f32; f64: |number: f64| number;);
+float_file_key! {
+    f16 as u16: f16::from_f64;
+    f32 as u32: |number: f64| number as f32;
+    f64 as u64: |number: f64| number;
+}

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+mod external;
 mod format;
 mod generate;
 mod input;
@@ -18,6 +19,8 @@ mod report;
 mod room;
 mod signals;
 mod stats;
+mod unique;
+mod verify;
 
 use clap::Parser;
 use std::process::ExitCode;

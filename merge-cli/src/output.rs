@@ -124,6 +124,19 @@ impl Output {
             && self.encoding.schema.is_none()
     }
 
+    /// Whether what was written can be read back before it replaces what there is: from a file, as keys in a row.
+    pub fn can_be_checked(&self) -> bool {
+        matches!(self.target, Target::Replace { .. }) && self.encoding.schema.is_none()
+    }
+
+    /// The folder that a new file will be written to. None for what is written to directly.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.target {
+            Target::Through { .. } => None,
+            Target::Replace { folder, .. } => Some(folder),
+        }
+    }
+
     /// Whether the two are one file, of which the second writing would leave nothing of the first. A terminal or
     /// /dev/null may be written to twice.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -397,6 +410,17 @@ impl Writer {
         result.map_err(|error| self.failure(&error))
     }
 
+    /// Calls `check` with the path that the output will have, the file that it is in until it is complete, where the first
+    /// key is there, and the bytes of a number that are to be turned round, or 1; after all that was written is on its
+    /// medium. It is not called for what is written to directly.
+    pub fn check(&self, check: impl FnOnce(&Path, &File, u64, usize) -> Result<()>) -> Result<()> {
+        let Sink::Temporary { temporary, .. } = &self.sink else { return Ok(()) };
+        self.sync()?;
+        // Of no use if it fails: then what is read is what the system remembers.
+        let _ = rustix::fs::fadvise(temporary.file(), 0, None, rustix::fs::Advice::DontNeed);
+        check(&self.path, temporary.file(), self.encoding.header(0).len() as u64, self.encoding.swap_size())
+    }
+
     /// Waits until what was written is on its medium.
     fn sync(&self) -> Result<()> {
         let result = match &self.sink {
@@ -416,7 +440,8 @@ impl Writer {
 
 /// Makes outputs permanent, and the targets'. No target is replaced before all outputs are complete, and no signal ends
 /// the program when only some of them are.
-pub fn finish<const N: usize>(mut writers: [Writer; N]) -> Result<()> {
+pub fn finish(writers: impl Into<Vec<Writer>>) -> Result<()> {
+    let mut writers = writers.into();
     writers.iter_mut().try_for_each(Writer::complete)?;
     writers.iter().try_for_each(Writer::sync)?;
     let mut result = Ok(());

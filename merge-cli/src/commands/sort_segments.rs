@@ -2,12 +2,14 @@
 //!
 //! On the CPU: a GPU would have to sort all of it twice.
 
+use super::sort::Sort;
 use super::sort_values::ValueFile;
 use crate::args::{EngineChoice, SegmentArgs, SortArgs};
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result, name};
 use crate::input::{Input, check_standard_input};
 use crate::key_type::FileKey;
+use crate::memory;
 use crate::offsets::Offsets;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
@@ -38,12 +40,13 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
     let how = Sorting { order, offsets: Some(segments.offsets(keys.len())) };
     if let Some(values) = values {
-        values.sort(args, how, &mut engine, (input, keys), output, &mut stats)?;
-    } else {
-        let sort = |engine: &Engine, keys: &mut Vec<K>| how.sort(engine, keys);
-        stats.add(engine.run(&mut keys, sort, |keys| input.read_again(keys))?);
-        stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&keys))?]))?;
+        let memory = memory::budget(args.memory.memory)?;
+        let sort = Sort { args, order, memory, engine, input, output, output_bytes: 0, stats };
+        return values.sort(sort, how, keys);
     }
+    let sort = |engine: &Engine, keys: &mut Vec<K>| how.sort(engine, keys);
+    stats.add(engine.run(&mut keys, sort, |keys| input.read_again(keys))?);
+    stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&keys))?]))?;
     stats.engine = engine.name()?;
     stats.print(args.common.stats);
     Ok(())

@@ -10,11 +10,12 @@ use crate::engine::{ChosenEngine, Trouble};
 use crate::error::{Failure, Result};
 use crate::input::Input;
 use crate::key_type::FileKey;
-use crate::output::{self, Output};
+use crate::output::{Output, Writer};
 use crate::stats::{Phase, Stats};
 use merge_host::{Engine, Error, SortOrder};
 
-/// Sorts the `count` keys of `input`, a regular file, to `output`, which takes them in any order.
+/// Sorts the `count` keys of `input`, a regular file, to `output`, which takes them in any order, and gives what is to be
+/// [finished](crate::output::finish).
 pub fn run<K: FileKey>(
     order: SortOrder,
     input: &Input,
@@ -22,7 +23,7 @@ pub fn run<K: FileKey>(
     mut output: Output,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
-) -> Result<()> {
+) -> Result<Writer> {
     let too_many = || Failure::file(input.path(), format!("has {count} keys, more than this machine can address"));
     let len = usize::try_from(count).map_err(|_| too_many())?;
     output.expect(count);
@@ -47,5 +48,5 @@ pub fn run<K: FileKey>(
     let timing = engine.run(&mut (), sort, |()| Ok(true))?;
     stats.add_through(timing, engine.name()? == "gpu");
     drop(room);
-    stats.time(Phase::Write, || output::finish([writer]))
+    Ok(writer)
 }

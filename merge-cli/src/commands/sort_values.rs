@@ -2,16 +2,19 @@
 //!
 //! As in a merge, values of 4 and 8 bytes are numbers to the library. Of others it moves the places.
 
+use super::sort::{Written, read_at_most};
 use super::sort_segments::Sorting;
 use super::values::{Index, Side, gather, prepare_output};
 use crate::args::SortArgs;
 use crate::engine::ChosenEngine;
-use crate::error::{Result, name};
+use crate::error::{Failure, Result, name};
+use crate::external::{Along, Shape};
 use crate::input::Input;
 use crate::key_type::FileKey;
 use crate::memory;
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::stats::{Phase, Stats};
+use crate::unique::unique;
 use bytemuck::Pod;
 use merge_host::Engine;
 use rayon::prelude::*;
@@ -19,8 +22,10 @@ use rayon::prelude::*;
 /// The files that `--values` and `--values-out` name.
 #[derive(Debug)]
 pub struct ValueFile {
-    input: Input,
-    output: Output,
+    pub input: Input,
+    pub output: Output,
+    /// The length of the input, if it is known.
+    bytes: Option<u64>,
 }
 
 impl ValueFile {
@@ -34,24 +39,42 @@ impl ValueFile {
             side(args, keys, bytes).width()?;
         }
         let output = prepare_output(path, keys_output)?;
-        output.check_space(bytes.unwrap_or(0).into())?;
-        Ok(Some(Self { input, output }))
+        output.check_space(if args.unique { 0 } else { bytes.unwrap_or(0).into() })?;
+        Ok(Some(Self { input, output, bytes }))
     }
 
-    /// Reads the values, sorts them along with the keys, which come from a file too, and writes both outputs.
-    pub fn sort<K: FileKey>(
-        mut self,
-        args: &SortArgs,
-        how: impl Into<Sorting>,
-        engine: &mut ChosenEngine,
-        (keys_input, keys): (Input, Vec<K>),
-        keys_output: Output,
-        stats: &mut Stats,
-    ) -> Result<()> {
-        let mut bytes = stats.time(Phase::Read, || self.input.read_all::<u8>())?;
-        let width = side(args, keys.len() as u64, bytes.len() as u64).width()?.unwrap_or(0) as usize;
+    /// The bytes of each value of `count` keys, if the input's length is known.
+    pub fn width(&self, args: &SortArgs, count: u64) -> Result<Option<usize>> {
+        let width = |bytes| Ok(side(args, count, bytes).width()?.unwrap_or(0) as usize);
+        self.bytes.map(width).transpose()
+    }
+
+    /// Reads the values, sorts them along with all the keys, which were read already, and writes both outputs.
+    pub fn sort<K: FileKey>(mut self, sort: super::sort::Sort, how: impl Into<Sorting>, keys: Vec<K>) -> Result<()> {
+        let error = sort.too_long();
+        let super::sort::Sort {
+            args,
+            order,
+            memory,
+            mut engine,
+            input: keys_input,
+            output: keys_output,
+            mut stats,
+            ..
+        } = sort;
+        let count = keys.len() as u64;
+        stats.keys = count;
+        let most = memory.saturating_sub(count * K::SIZE as u64);
+        let (mut bytes, all) = stats.time(Phase::Read, || read_at_most::<u8>(&mut self.input, most))?;
+        if !all {
+            return Err(error);
+        }
+        let width = side(args, count, bytes.len() as u64).width()?.unwrap_or(0) as usize;
+        if (Shape { key: K::SIZE, along: Along::Values(width) }).in_memory(count) > memory.into() {
+            return Err(error);
+        }
         stats.value_size = Some(width);
-        let mut sort = Sort { how: how.into(), engine, keys_input, keys, stats };
+        let mut sort = Sort { how: how.into(), engine: &mut engine, keys_input, keys, stats: &mut stats };
         let in_place = match width {
             4 => sort.run_in_place::<u32>(&mut bytes, &mut self.input)?,
             8 => sort.run_in_place::<u64>(&mut bytes, &mut self.input)?,
@@ -64,12 +87,19 @@ impl ValueFile {
                 Err(_) => sort.run_by_place::<u64>(width, &bytes)?,
             };
         }
-        let Sort { keys, stats, .. } = sort;
-        stats.time(Phase::Write, || {
-            let keys = keys_output.write(bytemuck::cast_slice(&keys))?;
-            let values = self.output.write(&bytes)?;
-            output::finish([keys, values])
-        })
+        let mut keys = sort.keys;
+        if args.unique {
+            let count = stats.time(Phase::Compute, || unique(&mut keys, &mut bytes, width, None));
+            keys.truncate(count);
+            bytes.truncate(keys.len() * width);
+        }
+        stats.engine = engine.name()?;
+        let (keys_writer, values_writer) = stats.time(Phase::Write, || {
+            let keys_writer = keys_output.write(bytemuck::cast_slice(&keys))?;
+            Ok::<_, Failure>((keys_writer, self.output.write(&bytes)?))
+        })?;
+        let count = keys.len() as u64;
+        Written { keys: Some(keys_writer), values: Some(values_writer), count, width }.finish::<K>(args, order, stats)
     }
 }
 

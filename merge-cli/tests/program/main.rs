@@ -9,6 +9,7 @@ mod batch;
 mod check;
 mod common;
 mod documents;
+mod external;
 mod formats;
 mod generate;
 mod info;

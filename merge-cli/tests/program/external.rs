@@ -1,0 +1,301 @@
+//! `gmerge sort` of more than memory holds, `--unique` and `--check`.
+
+use crate::common::{Folder, GMERGE, Random, TestKey, assert_same, for_each_type};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// How many keys make so many chunks, of keys of `size` bytes and with memory of 1 MiB.
+fn keys_in(chunks: usize, size: usize) -> usize {
+    chunks * ((1 << 18) / size)
+}
+
+/// A folder with an empty folder `tmp` in it.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("tmp")).unwrap();
+    folder
+}
+
+#[track_caller]
+fn nothing_is_left(folder: &Folder, files: &[&str]) {
+    assert_eq!(folder.files(), files);
+    assert_eq!(fs::read_dir(folder.path("tmp")).unwrap().count(), 0);
+}
+
+fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> Vec<K> {
+    let mut sorted = keys.to_vec();
+    sorted.sort_by(|x, y| if reverse { y.order(x) } else { x.order(y) });
+    sorted
+}
+
+#[test]
+fn all_types_in_both_orders() {
+    fn check<K: TestKey>(random: &mut Random) {
+        let (folder, name) = (folder(), K::NAME);
+        let count = keys_in(5, size_of::<K>()) + random.next() as usize % 1000;
+        let keys = random.keys::<K>(count);
+        let (input, output) = (format!("in.{name}"), format!("out.{name}"));
+        folder.write(&input, &keys);
+        for (flag, reverse) in [("", false), ("-r", true)] {
+            let arguments = format!("sort {flag} {input} -o {output} --engine cpu --memory 1M --tmp-dir tmp --check");
+            folder.run(&arguments).succeeds();
+            assert_same(&folder.read::<K>(&output), &sorted(&keys, reverse), &arguments);
+        }
+        nothing_is_left(&folder, &[&*input, &*output, "tmp"]);
+    }
+    let mut random = Random::new();
+    for_each_type!(K => check::<K>(&mut random));
+}
+
+#[test]
+fn sizes_around_the_edges_of_chunks() {
+    let mut random = Random::new();
+    let folder = folder();
+    let keys = random.keys::<u32>(keys_in(7, 4));
+    for chunks in [1, 2, 3, 6] {
+        for size in [keys_in(chunks, 4) - 1, keys_in(chunks, 4), keys_in(chunks, 4) + 1] {
+            let keys = &keys[..size];
+            folder.write("in.u32", keys);
+            let expected = sorted(keys, false);
+            folder.run("sort in.u32 -o out.u32 --engine cpu -S 1M -T tmp").succeeds();
+            assert_same(&folder.read::<u32>("out.u32"), &expected, &format!("{size}"));
+            let input = bytemuck::cast_slice(keys);
+            folder.run_with_input("sort - -o out.u32 --engine cpu -S 1M -T tmp", input).succeeds();
+            assert_same(&folder.read::<u32>("out.u32"), &expected, &format!("{size} from a pipe"));
+        }
+    }
+    nothing_is_left(&folder, &["in.u32", "out.u32", "tmp"]);
+}
+
+#[test]
+fn several_passes_of_merges() {
+    let mut random = Random::new();
+    let folder = folder();
+    // Runs of nearly sorted keys do not overlap, and equal keys are everywhere at once.
+    let mut inputs = [random.keys::<u64>(keys_in(30, 8)), random.sorted(keys_in(20, 8)), vec![7; keys_in(20, 8)]];
+    inputs[1].rotate_left(12345);
+    for keys in &inputs {
+        for batch_size in [2, 3, 16] {
+            folder.write("in.u64", keys);
+            folder
+                .run(&format!("sort in.u64 -o in.u64 -S 1M -T tmp --batch-size {batch_size} --engine cpu"))
+                .succeeds();
+            assert_same(&folder.read::<u64>("in.u64"), &sorted(keys, false), &format!("{batch_size}"));
+        }
+    }
+    nothing_is_left(&folder, &["in.u64", "tmp"]);
+}
+
+/// Keys of few distinct values, and the places of all in a stable sort.
+fn few_distinct(random: &mut Random, count: usize, reverse: bool) -> (Vec<i16>, Vec<usize>) {
+    let keys: Vec<i16> = (0..count).map(|_| (random.next() % 1000) as i16 - 500).collect();
+    let mut places: Vec<usize> = (0..count).collect();
+    places.sort_by_key(|&place| if reverse { -keys[place] } else { keys[place] });
+    (keys, places)
+}
+
+#[test]
+fn values_of_any_width_go_along() {
+    let mut random = Random::new();
+    let folder = folder();
+    for (width, chunks) in [(1, 20), (4, 20), (8, 10), (13, 10), (1000, 2)] {
+        for (flags, reverse) in [("", false), ("-r --batch-size 3", true)] {
+            let count = keys_in(chunks, 2 + width) + 17;
+            let (keys, mut places) = few_distinct(&mut random, count, reverse);
+            let values: Vec<u8> = (0..count * width).map(|_| random.next() as u8).collect();
+            folder.write("in.i16", &keys);
+            folder.write("in.rows", &values);
+            for unique in ["", "--unique"] {
+                if !unique.is_empty() {
+                    places.dedup_by_key(|place| keys[*place]);
+                }
+                for memory in ["1M", "1G"] {
+                    let outputs = "-o out.i16 --values-out out.rows -T tmp --engine cpu --check";
+                    let arguments = format!("sort in.i16 --values in.rows {outputs} -S {memory} {flags} {unique}");
+                    folder.run(&arguments).succeeds();
+                    let expected: Vec<i16> = places.iter().map(|&place| keys[place]).collect();
+                    assert_same(&folder.read::<i16>("out.i16"), &expected, &arguments);
+                    let expected: Vec<u8> =
+                        places.iter().flat_map(|&place| &values[place * width..][..width]).copied().collect();
+                    assert!(folder.read::<u8>("out.rows") == expected, "width {width}: {arguments}");
+                }
+            }
+        }
+    }
+    nothing_is_left(&folder, &["in.i16", "in.rows", "out.i16", "out.rows", "tmp"]);
+}
+
+#[test]
+fn places_of_keys() {
+    let mut random = Random::new();
+    let folder = folder();
+    for (flags, reverse) in [("", false), ("-r", true)] {
+        let (keys, mut places) = few_distinct(&mut random, keys_in(12, 10) + 5, reverse);
+        folder.write("in.i16", &keys);
+        for unique in ["", "-u"] {
+            if !unique.is_empty() {
+                places.dedup_by_key(|place| keys[*place]);
+            }
+            let expected: Vec<u64> = places.iter().map(|&place| place as u64).collect();
+            for memory in ["1M", "1G"] {
+                let arguments = format!("--argsort {flags} {unique} -o out -S {memory} -T tmp --engine cpu");
+                folder.run(&format!("sort in.i16 {arguments}")).succeeds();
+                assert_same(&folder.read::<u64>("out"), &expected, &arguments);
+                let input = bytemuck::cast_slice(&keys);
+                folder.run_with_input(&format!("sort - --type i16 {arguments}"), input).succeeds();
+                assert_same(&folder.read::<u64>("out"), &expected, &format!("from a pipe: {arguments}"));
+            }
+        }
+    }
+    nothing_is_left(&folder, &["in.i16", "out", "tmp"]);
+}
+
+#[test]
+fn unique_keys() {
+    let mut random = Random::new();
+    let folder = folder();
+    let keys = random.keys::<f64>(keys_in(6, 8));
+    folder.write("in.f64", &keys);
+    for (flags, reverse) in [("-u", false), ("--unique -r --batch-size 2", true)] {
+        let mut expected = sorted(&keys, reverse);
+        expected.dedup_by_key(|key| key.to_bits());
+        assert!(expected.len() < keys.len());
+        for memory in ["1M", "1G"] {
+            let arguments = format!("sort {flags} in.f64 -o out.f64 -S {memory} -T tmp --check");
+            folder.run(&arguments).succeeds();
+            assert_same(&folder.read::<f64>("out.f64"), &expected, &arguments);
+        }
+    }
+}
+
+#[test]
+fn to_a_pipe() {
+    let mut random = Random::new();
+    let folder = folder();
+    let keys = random.keys::<u32>(keys_in(6, 4));
+    folder.write("in.u32", &keys);
+    let run = folder.run("sort in.u32 -o - -S 1M -T tmp");
+    run.succeeds();
+    let found: Vec<u32> = bytemuck::pod_collect_to_vec(run.stdout());
+    assert_same(&found, &sorted(&keys, false), "standard output");
+    folder.shell("gmerge sort in.u32 -o - -S 1M -T tmp | true").succeeds();
+    nothing_is_left(&folder, &["in.u32", "tmp"]);
+}
+
+#[test]
+fn what_cannot_work_is_said_before_anything_is_written() {
+    let folder = folder();
+    let values = "--values in.rows --values-out out.rows";
+    let keys = vec![1u64; keys_in(8, 8)];
+    folder.write("in.u64", &keys);
+    folder.write("in.rows", &keys);
+    folder.write("one.u64", &[1u64]);
+    folder.run("sort in.u64 -o out.u64 -S 64K").fails(2, &["--memory: is 65536 bytes", "1M"]);
+    folder.run("sort in.u64 -o out.u64 -S 8X").is_misuse(&["8X", "expected a size like 8G"]);
+    folder.run("sort in.u64 -o out.u64 --batch-size 1").is_misuse(&["--batch-size", "2"]);
+    folder.run("sort in.u64 -o out.u64 -S 1M -T none").fails(2, &["--tmp-dir none: ", "No such file"]);
+    folder.run("sort in.u64 -o out.u64 -S 1M -T in.u64").fails(2, &["--tmp-dir in.u64: ", "Not a directory"]);
+    folder.run("sort in.u64 -o - --check").fails(2, &["-: cannot be read back for --check"]);
+    folder.run("sort in.u64 -o out --argsort --check").is_misuse(&["--check", "--argsort"]);
+    let run = folder.run_with_input(&format!("sort - {values} -o out.u64 -S 1M"), bytemuck::cast_slice(&keys));
+    run.fails(2, &["-: with its values, does not fit in the 1048576 bytes of --memory", "no pipes"]);
+    folder
+        .run(&format!("sort one.u64 {values} -o out.u64 -S 1M"))
+        .fails(2, &["--memory: 1048576 bytes are too few for keys of 8 bytes with values of 2097152"]);
+    nothing_is_left(&folder, &["in.rows", "in.u64", "one.u64", "tmp"]);
+}
+
+#[test]
+fn no_space_for_runs_or_for_the_output() {
+    let folder = folder();
+    folder.write("in.u64", &vec![1u64; keys_in(8, 8)]);
+    folder.write("out.u64", &[7u64]);
+    folder
+        .shell("ulimit -f 1000; gmerge sort in.u64 -o out.u64 -S 1M -T tmp")
+        .fails(2, &["tmp: temporary file for sorted runs: File too large"]);
+    folder.run("sort in.u64 -o /dev/full -S 1M -T tmp").fails(2, &["/dev/full: No space left on device"]);
+    if fs::File::create(folder.path("huge.u32")).unwrap().set_len(1 << 43).is_ok() {
+        let run = folder.run("sort huge.u32 -o /dev/null -S 1M -T tmp");
+        run.fails(
+            2,
+            &["huge.u32: does not fit in memory", "8796093022208 bytes in folder tmp", "--tmp-dir", "--memory"],
+        );
+    }
+    assert_eq!(folder.read::<u64>("out.u64"), [7]);
+    nothing_is_left(&folder, &["huge.u32", "in.u64", "out.u64", "tmp"]);
+}
+
+#[test]
+fn an_input_that_shrinks_is_an_error() {
+    let folder = folder();
+    let keys = vec![1u64; keys_in(400, 8)];
+    let mut shrank = 0;
+    for i in 0..8 {
+        folder.write("in.u64", &keys);
+        folder.write("out.u64", &[7u64]);
+        let mut command = folder.command(GMERGE);
+        command.args("sort in.u64 -o out.u64 -S 1M -T tmp --engine cpu --parallel 1".split(' ')).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(3 * i));
+        fs::File::options().write(true).open(folder.path("in.u64")).unwrap().set_len(4000).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        match output.status.code() {
+            Some(2) => {
+                assert!(stderr.contains("in.u64: shrank while being read"), "{stderr}");
+                assert_eq!(folder.read::<u64>("out.u64"), [7]);
+                shrank += 1;
+            }
+            // It was opened after it had shrunk, or read before.
+            Some(0) => assert!([500, keys.len()].contains(&folder.read::<u64>("out.u64").len())),
+            code => panic!("{code:?}: {stderr}"),
+        }
+    }
+    assert!(shrank > 0);
+    nothing_is_left(&folder, &["in.u64", "out.u64", "tmp"]);
+}
+
+#[test]
+fn killed_at_any_moment() {
+    let mut random = Random::new();
+    let folder = folder();
+    let keys = random.keys::<u32>(keys_in(40, 4));
+    let expected = sorted(&keys, false);
+    let mut killed = 0;
+    for i in 0..16 {
+        let signal = [Signal::TERM, Signal::INT, Signal::HUP, Signal::KILL][i % 4];
+        folder.write("in.u32", &keys);
+        let mut command = folder.command(GMERGE);
+        command.args("sort in.u32 -o in.u32 -S 1M -T tmp --batch-size 4 --engine cpu".split(' '));
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.next() % 100));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        killed += usize::from(!child.wait().unwrap().success());
+        assert_eq!(fs::read_dir(folder.path("tmp")).unwrap().count(), 0);
+        // The output has a name while it is written, which a kill that nobody can handle leaves behind.
+        let left: Vec<String> = folder.files().into_iter().filter(|name| name.ends_with(".tmp")).collect();
+        assert!(left.is_empty() || signal == Signal::KILL, "{left:?}");
+        left.iter().for_each(|name| fs::remove_file(folder.path(name)).unwrap());
+        let found = folder.read::<u32>("in.u32");
+        assert!(found == keys || found == expected);
+    }
+    assert!(killed > 0);
+}
+
+#[test]
+fn resident_memory_stays_within_bounds() {
+    let folder = folder();
+    folder.run("gen -n 12000000 -o in.u64").succeeds();
+    let script = "\
+        $0 sort in.u64 -o out.u64 -S 16M -T tmp --engine cpu & \
+        while grep VmHWM /proc/$!/status 2> /dev/null; do sleep 0.02; done; wait $!";
+    let output = folder.command("sh").args(["-c", script, GMERGE]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{text}");
+    let peaks = text.lines().filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    let kilobytes = peaks.max().unwrap();
+    assert!(kilobytes < (16 + 64) << 10, "{kilobytes}");
+    folder.run("check out.u64").succeeds();
+}
