@@ -25,7 +25,7 @@ Examples:
   gmerge gen -n 100000000 --seed 1 --dist zipf -o keys.u32
   gmerge sort keys.u32 -o keys.u32 --stats text
   gmerge sort keys.u32 --values keys.rows -o sorted.u32 --values-out sorted.rows
-  gmerge merge monday.f64 tuesday.f64 -o week.f64
+  gmerge merge monday.f64 tuesday.f64 wednesday.f64 -o week.f64
   gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows
   gmerge batch a.bin b.bin -o out.bin -d 64 --type i64
   gmerge check week.f64 && echo in order
@@ -51,16 +51,24 @@ Examples:
   gmerge sort keys.f64 --argsort -o places
   gmerge sort huge.u64 -o sorted.u64 --memory 8G --tmp-dir /scratch --check")]
     Sort(SortArgs),
-    /// Merge two sorted files into one
+    /// Merge sorted files, as many as there are, into one
     ///
-    /// Keys that compare equal come out with those of A before those of B.
-    #[command(after_help = "Example: gmerge merge a.f32 b.f32 -o merged.f32 --kernel tiled")]
+    /// Keys that compare equal come out in the order of the files.
+    #[command(after_help = "\
+Examples:
+  gmerge merge a.f32 b.f32 c.f32 -o merged.f32
+  gmerge merge a.f32 b.f32 -o merged.f32 --kernel tiled
+  gmerge merge a.u32 b.u32 --values a.rows b.rows -o out.u32 --values-out out.rows")]
     Merge(MergeArgs),
     /// Merge many pairs of short sorted runs
     ///
-    /// A holds N runs of L keys one after the other, B N runs of D - L. Run i of A and run i of B are merged to run i of
-    /// OUT, which holds N runs of D keys.
-    #[command(after_help = "Example: gmerge batch a.u32 b.u32 -o out.u32 -d 256 --a-len 100")]
+    /// With -d, A holds N runs of L keys one after the other, B N runs of D - L. Run i of A and run i of B are merged to run
+    /// i of OUT, which holds N runs of D keys. With --offsets, runs are of any lengths, and so are OUT's, which follow one
+    /// another.
+    #[command(after_help = "\
+Examples:
+  gmerge batch a.u32 b.u32 -o out.u32 -d 256 --a-len 100
+  gmerge batch a.u32 b.u32 -o out.u32 --offsets a.offsets b.offsets")]
     Batch(BatchArgs),
     /// Tell whether a file is sorted
     ///
@@ -148,6 +156,8 @@ pub struct SortArgs {
     #[command(flatten)]
     pub memory: MemoryArgs,
     #[command(flatten)]
+    pub segments: SegmentArgs,
+    #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]
     pub common: CommonArgs,
@@ -171,29 +181,43 @@ pub struct MemoryArgs {
     pub batch_size: Option<usize>,
 }
 
+/// Flags of `gmerge sort` for segments.
+#[derive(Debug, clap::Args)]
+pub struct SegmentArgs {
+    /// Sort each segment of IN on its own: those between the offsets in this file
+    ///
+    /// Offsets are unsigned numbers of 8 bytes, one more than there are segments: in keys, ascending, the first 0 and the
+    /// last the number of keys. Segments are sorted on the CPU.
+    #[arg(long, value_name = "OFFSETS", conflicts_with_all = ["segment_len", "argsort", "unique", "check", "tmp_dir", "batch_size"])]
+    pub segments: Option<PathBuf>,
+    /// Sort each segment of D keys of IN on its own, on the CPU
+    #[arg(
+        long,
+        value_name = "D",
+        conflicts_with_all = ["argsort", "unique", "check", "tmp_dir", "batch_size"],
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+    )]
+    pub segment_len: Option<usize>,
+}
+
+impl SegmentArgs {
+    /// Whether there are segments.
+    pub fn are_given(&self) -> bool {
+        self.segments.is_some() || self.segment_len.is_some()
+    }
+}
+
 /// Flags of both commands that merge.
 #[derive(Debug, clap::Args)]
-pub struct PairArgs {
-    /// First input; `-` is standard input
-    #[arg(value_name = "A")]
-    pub a: PathBuf,
-    /// Second input; `-` is standard input
-    #[arg(value_name = "B")]
-    pub b: PathBuf,
+pub struct MergingArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Files of the values of A's keys and of B's keys, which go along with them
-    ///
-    /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
-    /// Of equal keys, those of A come first with their values, and the keys of each in the order that they had.
-    #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
-    pub values: Option<Vec<PathBuf>>,
     /// File to write the values of OUT's keys to; not OUT
     ///
     /// Both files are written completely before the first of them replaces an old one.
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
-    /// Do not look whether A and B are sorted; if they are not, the order of the output is unspecified
+    /// Do not look whether the inputs are sorted; if they are not, the order of the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
     #[command(flatten)]
@@ -205,9 +229,19 @@ pub struct PairArgs {
 /// `gmerge merge`
 #[derive(Debug, clap::Args)]
 pub struct MergeArgs {
+    /// Files to merge; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "values")]
+    pub inputs: Vec<PathBuf>,
+    /// Files of the values of the keys, one for each FILE, which go along with them
+    ///
+    /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
+    /// Of equal keys, those of an earlier file come first with their values, and the keys of each in the order that they
+    /// had.
+    #[arg(long, value_name = "V", num_args = 1.., requires = "values_out")]
+    pub values: Option<Vec<PathBuf>>,
     #[command(flatten)]
-    pub pair: PairArgs,
-    /// How to merge, on either engine; all give the same file. Values need auto or merge-path
+    pub merging: MergingArgs,
+    /// How to merge two files, on either engine; all give the same file. Values need auto or merge-path
     #[arg(long, value_name = "KERNEL", default_value = "auto")]
     pub kernel: Kernel,
 }
@@ -215,14 +249,32 @@ pub struct MergeArgs {
 /// `gmerge batch`
 #[derive(Debug, clap::Args)]
 pub struct BatchArgs {
+    /// First input; `-` is standard input
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Second input; `-` is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Files of the values of A's keys and of B's keys, which go along with them
+    ///
+    /// A value is any number of bytes, the same for all: as many as the file has for each key. Value i is that of key i.
+    /// Of equal keys, those of A come first with their values, and the keys of each in the order that they had.
+    #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
+    pub values: Option<Vec<PathBuf>>,
     #[command(flatten)]
-    pub pair: PairArgs,
+    pub merging: MergingArgs,
     /// Keys in each run of the output, 1 to 1024
-    #[arg(short, value_name = "D", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH_LENGTH as u64))]
-    pub d: usize,
+    #[arg(short, value_name = "D", required_unless_present = "offsets", conflicts_with = "offsets", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH_LENGTH as u64))]
+    pub d: Option<usize>,
     /// Keys in each run of A; without it, half of D, rounded down
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", conflicts_with = "offsets")]
     pub a_len: Option<usize>,
+    /// Files that tell where A's runs and B's runs begin
+    ///
+    /// Offsets are unsigned numbers of 8 bytes, one more than there are runs: in keys, ascending, the first 0 and the last
+    /// the number of keys. A and B have as many runs.
+    #[arg(long, value_names = ["OA", "OB"], num_args = 2)]
+    pub offsets: Option<Vec<PathBuf>>,
 }
 
 /// `gmerge check`

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 const PIECE: usize = 4 << 20;
 /// Keys to make room for in the beginning where the length is not known.
 const FIRST_ROOM: usize = 1 << 16;
+/// Files that a run may have open besides its inputs.
+const OTHER_FILES: usize = 64;
 
 /// A file that keys or the bytes of values are read from, in order.
 #[derive(Debug)]
@@ -151,8 +153,20 @@ impl Input {
     }
 }
 
+/// Lets this program have so many files open, besides some others, as far as the system allows it to decide that.
+pub fn allow_files(count: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = (count + OTHER_FILES) as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_some_and(|current| current < needed) {
+        let current = Some(maximum.map_or(needed, |maximum| maximum.min(needed)));
+        // Where this fails, opening the files does, and that is what there is to say.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
+}
+
 /// An error if more than one of these arguments, by their names, is standard input.
-pub fn check_standard_input<'a>(arguments: impl Iterator<Item = (&'static str, &'a Path)>) -> Result<()> {
+pub fn check_standard_input<'a>(arguments: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<()> {
     let mut names = arguments.filter(|(_, path)| *path == Path::new("-")).map(|(name, _)| name);
     if let (Some(first), Some(second)) = (names.next(), names.next()) {
         return Err(Failure::new(format!("{first} and {second} are both -, and there is only one standard input")));

@@ -9,6 +9,7 @@ mod generate;
 mod input;
 mod key_type;
 mod memory;
+mod offsets;
 mod order;
 mod output;
 mod signals;

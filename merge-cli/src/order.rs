@@ -9,12 +9,23 @@ const PIECE: usize = 1 << 18;
 
 /// The index of the first key that is less than the one before it.
 pub fn first_unsorted<K: FileKey>(keys: &[K]) -> Option<usize> {
+    first_unsorted_between(keys, &[])
+}
+
+/// As [`first_unsorted`], where a run begins at each of the offsets, which ascend, and only the order within a run counts.
+pub fn first_unsorted_between<K: FileKey>(keys: &[K], offsets: &[usize]) -> Option<usize> {
     let pieces = (0..keys.len().div_ceil(PIECE)).into_par_iter();
     let found = pieces.map(|piece| {
-        let begin = piece * PIECE;
+        let mut begin = piece * PIECE;
         // One key more, to compare the last of this piece with the first of the next.
         let end = keys.len().min(begin + PIECE + 1);
-        merge_host::first_unsorted(&keys[begin..end]).map(|i| begin + i)
+        loop {
+            let index = begin + merge_host::first_unsorted(&keys[begin..end])?;
+            if offsets.binary_search(&index).is_err() {
+                return Some(index);
+            }
+            begin = index;
+        }
     });
     found.find_first(Option::is_some).flatten()
 }
@@ -55,6 +66,24 @@ mod tests {
             keys[count - 1] = 0;
             assert_eq!(first_unsorted(&keys), Some(place));
         }
+    }
+
+    #[test]
+    fn runs_of_any_lengths_count_by_themselves() {
+        let keys = [5u32, 6, 1, 2, 0, 9, 4, 3];
+        assert_eq!(first_unsorted_between(&keys, &[0, 2, 2, 4, 6, 8]), Some(7));
+        assert_eq!(first_unsorted_between(&keys, &[0, 2, 4, 6, 7, 8]), None);
+        assert_eq!(first_unsorted_between(&keys, &[0, 0, 0, 2, 8]), Some(4));
+        assert_eq!(first_unsorted_between::<u32>(&[], &[0, 0]), None);
+        // Runs begin at the ends of pieces and beside them.
+        let mut keys = vec![7u32; 3 * PIECE];
+        for begin in [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE] {
+            keys[begin] -= (begin / 100_000) as u32;
+        }
+        let offsets = [0, PIECE - 1, PIECE + 1, 2 * PIECE, 3 * PIECE];
+        assert_eq!(first_unsorted_between(&keys, &offsets), None);
+        assert_eq!(first_unsorted_between(&keys, &offsets[..3]), Some(2 * PIECE));
+        assert_eq!(first_unsorted_between(&keys, &offsets[2..]), Some(PIECE - 1));
     }
 
     #[test]

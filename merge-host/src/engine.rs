@@ -54,16 +54,20 @@ pub struct Timing {
 /// An engine owns what it works with (a device context, or a pool of threads) and shares nothing with other engines:
 /// a program may hold several, one for each GPU, and use one from several threads.
 pub struct Engine {
-    backend: Backend,
-    /// For keys that the GPU has no kernels for, where the GPU was not insisted on.
-    other_keys: Option<Backend>,
+    #[cfg(feature = "gpu")]
+    gpu: Option<Gpu>,
+    /// All there is without a GPU. With one, it does what the GPU has no kernels for.
+    cpu: CpuEngine,
+    /// Whether the GPU was insisted on, so that keys that it has no kernels for are an error.
+    #[cfg(feature = "gpu")]
+    gpu_only: bool,
     why: String,
 }
 
-enum Backend {
-    Cpu(CpuEngine),
+enum Backend<'a> {
+    Cpu(&'a CpuEngine),
     #[cfg(feature = "gpu")]
-    Gpu(Gpu),
+    Gpu(&'a Gpu),
 }
 
 impl Engine {
@@ -77,14 +81,14 @@ impl Engine {
     /// ```
     pub fn auto() -> Self {
         match Self::gpu(0) {
-            Ok(engine) => {
-                let other_keys = Some(Backend::Cpu(CpuEngine::all_cores()));
-                Engine { why: "the first GPU works".to_owned(), other_keys, ..engine }
-            }
+            #[cfg(feature = "gpu")]
+            Ok(engine) => Engine { why: "the first GPU works".to_owned(), gpu_only: false, ..engine },
+            #[cfg(not(feature = "gpu"))]
+            Ok(engine) => engine,
             Err(error) => {
                 let cpu = CpuEngine::all_cores();
                 let why = format!("{} because the GPU cannot be used: {error}", threads(cpu.threads()));
-                Engine::of(Backend::Cpu(cpu), why)
+                Engine::of_cpu(cpu, why)
             }
         }
     }
@@ -97,7 +101,12 @@ impl Engine {
     /// [`Error::Device`] where the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Engine::of(Backend::Gpu(Gpu::new(ordinal)?), format!("GPU {ordinal} was asked for")));
+        return Ok(Engine {
+            gpu: Some(Gpu::new(ordinal)?),
+            cpu: CpuEngine::all_cores(),
+            gpu_only: true,
+            why: format!("GPU {ordinal} was asked for"),
+        });
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
@@ -109,7 +118,7 @@ impl Engine {
     pub fn cpu() -> Self {
         let cpu = CpuEngine::all_cores();
         let why = format!("{} because the CPU was asked for", threads(cpu.threads()));
-        Engine::of(Backend::Cpu(cpu), why)
+        Engine::of_cpu(cpu, why)
     }
 
     /// At most that many threads of the CPU. Small inputs are done by fewer, where that is faster.
@@ -132,25 +141,36 @@ impl Engine {
     pub fn cpu_with_threads(threads: usize) -> Result<Self, Error> {
         let cpu = CpuEngine::new(threads)?;
         let why = format!("{} because that was asked for", self::threads(threads));
-        Ok(Engine::of(Backend::Cpu(cpu), why))
+        Ok(Engine::of_cpu(cpu, why))
     }
 
-    fn of(backend: Backend, why: String) -> Self {
-        Engine { backend, other_keys: None, why }
+    fn of_cpu(cpu: CpuEngine, why: String) -> Self {
+        Engine {
+            #[cfg(feature = "gpu")]
+            gpu: None,
+            cpu,
+            #[cfg(feature = "gpu")]
+            gpu_only: false,
+            why,
+        }
     }
 
     /// What handles keys of type `K`.
-    fn backend<K: Key>(&self) -> &Backend {
-        self.other_keys.as_ref().filter(|_| !K::ON_GPU).unwrap_or(&self.backend)
+    fn backend<K: Key>(&self) -> Backend<'_> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu.as_ref().filter(|_| K::ON_GPU || self.gpu_only) {
+            return Backend::Gpu(gpu);
+        }
+        Backend::Cpu(&self.cpu)
     }
 
     /// Which kind of processor this engine works on.
     pub fn kind(&self) -> EngineKind {
-        match &self.backend {
-            Backend::Cpu(_) => EngineKind::Cpu,
-            #[cfg(feature = "gpu")]
-            Backend::Gpu(_) => EngineKind::Gpu,
+        #[cfg(feature = "gpu")]
+        if self.gpu.is_some() {
+            return EngineKind::Gpu;
         }
+        EngineKind::Cpu
     }
 
     /// What was taken and why, for people to read: "2 CPU threads because the GPU cannot be used: no GPU: …".
@@ -161,10 +181,7 @@ impl Engine {
     /// The GPU that this engine works on, for data that is in its memory already; none for a CPU engine.
     #[cfg(feature = "gpu")]
     pub fn as_gpu(&self) -> Option<&Gpu> {
-        match &self.backend {
-            Backend::Cpu(_) => None,
-            Backend::Gpu(gpu) => Some(gpu),
-        }
+        self.gpu.as_ref()
     }
 
     /// Sorts `keys`, ascending in total order. Stable.
@@ -275,6 +292,64 @@ impl Engine {
             #[cfg(feature = "gpu")]
             Backend::Gpu(gpu) => on_gpu!(K as G => gpu.argsort_host::<G, I>(order, cast_slice(keys), indices)),
         }
+    }
+
+    /// Sorts segments of `keys`, each on its own, in the order named. Stable.
+    ///
+    /// For N segments there are N + 1 offsets, and segment `s` is the keys from `offsets[s]` up to `offsets[s + 1]`: the
+    /// first offset is 0, none is below the one before it, and the last is the number of keys. A segment may be empty, and
+    /// it may be as long as memory allows.
+    ///
+    /// Work is as in [`sort_with`](Self::sort_with) for each segment. Every thread gets as much of it, whether there is one
+    /// long segment or millions of short ones. Uses scratch memory for as many keys as the longest segment has, for each
+    /// thread if it is one of many. An engine of a GPU sorts segments on all CPU cores, with keys of any type.
+    ///
+    /// # Errors
+    /// [`Error::NoOffsets`], [`Error::FirstOffset`], [`Error::DescendingOffsets`] or [`Error::LastOffset`] if the offsets are
+    /// not as said above, [`Error::OutOfHostMemory`] where there is not enough memory, [`Error::Threads`] where the system
+    /// gives no threads.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut keys = [9, 3, 5, /**/ /**/ 2, 1, /**/ 7];
+    /// Engine::auto().sort_segments(SortOrder::Ascending, &mut keys, &[0, 3, 3, 5, 6])?;
+    /// assert_eq!(keys, [3, 5, 9, /**/ /**/ 1, 2, /**/ 7]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_segments<K: Key>(&self, order: SortOrder, keys: &mut [K], offsets: &[usize]) -> Result<Timing, Error> {
+        check_offsets("the input", offsets, keys.len())?;
+        self.cpu.sort_segments(order, keys, offsets)
+    }
+
+    /// [`sort_segments`](Self::sort_segments) of keys with values: the value of key `i` is `values[i]`, before and after.
+    ///
+    /// Stable: of equal keys, those of a segment keep their order, in a descending sort too, and their values tell. Values
+    /// are as in [`sort_pairs`](Self::sort_pairs).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, and those of
+    /// [`sort_segments`](Self::sort_segments).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let (mut keys, mut values) = ([2, 7, 2, /**/ 5, 6], ["first 2", "7", "second 2", /**/ "5", "6"]);
+    /// Engine::auto().sort_segments_pairs(SortOrder::Descending, &mut keys, &mut values, &[0, 3, 5])?;
+    /// assert_eq!(keys, [7, 2, 2, /**/ 6, 5]);
+    /// assert_eq!(values, ["7", "first 2", "second 2", /**/ "6", "5"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_segments_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        check_values("the input", keys.len(), values.len())?;
+        check_offsets("the input", offsets, keys.len())?;
+        self.cpu.sort_segments_pairs(order, keys, values, offsets)
     }
 
     /// Merges `a` and `b`, both ascending, into `out`, with the fastest kernel. Stable: of equal keys, `a`'s go first.

@@ -115,10 +115,10 @@ pub enum Error {
         /// How many offsets B has.
         b: usize,
     },
-    /// The offsets of a ragged batch are empty, where even no pairs at all have one.
-    #[error("there are no offsets, expected one more than there are pairs")]
+    /// The offsets of a ragged batch or of segments are empty, where even no runs at all have one.
+    #[error("there are no offsets, expected one more than there are runs")]
     NoOffsets,
-    /// The first run of a ragged batch does not begin at the first key.
+    /// The first run of a ragged batch, or the first segment, does not begin at the first key.
     #[error("the first offset of {what} is {found}, expected 0")]
     FirstOffset {
         /// The argument's name.
@@ -126,7 +126,7 @@ pub enum Error {
         /// Its first offset.
         found: usize,
     },
-    /// A run of a ragged batch ends before it begins.
+    /// A run of a ragged batch, or a segment, ends before it begins.
     #[error("offset {index} of {what} is {found}, below the one before it ({before})")]
     DescendingOffsets {
         /// The argument's name.
@@ -138,7 +138,7 @@ pub enum Error {
         /// The offset before it.
         before: usize,
     },
-    /// The last run of a ragged batch does not end with the last key.
+    /// The last run of a ragged batch, or the last segment, does not end with the last key.
     #[error("the last offset of {what} is {found}, expected {expected} (its number of keys)")]
     LastOffset {
         /// The argument's name.

@@ -145,7 +145,7 @@ fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error
 fn ragged_batches_need_offsets_from_0_up_to_the_end() {
     let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected as many of each");
     assert_eq!(error, Error::OffsetsMismatch { a: 3, b: 2 });
-    let error = refused_offsets(&[], &[], 10, "there are no offsets, expected one more than there are pairs");
+    let error = refused_offsets(&[], &[], 10, "there are no offsets, expected one more than there are runs");
     assert_eq!(error, Error::NoOffsets);
     let error = refused_offsets(&[1, 6], &[0, 4], 10, "the first offset of a is 1, expected 0");
     assert_eq!(error, Error::FirstOffset { what: "a", found: 1 });

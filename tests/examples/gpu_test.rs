@@ -55,6 +55,12 @@ fn main() -> ExitCode {
         test.check_pairs::<u64>();
         test.check_pairs::<i64>();
         test.check_pairs::<f64>();
+        test.check_many::<u32>();
+        test.check_many::<i32>();
+        test.check_many::<f32>();
+        test.check_many::<u64>();
+        test.check_many::<i64>();
+        test.check_many::<f64>();
         if has("--large") {
             test.large();
         }
@@ -341,6 +347,73 @@ impl Test {
                 self.check_values(&format!("{what}, with values"), &a, &b, |i| i as u32, with);
             }
         }
+    }
+
+    /// Merges of many runs: keys alone, up to 32 runs of which take one pass, and keys with values.
+    fn check_many<K: Key>(&mut self) {
+        for (name, kind) in KINDS {
+            for (count, most) in [
+                (0, 0),
+                (1, 1000),
+                (2, 1),
+                (3, 5),
+                (16, 200_000),
+                (31, 7),
+                (32, 50_000),
+                (33, 50_000),
+                (100, 300),
+                (1025, 40),
+                (4096, 500),
+            ] {
+                let mut run = || {
+                    let len = self.random.next() as usize % (most + 1);
+                    self.sorted::<K>(len, kind)
+                };
+                let runs: Vec<Vec<K>> = (0..count).map(|_| run()).collect();
+                let runs: Vec<&[K]> = runs.iter().map(|run| &run[..]).collect();
+                let what = format!("merge of {count} runs of up to {most}, {name}");
+                let merge = |engine: &Engine| {
+                    let mut out = poison::<K>(runs.iter().map(|run| run.len()).sum());
+                    engine.merge_many(&runs, &mut out).map(|_| out)
+                };
+                let (found, expected) = (merge(&self.gpu), merge(&self.cpu).expect("the CPU merges"));
+                self.expect(|| what.clone(), found, &expected);
+                self.check_many_values(&what, &runs, |i| i as u32);
+                self.check_many_values(&what, &runs, |i| i as f64);
+                self.check_many_values(&what, &runs, |i| [i as u16, (i >> 16) as u16, 7]);
+            }
+        }
+    }
+
+    /// Gives each key its place as a value, and compares what the GPU and the CPU make of the runs.
+    fn check_many_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
+        &mut self,
+        what: &str,
+        runs: &[&[K]],
+        value: impl Fn(usize) -> V,
+    ) {
+        let total = runs.iter().map(|run| run.len()).sum();
+        let values: Vec<V> = (0..total).map(value).collect();
+        let mut rest = &values[..];
+        let with_values = |run: &&[K]| {
+            let values;
+            (values, rest) = rest.split_at(run.len());
+            values
+        };
+        let values_of: Vec<&[V]> = runs.iter().map(with_values).collect();
+        let pairs: Vec<(&[K], &[V])> = runs.iter().copied().zip(values_of).collect();
+        let run = |engine: &Engine| {
+            let (mut keys, mut out) = (poison::<K>(total), values.clone());
+            out.reverse();
+            engine.merge_many_pairs(&pairs, (&mut keys, &mut out)).map(|_| (keys, out))
+        };
+        let expected = run(&self.cpu).expect("the CPU merges");
+        let (found, same) = match run(&self.gpu) {
+            Ok((keys, values)) => (Ok(keys), values == expected.1),
+            Err(error) => (Err(error), true),
+        };
+        self.expect(|| format!("{what} with values"), found, &expected.0);
+        self.expect(|| format!("values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
     }
 
     /// Gives each key its place as a value, and compares what the GPU and the CPU make of both.

@@ -1,23 +1,38 @@
 //! `gmerge batch`
 
-use super::pair::{self, Pairing, Pairs, PairsMut};
+use super::pair::{self, Merge, Merging, Pairs, PairsMut};
 use crate::args::BatchArgs;
+use crate::engine::start_threads;
 use crate::error::{Failure, Result, name};
 use crate::key_type::{FileKey, with_key_type};
-use crate::order::first_unsorted_in_runs;
+use crate::offsets::Offsets;
+use crate::order::{first_unsorted_between, first_unsorted_in_runs};
 use bytemuck::Pod;
 use merge_host::{Engine, Error, Timing};
+use std::path::Path;
 
 pub fn run(args: &BatchArgs) -> Result<()> {
-    let (d, a_len) = (args.d, args.a_len.unwrap_or(args.d / 2));
+    let files = Merge::new([&args.a, &args.b], args.values.as_deref(), &args.merging);
+    let key_type = files.key_type()?;
+    if let Some([a, b]) = args.offsets.as_deref() {
+        files.check_standard_input([("OA", a), ("OB", b)])?;
+        start_threads(args.merging.common.parallel)?;
+        let ragged = RaggedRuns { offsets: [Offsets::read(a)?, Offsets::read(b)?], paths: [&args.a, &args.b] };
+        ragged.offsets[0].check_as_many(&ragged.offsets[1])?;
+        return with_key_type!(key_type, K => pair::run::<K, _>(&files, &ragged));
+    }
+    // Without offsets, clap asks for it.
+    let d = args.d.unwrap_or(1);
+    let a_len = args.a_len.unwrap_or(d / 2);
     if a_len > d {
         return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
     }
-    let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.pair.a, &args.pair.b].map(|path| name(path)) };
-    with_key_type!(pair::key_type(&args.pair)?, K => pair::run::<K, _>(&args.pair, &runs))
+    start_threads(args.merging.common.parallel)?;
+    let runs = Runs { d, lengths: [a_len, d - a_len], names: [&args.a, &args.b].map(|path| name(path)) };
+    with_key_type!(key_type, K => pair::run::<K, _>(&files, &runs))
 }
 
-/// Many runs in each file.
+/// Many runs in each file, all of one length.
 struct Runs {
     d: usize,
     /// Keys of a run, in A and in B.
@@ -26,12 +41,12 @@ struct Runs {
     names: [String; 2],
 }
 
-impl<K: FileKey> Pairing<K> for Runs {
+impl<K: FileKey> Merging<K> for Runs {
     const OP: &'static str = "batch";
 
-    fn check_counts(&self, a: u64, b: u64) -> Result<()> {
+    fn check_counts(&self, counts: &[u64]) -> Result<()> {
         let mut runs = [None; 2];
-        for (i, count) in [a, b].into_iter().enumerate() {
+        for (i, &count) in counts.iter().enumerate() {
             let (name, length) = (&self.names[i], self.lengths[i] as u64);
             // Of runs without keys, there are as many as are needed.
             if length == 0 && count > 0 {
@@ -54,6 +69,7 @@ impl<K: FileKey> Pairing<K> for Runs {
         {
             let [a_name, b_name] = &self.names;
             let [a_len, b_len] = self.lengths;
+            let (a, b) = (counts[0], counts[1]);
             return Err(Failure::new(format!(
                 "{a_name}: {a} keys in runs of {a_len} make {of_a}, expected as many runs as in \
                  {b_name}: {b} keys in runs of {b_len} make {of_b}"
@@ -62,25 +78,63 @@ impl<K: FileKey> Pairing<K> for Runs {
         Ok(())
     }
 
-    fn first_unsorted(&self, a: &[K], b: &[K]) -> [Option<usize>; 2] {
-        [first_unsorted_in_runs(a, self.lengths[0]), first_unsorted_in_runs(b, self.lengths[1])]
+    fn first_unsorted(&self, input: usize, keys: &[K]) -> Option<usize> {
+        first_unsorted_in_runs(keys, self.lengths[input])
     }
 
     fn place(&self, input: usize, index: usize) -> String {
         format!(" (in run {})", index / self.lengths[input])
     }
 
-    fn merge(&self, engine: &Engine, a: &[K], b: &[K], out: &mut [K]) -> std::result::Result<Timing, Error> {
-        engine.merge_batch(a, b, out, self.d, self.lengths[0])
+    fn merge(&self, engine: &Engine, inputs: &[&[K]], out: &mut [K]) -> std::result::Result<Timing, Error> {
+        engine.merge_batch(inputs[0], inputs[1], out, self.d, self.lengths[0])
     }
 
     fn merge_pairs<V: Pod + Send + Sync>(
         &self,
         engine: &Engine,
-        a: Pairs<K, V>,
-        b: Pairs<K, V>,
+        inputs: &[Pairs<K, V>],
         out: PairsMut<K, V>,
     ) -> std::result::Result<Timing, Error> {
-        engine.merge_batch_pairs(a, b, out, self.d, self.lengths[0])
+        engine.merge_batch_pairs(inputs[0], inputs[1], out, self.d, self.lengths[0])
+    }
+}
+
+/// Many runs in each file, of any lengths.
+struct RaggedRuns<'a> {
+    /// Where the runs of A and of B begin.
+    offsets: [Offsets; 2],
+    paths: [&'a Path; 2],
+}
+
+impl<K: FileKey> Merging<K> for RaggedRuns<'_> {
+    const OP: &'static str = "batch";
+
+    fn check_counts(&self, counts: &[u64]) -> Result<()> {
+        let mut inputs = self.offsets.iter().zip(self.paths).zip(counts);
+        inputs.try_for_each(|((offsets, path), &count)| offsets.check(path, count))
+    }
+
+    fn first_unsorted(&self, input: usize, keys: &[K]) -> Option<usize> {
+        first_unsorted_between(keys, self.offsets[input].get())
+    }
+
+    fn place(&self, input: usize, index: usize) -> String {
+        format!(" (in run {})", self.offsets[input].run_of(index))
+    }
+
+    fn merge(&self, engine: &Engine, inputs: &[&[K]], out: &mut [K]) -> std::result::Result<Timing, Error> {
+        let [a, b] = self.offsets.each_ref().map(Offsets::get);
+        engine.merge_ragged((inputs[0], a), (inputs[1], b), out)
+    }
+
+    fn merge_pairs<V: Pod + Send + Sync>(
+        &self,
+        engine: &Engine,
+        inputs: &[Pairs<K, V>],
+        out: PairsMut<K, V>,
+    ) -> std::result::Result<Timing, Error> {
+        let [a, b] = self.offsets.each_ref().map(Offsets::get);
+        engine.merge_ragged_pairs((inputs[0].0, inputs[0].1, a), (inputs[1].0, inputs[1].1, b), out)
     }
 }

@@ -7,6 +7,7 @@ mod info;
 mod merge;
 mod pair;
 mod sort;
+mod sort_segments;
 mod sort_values;
 pub mod values;
 

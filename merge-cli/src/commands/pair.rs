@@ -1,10 +1,10 @@
-//! What `merge` and `batch` share: two inputs to one output.
+//! What `merge` and `batch` share: sorted inputs to one output.
 
 use super::values::ValueFiles;
-use crate::args::PairArgs;
-use crate::engine::{ChosenEngine, start_threads};
+use crate::args::MergingArgs;
+use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result};
-use crate::input::{Input, check_standard_input};
+use crate::input::{Input, allow_files, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
 use crate::order::describe;
@@ -12,14 +12,53 @@ use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
 use merge_host::{Engine, Error, Timing};
+use std::path::{Path, PathBuf};
 
-/// The type of the keys of both inputs and of the output.
-pub fn key_type(args: &PairArgs) -> Result<KeyType> {
-    KeyType::of(args.common.key_type, &[&args.a, &args.b, &args.output.output])
+/// The inputs of a merge, and the flags beside them.
+#[derive(Debug)]
+pub struct Merge<'a> {
+    /// Files of keys.
+    pub keys: Vec<&'a Path>,
+    /// Files of their values, as many, if there are values.
+    pub values: Option<Vec<&'a Path>>,
+    pub args: &'a MergingArgs,
 }
 
-/// How to merge two inputs.
-pub trait Pairing<K: FileKey> {
+impl<'a> Merge<'a> {
+    pub fn new(
+        keys: impl IntoIterator<Item = &'a PathBuf>,
+        values: Option<&'a [PathBuf]>,
+        args: &'a MergingArgs,
+    ) -> Self {
+        let values = values.map(|values| values.iter().map(|path| &**path).collect());
+        Self { keys: keys.into_iter().map(|path| &**path).collect(), values, args }
+    }
+
+    /// The type of the keys of all inputs and of the output.
+    pub fn key_type(&self) -> Result<KeyType> {
+        let output: &Path = &self.args.output.output;
+        KeyType::of(self.args.common.key_type, &[&*self.keys, &[output]].concat())
+    }
+
+    /// An error if more than one of the inputs and of `others`, by their names, is standard input. Two inputs are called A
+    /// and B, others have numbers.
+    pub fn check_standard_input<const N: usize>(&self, others: [(&str, &Path); N]) -> Result<()> {
+        let count = self.keys.len();
+        let names = |letter: &str, two: [&str; 2]| -> Vec<String> {
+            if count == 2 {
+                two.map(str::to_owned).into()
+            } else {
+                (1..=count).map(|i| format!("{letter}{i}")).collect()
+            }
+        };
+        let names = [names("F", ["A", "B"]), names("V", ["VA", "VB"])].concat();
+        let inputs = self.keys.iter().chain(self.values.iter().flatten());
+        check_standard_input(names.iter().map(|name| &**name).zip(inputs.copied()).chain(others))
+    }
+}
+
+/// How to merge. Slices of inputs are as long as there are inputs.
+pub trait Merging<K: FileKey> {
     /// The command's name.
     const OP: &'static str;
     /// The merge kernel's name, where there is a choice.
@@ -27,21 +66,22 @@ pub trait Pairing<K: FileKey> {
         None
     }
     /// Whether these numbers of keys can be merged.
-    fn check_counts(&self, a: u64, b: u64) -> Result<()>;
-    /// The first key out of order in A and in B.
-    fn first_unsorted(&self, a: &[K], b: &[K]) -> [Option<usize>; 2];
-    /// Where the key at `index` of A (`input` 0) or B (1) is, beyond its index.
+    fn check_counts(&self, _counts: &[u64]) -> Result<()> {
+        Ok(())
+    }
+    /// The first key of `keys`, which are those of an input, that is out of order.
+    fn first_unsorted(&self, input: usize, keys: &[K]) -> Option<usize>;
+    /// Where the key at `index` of an input is, beyond its index.
     fn place(&self, _input: usize, _index: usize) -> String {
         String::new()
     }
     /// Merges keys.
-    fn merge(&self, engine: &Engine, a: &[K], b: &[K], out: &mut [K]) -> std::result::Result<Timing, Error>;
+    fn merge(&self, engine: &Engine, inputs: &[&[K]], out: &mut [K]) -> std::result::Result<Timing, Error>;
     /// Merges keys with values.
     fn merge_pairs<V: Pod + Send + Sync>(
         &self,
         engine: &Engine,
-        a: Pairs<K, V>,
-        b: Pairs<K, V>,
+        inputs: &[Pairs<K, V>],
         out: PairsMut<K, V>,
     ) -> std::result::Result<Timing, Error>;
 }
@@ -51,56 +91,60 @@ pub type Pairs<'a, K, V> = (&'a [K], &'a [V]);
 /// Room for keys, and for the value of each.
 pub type PairsMut<'a, K, V> = (&'a mut [K], &'a mut [V]);
 
-/// Reads A and B, merges them as `pairing` does, and writes the output; with their values, where there are some.
-pub fn run<K: FileKey, P: Pairing<K>>(args: &PairArgs, pairing: &P) -> Result<()> {
-    let mut stats = Stats::begin::<K>(P::OP);
-    let values = args.values.iter().flatten().map(|path| &**path);
-    check_standard_input(["A", "B", "VA", "VB"].into_iter().zip([&*args.a, &*args.b].into_iter().chain(values)))?;
-    let mut inputs = [Input::open(&args.a)?, Input::open(&args.b)?];
-    let counts = [inputs[0].count::<K>()?, inputs[1].count::<K>()?];
-    if let [Some(a), Some(b)] = counts {
-        pairing.check_counts(a, b)?;
-    }
+/// Reads all inputs, merges them as `merging` does, and writes the output; with their values, where there are some. Threads
+/// have been started.
+pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, merging: &M) -> Result<()> {
+    let args = files.args;
+    let mut stats = Stats::begin::<K>(M::OP);
+    files.check_standard_input([])?;
+    allow_files(2 * files.keys.len());
+    let mut inputs = files.keys.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>>>()?;
+    let counts = inputs.iter().map(Input::count::<K>).collect::<Result<Vec<_>>>()?;
+    let known: Option<Vec<u64>> = counts.iter().copied().collect();
+    known.map_or(Ok(()), |counts| merging.check_counts(&counts))?;
     let output = Output::prepare(&args.output.output)?;
-    let known = counts.iter().map(|count| u128::from(count.unwrap_or(0))).sum::<u128>();
-    output.check_space(known * K::SIZE as u128)?;
-    let values = ValueFiles::open(args, counts, &output)?;
-    start_threads(args.common.parallel)?;
+    output.check_space(counts.iter().flatten().map(|&count| u128::from(count)).sum::<u128>() * K::SIZE as u128)?;
+    let values = ValueFiles::open(files, &counts, &output)?;
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
-    let [a, b] = &mut inputs;
-    let (a_keys, b_keys) = stats.time(Phase::Read, || Ok::<_, Failure>((a.read_all::<K>()?, b.read_all::<K>()?)))?;
-    let counts = [a_keys.len() as u64, b_keys.len() as u64];
-    pairing.check_counts(counts[0], counts[1])?;
-    let values = values.map(|values| stats.time(Phase::Read, || values.read(args, counts))).transpose()?;
+    let keys = stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;
+    let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();
+    merging.check_counts(&counts)?;
+    let values = values.map(|values| stats.time(Phase::Read, || values.read(files, &counts))).transpose()?;
     if !args.assume_sorted {
-        let places = stats.time(Phase::Check, || pairing.first_unsorted(&a_keys, &b_keys));
-        for (i, (input, keys)) in [(&*a, &a_keys), (&*b, &b_keys)].into_iter().enumerate() {
-            if let Some(index) = places[i] {
-                let (what, place) = (describe(keys, index), pairing.place(i, index));
-                return Err(Failure::file(input.path(), format!("not sorted at index {index}{place}: {what}")));
-            }
-        }
+        stats.time(Phase::Check, || check_order(&inputs, &keys, merging))?;
     }
-    stats.keys = counts[0] + counts[1];
+    stats.keys = counts.iter().sum();
+    let keys: Vec<&[K]> = keys.iter().map(|keys| &**keys).collect();
     match values {
         Some(values) => {
             stats.value_size = Some(values.width);
-            values.merge(pairing, &mut engine, [&a_keys, &b_keys], output, &mut stats)?;
+            values.merge(merging, &mut engine, &keys, output, &mut stats)?;
         }
         None => {
             let mut out = memory::zeroed::<K>(stats.keys, "the output")?;
             if engine.name()? == "gpu" {
                 stats.time(Phase::Download, || memory::touch(&mut out));
             }
-            let merge = |engine: &Engine, out: &mut Vec<K>| pairing.merge(engine, &a_keys, &b_keys, out);
+            let merge = |engine: &Engine, out: &mut Vec<K>| merging.merge(engine, &keys, out);
             // The inputs are still what they were, and every key of the output is written again.
             stats.add(engine.run(&mut out, merge, |_| Ok(true))?);
             stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&out))?]))?;
         }
     }
     stats.engine = engine.name()?;
-    stats.kernel = pairing.kernel();
+    stats.kernel = merging.kernel();
     stats.print(args.common.stats);
+    Ok(())
+}
+
+/// An error that names the first key out of order, if there is one.
+fn check_order<K: FileKey>(inputs: &[Input], keys: &[Vec<K>], merging: &impl Merging<K>) -> Result<()> {
+    for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
+        if let Some(index) = merging.first_unsorted(i, keys) {
+            let (what, place) = (describe(keys, index), merging.place(i, index));
+            return Err(Failure::file(input.path(), format!("not sorted at index {index}{place}: {what}")));
+        }
+    }
     Ok(())
 }

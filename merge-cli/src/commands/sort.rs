@@ -1,5 +1,6 @@
 //! `gmerge sort`
 
+use super::sort_segments;
 use super::sort_values::ValueFile;
 use crate::args::SortArgs;
 use crate::engine::{ChosenEngine, start_threads};
@@ -48,6 +49,9 @@ impl Plan {
 }
 
 fn sort<K: FileKey>(args: &SortArgs) -> Result<()> {
+    if args.segments.are_given() {
+        return sort_segments::run::<K>(args);
+    }
     let stats = Stats::begin::<K>("sort");
     check_standard_input([("IN", &*args.input)].into_iter().chain(args.values.iter().map(|path| ("V", &**path))))?;
     let input = Input::open(&args.input)?;
@@ -121,7 +125,8 @@ impl Sort<'_> {
         if !all {
             return Err(self.too_long());
         }
-        values.sort(self, keys)
+        let order = self.order;
+        values.sort(self, order, keys)
     }
 
     /// An error about keys and values of which nobody knows how many there are.

@@ -3,6 +3,7 @@
 //! As in a merge, values of 4 and 8 bytes are numbers to the library. Of others it moves the places.
 
 use super::sort::{Written, read_at_most};
+use super::sort_segments::Sorting;
 use super::values::{Index, Side, gather, prepare_output};
 use crate::args::SortArgs;
 use crate::engine::ChosenEngine;
@@ -15,7 +16,7 @@ use crate::output::Output;
 use crate::stats::{Phase, Stats};
 use crate::unique::unique;
 use bytemuck::Pod;
-use merge_host::{Engine, SortOrder};
+use merge_host::Engine;
 use rayon::prelude::*;
 
 /// The files that `--values` and `--values-out` name.
@@ -49,7 +50,7 @@ impl ValueFile {
     }
 
     /// Reads the values, sorts them along with all the keys, which were read already, and writes both outputs.
-    pub fn sort<K: FileKey>(mut self, sort: super::sort::Sort, keys: Vec<K>) -> Result<()> {
+    pub fn sort<K: FileKey>(mut self, sort: super::sort::Sort, how: impl Into<Sorting>, keys: Vec<K>) -> Result<()> {
         let error = sort.too_long();
         let super::sort::Sort {
             args,
@@ -73,7 +74,7 @@ impl ValueFile {
             return Err(error);
         }
         stats.value_size = Some(width);
-        let mut sort = Sort { order, engine: &mut engine, keys_input, keys, stats: &mut stats };
+        let mut sort = Sort { how: how.into(), engine: &mut engine, keys_input, keys, stats: &mut stats };
         let in_place = match width {
             4 => sort.run_in_place::<u32>(&mut bytes, &mut self.input)?,
             8 => sort.run_in_place::<u64>(&mut bytes, &mut self.input)?,
@@ -108,7 +109,7 @@ fn side(args: &SortArgs, keys: u64, bytes: u64) -> Side {
 }
 
 struct Sort<'a, K> {
-    order: SortOrder,
+    how: Sorting,
     engine: &'a mut ChosenEngine,
     keys_input: Input,
     keys: Vec<K>,
@@ -122,9 +123,9 @@ impl<K: FileKey> Sort<'_, K> {
         values: &mut [V],
         read_again: impl FnOnce(&mut [V]) -> Result<bool>,
     ) -> Result<()> {
-        let (order, input) = (self.order, &mut self.keys_input);
+        let (how, input) = (&self.how, &mut self.keys_input);
         let mut pairs = (&mut self.keys, values);
-        let sort = |engine: &Engine, pairs: &mut (&mut Vec<K>, &mut [V])| engine.sort_pairs(order, pairs.0, pairs.1);
+        let sort = |engine: &Engine, pairs: &mut (&mut Vec<K>, &mut [V])| how.sort_pairs(engine, pairs.0, pairs.1);
         let restore = |pairs: &mut (&mut Vec<K>, &mut [V])| Ok(input.read_again(pairs.0)? && read_again(pairs.1)?);
         self.stats.add(self.engine.run(&mut pairs, sort, restore)?);
         Ok(())
@@ -147,7 +148,7 @@ impl<K: FileKey> Sort<'_, K> {
             Ok(true)
         })?;
         let mut values = memory::zeroed::<u8>(bytes.len() as u64, "the output's values")?;
-        self.stats.time(Phase::Compute, || gather(width, bytes, &[], &places, &mut values));
+        self.stats.time(Phase::Compute, || gather(width, &[bytes], &places, &mut values));
         Ok(values)
     }
 }

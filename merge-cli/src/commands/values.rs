@@ -3,8 +3,7 @@
 //! Values of 4 and 8 bytes are numbers to the library, which moves them along with the keys. For others it moves the
 //! numbers of the pairs, and the values are gathered here.
 
-use super::pair::Pairing;
-use crate::args::PairArgs;
+use super::pair::{Merge, Merging, Pairs};
 use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result, name};
 use crate::input::Input;
@@ -24,19 +23,20 @@ const PIECE: usize = 1 << 14;
 /// The files that `--values` and `--values-out` name.
 #[derive(Debug)]
 pub struct ValueFiles {
-    inputs: [Input; 2],
+    inputs: Vec<Input>,
     output: Output,
 }
 
 impl ValueFiles {
     /// Opens the inputs and finds out whether the output can be written, if there are values. `counts` are the numbers
     /// of keys, as far as they are known, and `keys_output` is where the keys will go.
-    pub fn open(args: &PairArgs, counts: [Option<u64>; 2], keys_output: &Output) -> Result<Option<Self>> {
-        let (Some([a, b]), Some(path)) = (args.values.as_deref(), &args.values_out) else { return Ok(None) };
-        let inputs = [Input::open(a)?, Input::open(b)?];
-        let lengths = [inputs[0].count::<u8>()?, inputs[1].count::<u8>()?];
-        if let ([Some(a_count), Some(b_count)], [Some(a_length), Some(b_length)]) = (counts, lengths) {
-            width(&sides(args, [a_count, b_count], [a_length, b_length]))?;
+    pub fn open(files: &Merge, counts: &[Option<u64>], keys_output: &Output) -> Result<Option<Self>> {
+        let (Some(values), Some(path)) = (&files.values, &files.args.values_out) else { return Ok(None) };
+        let inputs = values.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>>>()?;
+        let lengths = inputs.iter().map(Input::count::<u8>).collect::<Result<Vec<_>>>()?;
+        let known = |numbers: &[Option<u64>]| numbers.iter().copied().collect::<Option<Vec<_>>>();
+        if let (Some(counts), Some(lengths)) = (known(counts), known(&lengths)) {
+            width(&sides(files, &counts, &lengths))?;
         }
         let output = prepare_output(path, keys_output)?;
         output.check_space(lengths.iter().map(|length| u128::from(length.unwrap_or(0))).sum())?;
@@ -44,11 +44,11 @@ impl ValueFiles {
     }
 
     /// Reads the values of so many keys.
-    pub fn read(self, args: &PairArgs, counts: [u64; 2]) -> Result<Values> {
-        let [mut a, mut b] = self.inputs;
-        let (a, b) = (a.read_all::<u8>()?, b.read_all::<u8>()?);
-        let width = width(&sides(args, counts, [a.len() as u64, b.len() as u64]))?;
-        Ok(Values { width, a, b, output: self.output })
+    pub fn read(mut self, files: &Merge, counts: &[u64]) -> Result<Values> {
+        let inputs = self.inputs.iter_mut().map(Input::read_all::<u8>).collect::<Result<Vec<_>>>()?;
+        let lengths: Vec<u64> = inputs.iter().map(|bytes| bytes.len() as u64).collect();
+        let width = width(&sides(files, counts, &lengths))?;
+        Ok(Values { width, inputs, output: self.output })
     }
 }
 
@@ -91,87 +91,93 @@ impl Side {
     }
 }
 
-fn sides(args: &PairArgs, keys: [u64; 2], bytes: [u64; 2]) -> [Side; 2] {
-    let names = [&args.a, &args.b].map(|path| name(path));
-    let value_names = args.values.iter().flatten().map(|path| name(path));
-    let [mut a, mut b] = names.map(|keys_name| Side { keys_name, keys: 0, name: String::new(), bytes: 0 });
-    for (i, (side, name)) in [&mut a, &mut b].into_iter().zip(value_names).enumerate() {
-        (side.keys, side.name, side.bytes) = (keys[i], name, bytes[i]);
-    }
-    [a, b]
+fn sides(files: &Merge, keys: &[u64], bytes: &[u64]) -> Vec<Side> {
+    let names = files.keys.iter().zip(files.values.iter().flatten());
+    let sizes = keys.iter().zip(bytes);
+    let side = |((keys_name, value_name), (&keys, &bytes)): ((&&Path, &&Path), (&u64, &u64))| Side {
+        keys_name: name(keys_name),
+        keys,
+        name: name(value_name),
+        bytes,
+    };
+    names.zip(sizes).map(side).collect()
 }
 
 /// The number of bytes of a value; 0 where there are no keys at all.
-fn width(sides: &[Side; 2]) -> Result<usize> {
-    let widths = [sides[0].width()?, sides[1].width()?];
-    let [a, b] = sides;
-    if let [Some(of_a), Some(of_b)] = widths
-        && of_a != of_b
-    {
-        return Err(Failure::new(format!(
-            "{}: has values of {of_a} bytes ({} bytes for {} keys), expected values as long as in {}: {of_b} bytes \
-             ({} bytes for {} keys)",
-            a.name, a.bytes, a.keys, b.name, b.bytes, b.keys
-        )));
+fn width(sides: &[Side]) -> Result<usize> {
+    let mut found: Option<(&Side, u64)> = None;
+    for b in sides {
+        match (found, b.width()?) {
+            (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
+                return Err(Failure::new(format!(
+                    "{}: has values of {of_a} bytes ({} bytes for {} keys), expected values as long as in {}: {of_b} \
+                     bytes ({} bytes for {} keys)",
+                    a.name, a.bytes, a.keys, b.name, b.bytes, b.keys
+                )));
+            }
+            (None, Some(width)) => found = Some((b, width)),
+            _ => {}
+        }
     }
-    Ok(widths[0].or(widths[1]).unwrap_or(0) as usize)
+    Ok(found.map_or(0, |(_, width)| width) as usize)
 }
 
-/// The values of A's and B's keys, and where those of the output go.
+/// The values of the inputs' keys, and where those of the output go.
 #[derive(Debug)]
 pub struct Values {
     /// The number of bytes of a value.
     pub width: usize,
-    a: Vec<u8>,
-    b: Vec<u8>,
+    inputs: Vec<Vec<u8>>,
     output: Output,
 }
 
 impl Values {
-    /// Merges keys with these values as `pairing` does, and writes both outputs.
-    pub fn merge<K: FileKey, P: Pairing<K>>(
+    /// Merges keys with these values as `merging` does, and writes both outputs.
+    pub fn merge<K: FileKey, M: Merging<K>>(
         self,
-        pairing: &P,
+        merging: &M,
         engine: &mut ChosenEngine,
-        keys: [&[K]; 2],
+        keys: &[&[K]],
         keys_output: Output,
         stats: &mut Stats,
     ) -> Result<()> {
-        let Self { width, a, b, output } = self;
-        let mut merge = Merge { pairing, engine, keys, stats };
+        let Self { width, inputs, output } = self;
+        let count: usize = keys.iter().map(|keys| keys.len()).sum();
+        let mut merge = MergeValues { merging, engine, keys, stats };
         match width {
             4 => {
-                let (keys, values) = merge.run(&as_numbers::<u32>(&a), &as_numbers::<u32>(&b))?;
+                let (keys, values) = merge.run_as_numbers::<u32>(&inputs)?;
                 merge.write(keys_output, &keys, output, bytemuck::cast_slice(&values))
             }
             8 => {
-                let (keys, values) = merge.run(&as_numbers::<u64>(&a), &as_numbers::<u64>(&b))?;
+                let (keys, values) = merge.run_as_numbers::<u64>(&inputs)?;
                 merge.write(keys_output, &keys, output, bytemuck::cast_slice(&values))
             }
             // Numbers of half the size where they suffice.
-            _ if u32::try_from(keys[0].len() + keys[1].len()).is_ok() => {
-                let (keys, values) = merge.run_by_index::<u32>(width, &a, &b)?;
+            _ if u32::try_from(count).is_ok() => {
+                let (keys, values) = merge.run_by_index::<u32>(width, &inputs)?;
                 merge.write(keys_output, &keys, output, &values)
             }
             _ => {
-                let (keys, values) = merge.run_by_index::<u64>(width, &a, &b)?;
+                let (keys, values) = merge.run_by_index::<u64>(width, &inputs)?;
                 merge.write(keys_output, &keys, output, &values)
             }
         }
     }
 }
 
-struct Merge<'a, K, P> {
-    pairing: &'a P,
+struct MergeValues<'a, K, M> {
+    merging: &'a M,
     engine: &'a mut ChosenEngine,
-    keys: [&'a [K]; 2],
+    keys: &'a [&'a [K]],
     stats: &'a mut Stats,
 }
 
-impl<K: FileKey, P: Pairing<K>> Merge<'_, K, P> {
-    /// Merges the keys with the values `a` and `b`.
-    fn run<V: Pod + Send + Sync>(&mut self, a: &[V], b: &[V]) -> Result<(Vec<K>, Vec<V>)> {
-        let count = (a.len() + b.len()) as u64;
+impl<K: FileKey, M: Merging<K>> MergeValues<'_, K, M> {
+    /// Merges the keys with these values of each input.
+    fn run<'v, V: Pod + Send + Sync>(&mut self, values: impl Iterator<Item = &'v [V]>) -> Result<(Vec<K>, Vec<V>)> {
+        let inputs: Vec<Pairs<K, V>> = self.keys.iter().copied().zip(values).collect();
+        let count = inputs.iter().map(|input| input.0.len() as u64).sum();
         let mut out = (memory::zeroed::<K>(count, "the output")?, memory::zeroed::<V>(count, "the output's values")?);
         if self.engine.name()? == "gpu" {
             self.stats.time(Phase::Download, || {
@@ -179,9 +185,9 @@ impl<K: FileKey, P: Pairing<K>> Merge<'_, K, P> {
                 memory::touch(&mut out.1);
             });
         }
-        let (pairing, [a_keys, b_keys]) = (self.pairing, self.keys);
+        let merging = self.merging;
         let merge = |engine: &Engine, out: &mut (Vec<K>, Vec<V>)| {
-            pairing.merge_pairs(engine, (a_keys, a), (b_keys, b), (&mut out.0, &mut out.1))
+            merging.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
         };
         // The inputs are still what they were, and all of the output is written again.
         let timing = self.engine.run(&mut out, merge, |_| Ok(true))?;
@@ -189,17 +195,31 @@ impl<K: FileKey, P: Pairing<K>> Merge<'_, K, P> {
         Ok(out)
     }
 
+    /// As [`run`](Self::run), for values in bytes.
+    fn run_as_numbers<V: Pod + Send + Sync>(&mut self, inputs: &[Vec<u8>]) -> Result<(Vec<K>, Vec<V>)> {
+        let numbers: Vec<Cow<[V]>> = inputs.iter().map(|bytes| as_numbers(bytes)).collect();
+        self.run(numbers.iter().map(|values| &**values))
+    }
+
     /// As [`run`](Self::run), for values of `width` bytes.
-    fn run_by_index<I: Index>(&mut self, width: usize, a: &[u8], b: &[u8]) -> Result<(Vec<K>, Vec<u8>)> {
-        let [m, n] = self.keys.map(<[K]>::len);
-        let mut indices = memory::zeroed::<I>((m + n) as u64, "the values' places")?;
+    fn run_by_index<I: Index>(&mut self, width: usize, inputs: &[Vec<u8>]) -> Result<(Vec<K>, Vec<u8>)> {
+        let count = self.keys.iter().map(|keys| keys.len() as u64).sum();
+        let mut indices = memory::zeroed::<I>(count, "the values' places")?;
         self.stats.time(Phase::Compute, || {
             indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
         });
-        let (keys, merged) = self.run(&indices[..m], &indices[m..])?;
+        let mut rest = &indices[..];
+        let indices_of = |keys: &&[K]| {
+            let indices;
+            (indices, rest) = rest.split_at(keys.len());
+            indices
+        };
+        let (keys, merged) = self.run(self.keys.iter().map(indices_of))?;
         drop(indices);
-        let mut values = memory::zeroed::<u8>((a.len() + b.len()) as u64, "the output's values")?;
-        self.stats.time(Phase::Compute, || gather(width, a, b, &merged, &mut values));
+        let inputs: Vec<&[u8]> = inputs.iter().map(|bytes| &**bytes).collect();
+        let bytes = inputs.iter().map(|bytes| bytes.len() as u64).sum();
+        let mut values = memory::zeroed::<u8>(bytes, "the output's values")?;
+        self.stats.time(Phase::Compute, || gather(width, &inputs, &merged, &mut values));
         Ok((keys, values))
     }
 
@@ -213,7 +233,7 @@ impl<K: FileKey, P: Pairing<K>> Merge<'_, K, P> {
     }
 }
 
-/// The place of a value, in A followed by B.
+/// The place of a value, in all inputs one after the other.
 pub trait Index: Pod + Send + Sync {
     fn new(place: usize) -> Self;
     fn get(self) -> usize;
@@ -233,18 +253,24 @@ macro_rules! index {
 }
 index!(u32 u64);
 
-/// Copies to `out` the values at `places` in `a` followed by `b`, each of `width` bytes.
-pub fn gather<I: Index>(width: usize, a: &[u8], b: &[u8], places: &[I], out: &mut [u8]) {
+/// Copies to `out` the values at `places` in `inputs`, which follow one another, each of `width` bytes.
+pub fn gather<I: Index>(width: usize, inputs: &[&[u8]], places: &[I], out: &mut [u8]) {
     if width == 0 {
         return;
     }
+    let begins: Vec<usize> = inputs
+        .iter()
+        .scan(0, |end, bytes| {
+            *end += bytes.len();
+            Some(*end - bytes.len())
+        })
+        .collect();
     out.par_chunks_mut(PIECE * width).zip(places.par_chunks(PIECE)).for_each(|(out, places)| {
         for (to, place) in out.chunks_exact_mut(width).zip(places) {
-            let begin = place.get() * width;
-            to.copy_from_slice(match begin.checked_sub(a.len()) {
-                None => &a[begin..][..width],
-                Some(begin) => &b[begin..][..width],
-            });
+            let place = place.get() * width;
+            // The last that begins there or before: an empty one begins where the next does.
+            let input = begins.partition_point(|&begin| begin <= place) - 1;
+            to.copy_from_slice(&inputs[input][place - begins[input]..][..width]);
         }
     });
 }
@@ -262,15 +288,18 @@ mod tests {
         let (a, b): (Vec<u8>, Vec<u8>) = ((0..9).collect(), (9..30).collect());
         let places = [0, 3, 9, 2, 4].map(I::new);
         let mut out = [99; 15];
-        gather(3, &a, &b, &places, &mut out);
+        gather(3, &[&a, &b], &places, &mut out);
         assert_eq!(out, [0, 1, 2, 9, 10, 11, 27, 28, 29, 6, 7, 8, 12, 13, 14]);
+        let mut parts = [99; 15];
+        gather(3, &[&[], &a[..3], &a[3..], &[], &b, &[]], &places, &mut parts);
+        assert_eq!(parts, out);
     }
 
     #[test]
     fn values_come_from_their_places() {
         gathers::<u32>();
         gathers::<u64>();
-        gather::<u32>(0, &[], &[], &[], &mut []);
+        gather::<u32>(0, &[], &[], &mut []);
     }
 
     #[test]
@@ -279,7 +308,7 @@ mod tests {
         let values: Vec<u8> = (0..2 * count).map(|i| (i / 2 * 7) as u8).collect();
         let places: Vec<u32> = (0..count as u32).rev().collect();
         let mut out = vec![0; 2 * count];
-        gather(2, &values[..10], &values[10..], &places, &mut out);
+        gather(2, &[&values[..10], &values[10..]], &places, &mut out);
         assert!(out.chunks(2).eq(values.chunks(2).rev()));
     }
 

@@ -142,7 +142,7 @@ impl<'a> Sorter<'a> {
         let timing = self.sort_pairs(block.parts(0..count).0, &mut places[..count])?;
         let spare: &mut [u8] = bytemuck::cast_slice_mut(&mut self.spare);
         let bytes = count * block.width;
-        gather(block.width, block.values(0..count), &[], &places[..count], &mut spare[..bytes]);
+        gather(block.width, &[block.values(0..count)], &places[..count], &mut spare[..bytes]);
         block.swap_values(&mut self.spare);
         self.places = places;
         Ok(timing)

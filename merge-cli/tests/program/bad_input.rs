@@ -94,7 +94,8 @@ fn command_lines_that_make_no_sense() {
     folder.run("shuffle good.u32").is_misuse(&["shuffle"]);
     folder.run("sort good.u32").is_misuse(&["--output <OUT>"]);
     folder.run("sort -o out.u32").is_misuse(&["<IN>"]);
-    folder.run("merge good.u32 -o out.u32").is_misuse(&["<B>"]);
+    folder.run("merge -o out.u32").is_misuse(&["<FILE>"]);
+    folder.run("batch good.u32 -d 2 -o out.u32").is_misuse(&["<B>"]);
     folder.run("sort good.u32 good.u32 -o out.u32").is_misuse(&["good.u32"]);
     folder.run("sort good.u32 -o out.u32 -o out.u32").is_misuse(&["cannot be used multiple times"]);
     folder.run("sort good.u32 -o out.u32 --type u31").is_misuse(&[

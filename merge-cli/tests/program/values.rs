@@ -256,13 +256,16 @@ fn keys_and_values_go_to_different_files() {
 fn one_flag_needs_the_other() {
     let folder = folder();
     let before = folder.files();
-    for command in ["merge", "batch -d 2"] {
-        let run = |options: &str| folder.run(&format!("{command} a.u32 b.u32 -o out.u32 {options}"));
-        run("--values a.rows b.rows").is_misuse(&["--values-out <OUTV>"]);
-        run("--values-out out.rows").is_misuse(&["--values <VA> <VB>"]);
-        run("--values a.rows --values-out out.rows").is_misuse(&["--values <VA> <VB>", "2 values required"]);
-        run("--values a.rows b.rows a.rows --values-out out.rows").is_misuse(&["a.rows"]);
-    }
+    let run = |options: &str| folder.run(&format!("batch -d 2 a.u32 b.u32 -o out.u32 {options}"));
+    run("--values a.rows b.rows").is_misuse(&["--values-out <OUTV>"]);
+    run("--values-out out.rows").is_misuse(&["--values <VA> <VB>"]);
+    run("--values a.rows --values-out out.rows").is_misuse(&["--values <VA> <VB>", "2 values required"]);
+    run("--values a.rows b.rows a.rows --values-out out.rows").is_misuse(&["a.rows"]);
+    let run = |options: &str| folder.run(&format!("merge a.u32 b.u32 -o out.u32 {options}"));
+    run("--values a.rows b.rows").is_misuse(&["--values-out <OUTV>"]);
+    run("--values-out out.rows").is_misuse(&["--values <V>..."]);
+    run("--values a.rows --values-out out.rows").fails(2, &["--values names 1 files, expected 2"]);
+    run("--values a.rows b.rows a.rows --values-out out.rows").fails(2, &["--values names 3 files, expected 2"]);
     unchanged(&folder, &before);
 }
 

@@ -24,6 +24,7 @@ mod run;
 mod select;
 mod sort;
 mod sort_pairs;
+mod sort_segments;
 mod split;
 
 /// The most threads an engine may have: far above any machine's cores, and below what systems refuse.
@@ -167,6 +168,26 @@ impl CpuEngine {
     ) -> Result<Timing, Error> {
         let (runs, out) = (runs.iter().map(|run| Run::new(*run)), RunMut::new(out));
         self.try_timed(out.keys.len() / MERGE_KEYS_A_THREAD, |threads| merge_many::merge(runs, out, threads))
+    }
+
+    pub(crate) fn sort_segments<K: Key>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        self.timed_sort(sort_segments::cost(offsets), |threads| sort_segments::sort_keys(order, keys, offsets, threads))
+    }
+
+    pub(crate) fn sort_segments_pairs<K: Key, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        let run = RunMut::new((keys, values));
+        self.timed_sort(sort_segments::cost(offsets), |threads| sort_segments::sort_pairs(order, run, offsets, threads))
     }
 
     /// Calls `merge` with the number of threads that merging so many keys is worth.

@@ -718,3 +718,38 @@ impl Gpu {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_runs_are_merged_in_groups_until_one_is_left() {
+        let lengths = |count: usize| (1..=count).collect::<Vec<_>>();
+        let groups = |count| ManyRuns::new(lengths(count)).groups;
+        assert_eq!(groups(0), []);
+        assert_eq!(groups(1), []);
+        assert_eq!(groups(2), [(0, 3)]);
+        assert_eq!(groups(32), [(0, 528)]);
+        // The last run is left alone in the first pass.
+        assert_eq!(groups(33), [(0, 528), (0, 561)]);
+        assert_eq!(groups(34), [(0, 528), (528, 67), (0, 595)]);
+        assert_eq!(groups(1025).len(), 32 + 1 + 1);
+        assert_eq!(groups(1025).last(), Some(&(0, 1025 * 1026 / 2)));
+    }
+
+    #[test]
+    fn a_group_is_noted_as_the_sort_notes_runs_that_it_finds() {
+        let many = ManyRuns::new(vec![5; 34]);
+        assert_eq!(many.found.len(), 3 * ORDER_BYTES);
+        let group = &many.found[ORDER_BYTES..][..ORDER_BYTES];
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&group[..order::ORDER_WORDS * size_of::<u32>()]);
+        assert_eq!(words, [1, 0, 1]);
+        let begins: Vec<usize> =
+            bytemuck::pod_collect_to_vec(&many.found[2 * ORDER_BYTES..][ORDER_WORDS_BYTES..][..16]);
+        assert_eq!(begins, [160, 0]);
+        let first: Vec<usize> = bytemuck::pod_collect_to_vec(&many.found[ORDER_WORDS_BYTES..][..32 * 8]);
+        assert!(first[..31].iter().copied().eq((5..160).step_by(5)));
+        assert_eq!(first[31], 0);
+    }
+}

@@ -1,0 +1,170 @@
+//! Files of offsets: `gmerge batch --offsets` and `gmerge sort --segments`, and `--segment-len`
+
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+
+/// Lengths of runs, many of them short and some empty.
+fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
+    (0..count).map(|_| (random.next() % (most + 1)) as usize * usize::from(random.next() % 4 > 0)).collect()
+}
+
+fn offsets(lengths: &[usize]) -> Vec<u64> {
+    let mut offsets = vec![0];
+    for length in lengths {
+        offsets.push(offsets[offsets.len() - 1] + *length as u64);
+    }
+    offsets
+}
+
+/// Values of 3 bytes, which are the numbers.
+fn rows(numbers: impl IntoIterator<Item = usize>) -> Vec<u8> {
+    numbers.into_iter().flat_map(|number| number.to_le_bytes().into_iter().take(3)).collect()
+}
+
+fn merges<K: TestKey>(random: &mut Random, options: &str, pairs: usize, most: u64) {
+    let (folder, name) = (Folder::new(), K::NAME);
+    let (of_a, of_b) = (lengths(random, pairs, most), lengths(random, pairs, most));
+    let mut runs = |lengths: &[usize]| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>();
+    let (a, b) = (runs(&of_a), runs(&of_b));
+    let (mut want, mut i, mut j) = (Vec::new(), 0, 0);
+    for (m, n) in of_a.iter().zip(&of_b) {
+        let begin = want.len();
+        want.extend(a[i..i + m].iter().copied().zip(i..));
+        want.extend(b[j..j + n].iter().copied().zip(a.len() + j..));
+        want[begin..].sort_by(|x: &(K, usize), y: &(K, usize)| x.0.order(&y.0));
+        (i, j) = (i + m, j + n);
+    }
+    let (want, places): (Vec<K>, Vec<usize>) = want.into_iter().unzip();
+    folder.write(&format!("a.{name}"), &a);
+    folder.write(&format!("b.{name}"), &b);
+    folder.write("a.offsets", &offsets(&of_a));
+    folder.write("b.offsets", &offsets(&of_b));
+    folder.write("a.rows", &rows(0..a.len()));
+    folder.write("b.rows", &rows(a.len()..a.len() + b.len()));
+    let command = format!("batch a.{name} b.{name} --offsets a.offsets b.offsets -o out.{name} {options}");
+    folder.run(&command).succeeds();
+    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs: {command}"));
+    folder.write(&format!("out.{name}"), &[0u8; 0]);
+    folder.run(&format!("{command} --values a.rows b.rows --values-out out.rows")).succeeds();
+    assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &format!("{pairs} pairs with values: {command}"));
+    assert!(folder.read::<u8>("out.rows") == rows(places), "values of {pairs} pairs: {command}");
+}
+
+#[test]
+fn batches_between_offsets() {
+    let mut random = Random::new();
+    for engine in engines() {
+        for_each_type!(K => merges::<K>(&mut random, &format!("--engine {}", engine_for::<K>(engine)), 100, 60));
+        for (pairs, most) in [(0, 0), (1, 0), (1, 3000), (5000, 3), (3, 200_000)] {
+            merges::<u32>(&mut random, &format!("--engine {engine}"), pairs, most);
+        }
+    }
+}
+
+#[test]
+fn batches_that_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.u32", &[1u32, 2, 9, 1]);
+    folder.write("b.u32", &[3u32, 0]);
+    folder.write("a.o", &[0u64, 3, 3, 4]);
+    folder.write("b.o", &[0u64, 0, 1, 2]);
+    folder.write("two.o", &[0u64, 1, 2]);
+    folder.write("one.o", &[1u64, 1, 1, 4]);
+    folder.write("down.o", &[0u64, 3, 2, 4]);
+    folder.write("short.o", &[0u64, 1, 1, 1]);
+    folder.write("huge.o", &[0u64, 1, 1, u64::MAX]);
+    folder.write("unsorted.o", &[0u64, 1, 1, 4]);
+    folder.write("none.o", &[0u64; 0]);
+    folder.write("odd.o", b"odd");
+    let before = folder.files();
+    let run = |offsets: &str| folder.run(&format!("batch a.u32 b.u32 --offsets {offsets} -o out.u32"));
+    run("a.o two.o").fails(2, &["a.o: has offsets of 3 runs, expected as many runs as in two.o: 2"]);
+    run("one.o b.o").fails(2, &["one.o: the first offset is 1, expected 0"]);
+    run("down.o b.o").fails(2, &["down.o: offset 2 is 2, below the one before it (3)"]);
+    run("a.o short.o").fails(2, &["short.o: the last offset is 1, expected 2, the number of keys of b.u32"]);
+    run("huge.o b.o").fails(2, &["huge.o: the last offset is 18446744073709551615, expected 4"]);
+    run("none.o b.o").fails(2, &["none.o: has no offsets, expected one more than there are runs"]);
+    run("a.o odd.o").fails(2, &["odd.o: length is 3 bytes, expected a multiple of 8"]);
+    run("lost.o a.o").fails(2, &["lost.o: No such file or directory"]);
+    run("- -").fails(2, &["OA and OB are both -"]);
+    run("unsorted.o b.o").fails(2, &["a.u32: not sorted at index 3 (in run 2): 1 after 9"]);
+    run("a.o b.o -d 2").is_misuse(&["-d <D>", "--offsets"]);
+    run("a.o b.o --a-len 2").is_misuse(&["--a-len <L>", "--offsets"]);
+    run("a.o").is_misuse(&["--offsets <OA> <OB>", "2 values required"]);
+    folder.run("batch a.u32 - --offsets a.o - -o out.u32").fails(2, &["B and OB are both -"]);
+    assert_eq!(folder.files(), before);
+    run("a.o b.o").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 9, 3, 0, 1]);
+}
+
+fn sorts<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], how: &str) {
+    let (folder, name) = (Folder::new(), K::NAME);
+    let offsets = offsets(lengths);
+    let keys = random.keys::<K>(offsets[lengths.len()] as usize);
+    folder.write(&format!("in.{name}"), &keys);
+    folder.write("in.offsets", &offsets);
+    for (width, reverse) in [(0, false), (4, true), (8, false), (3, true)] {
+        let mut pairs: Vec<(K, usize)> = keys.iter().copied().zip(0..).collect();
+        for ends in offsets.windows(2) {
+            let order = |x: &(K, usize), y: &(K, usize)| if reverse { y.0.order(&x.0) } else { x.0.order(&y.0) };
+            pairs[ends[0] as usize..ends[1] as usize].sort_by(order);
+        }
+        let (want, places): (Vec<K>, Vec<usize>) = pairs.into_iter().unzip();
+        let row = |i: usize| i.to_le_bytes().into_iter().take(width);
+        let mut command = format!("sort in.{name} {how} -o out.{name} {options}");
+        if reverse {
+            command += " --reverse";
+        }
+        if width > 0 {
+            folder.write("in.rows", &(0..keys.len()).flat_map(row).collect::<Vec<u8>>());
+            command += " --values in.rows --values-out out.rows";
+        }
+        folder.run(&command).succeeds();
+        let what = format!("{} segments, values of {width} bytes: {command}", lengths.len());
+        assert_same(&folder.read::<K>(&format!("out.{name}")), &want, &what);
+        if width > 0 {
+            assert!(folder.read::<u8>("out.rows") == places.into_iter().flat_map(row).collect::<Vec<u8>>(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn sorts_segments() {
+    let mut random = Random::new();
+    for_each_type!(K => {
+        let lengths = lengths(&mut random, 100, 60);
+        sorts::<K>(&mut random, "", &lengths, "--segments in.offsets")
+    });
+    for lengths in [&[][..], &[0], &[1], &[5000], &[300_000, 7, 0, 100_000]] {
+        sorts::<f64>(&mut random, "--engine cpu --parallel 3", lengths, "--segments in.offsets");
+    }
+    for (segments, length) in [(0, 5), (1, 5), (1000, 1), (100, 77), (3, 100_000)] {
+        sorts::<u32>(&mut random, "", &vec![length; segments], &format!("--segment-len {length}"));
+    }
+}
+
+#[test]
+fn sorts_of_segments_that_are_refused() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[3u32, 2, 1, 0]);
+    folder.write("in.o", &[0u64, 3, 4]);
+    folder.write("short.o", &[0u64, 3]);
+    folder.write("down.o", &[0u64, 3, 1, 4]);
+    let before = folder.files();
+    let run = |options: &str| folder.run(&format!("sort in.u32 {options} -o out.u32"));
+    run("--segments short.o").fails(2, &["short.o: the last offset is 3, expected 4, the number of keys of in.u32"]);
+    run("--segments down.o").fails(2, &["down.o: offset 2 is 1, below the one before it (3)"]);
+    run("--segments lost.o").fails(2, &["lost.o: No such file or directory"]);
+    run("--segment-len 3").fails(2, &["in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"]);
+    run("--segments in.o --engine gpu").fails(2, &["--engine gpu: segments are sorted on the CPU"]);
+    run("--segment-len 0").is_misuse(&["--segment-len <D>"]);
+    run("--segment-len 2 --segments in.o").is_misuse(&["--segment-len <D>", "--segments <OFFSETS>"]);
+    run("--segment-len 2 --argsort").is_misuse(&["--argsort"]);
+    run("--segments in.o --argsort").is_misuse(&["--argsort"]);
+    folder.run("sort - --type u32 --segments - -o out.u32").fails(2, &["IN and OFFSETS are both -"]);
+    // Of a pipe, nobody knows before.
+    let keys = bytemuck::cast_slice::<u32, u8>(&[3, 2, 1]);
+    folder.run_with_input("sort - --segment-len 2 -o out.u32", keys).fails(2, &["-: has 3 keys", "multiple of 2"]);
+    assert_eq!(folder.files(), before);
+    folder.run("sort in.u32 --segments in.o -o in.u32").succeeds();
+    assert_eq!(folder.read::<u32>("in.u32"), [1, 2, 3, 0]);
+}
