@@ -137,7 +137,7 @@ mod tests {
             for memory in [1 << 20, (100 << 20) + 12345, 8 << 30] {
                 let most = shape.most_in_memory(memory);
                 assert!(shape.in_memory(most) <= memory.into(), "{shape:?}");
-                assert!(shape.in_memory(most + most / 2) > memory.into(), "{shape:?}");
+                assert!(shape.in_memory(2 * most) > memory.into(), "{shape:?}");
                 assert!(shape.chunk(memory, None).unwrap() as u64 * shape.of_chunk() <= memory);
                 for batch_size in [None, Some(2), Some(5000)] {
                     let runs = shape.fan_in(memory, batch_size).unwrap();
