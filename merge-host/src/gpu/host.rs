@@ -428,6 +428,7 @@ impl Gpu {
 
     /// Copies `from`, which is as long, by all threads where there is much.
     fn upload_into(&self, from: &[u8], to: &mut DeviceBuffer<u8>) -> Result<(), Error> {
+        self.make_current()?;
         if from.len() < LEAST_TO_STAGE {
             return to.copy_from(from).or_failure("cuMemcpyHtoD");
         }
