@@ -92,6 +92,8 @@ impl Input {
 
     /// Finds out the format, from what the file begins with, and goes to the first key. `endian` is `--endian`.
     pub fn detect(&mut self, endian: Option<Endian>) -> Result<()> {
+        // A pipe may take its time until its first bytes come.
+        progress::phase("read");
         self.endian = Endian::of_raw(&self.path, endian);
         let begin = self.peek(npy::MAGIC.len())?;
         if begin == npy::MAGIC {

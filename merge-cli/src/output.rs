@@ -2,6 +2,8 @@
 
 mod blocks;
 
+pub use blocks::Blocks;
+
 use crate::args::{CommonArgs, OutputArgs};
 use crate::error::{Failure, Result, name};
 use crate::format::{self, Encoding, arrow};

@@ -65,7 +65,10 @@ pub fn start(when: When, quiet: bool) {
                 is_open = true;
                 bar.set_style(style(OPEN_TEMPLATE));
             }
-            draw(bar);
+            // Before anything is expected there is nothing to say.
+            if is_open || EXPECTED.load(Relaxed) > 0 {
+                draw(bar);
+            }
             thread::sleep(INTERVAL);
         }
     });

@@ -6,7 +6,7 @@ use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result, name};
 use crate::input::Input;
 use crate::memory;
-use crate::output::{self, Output};
+use crate::output::{self, Blocks, Output};
 use crate::records::{Key, Layout, Sorter, WordNumber, gather, number};
 use crate::stats::{Phase, Stats};
 use rayon::prelude::*;
@@ -47,14 +47,23 @@ impl Work<'_> {
         start_threads(args.common.parallel)?;
 
         let mut engine = ChosenEngine::start::<W>(args.engine.engine, args.common.parallel)?;
-        let (records, mut words) = stats.time(Phase::Read, || self.read::<W>(&mut input, length))?;
+        let mut writer = output.begin()?;
+        let (records, mut words, blocks);
+        if let Some(length) = length {
+            blocks = writer.blocks(length)?;
+            (records, words) = stats.time(Phase::Read, || self.read::<W>(&mut input, Some(length)))?;
+        } else {
+            (records, words) = stats.time(Phase::Read, || self.read::<W>(&mut input, None))?;
+            blocks = writer.blocks(records.len() as u64)?;
+        }
         stats.keys = words.len() as u64;
         // Places of half the size where they suffice.
         if u32::try_from(words.len()).is_ok() {
-            self.finish::<W, u32>(&mut engine, &records, &mut words, output, &mut stats)?;
+            self.finish::<W, u32>(&mut engine, &records, &mut words, blocks, &mut stats)?;
         } else {
-            self.finish::<W, u64>(&mut engine, &records, &mut words, output, &mut stats)?;
+            self.finish::<W, u64>(&mut engine, &records, &mut words, blocks, &mut stats)?;
         }
+        stats.time(Phase::Write, || output::finish([writer]))?;
         stats.engine = engine.name()?;
         stats.print(args.common.stats);
         Ok(())
@@ -96,7 +105,7 @@ impl Work<'_> {
         engine: &mut ChosenEngine,
         records: &[u8],
         words: &mut [W],
-        output: Output,
+        blocks: Blocks,
         stats: &mut Stats,
     ) -> Result<()> {
         let mut places = memory::zeroed::<I>(words.len() as u64, "the records' places")?;
@@ -105,10 +114,7 @@ impl Work<'_> {
         stats.time(Phase::Compute, || number(&mut places));
         sorter.sort(engine, words, &mut places, stats)?;
         stats.time(Phase::Write, || {
-            let mut writer = output.begin()?;
-            let make = |begin, block: &mut [u8]| gather(records, self.size, &places, begin, block);
-            writer.write_blocks(records.len() as u64, make)?;
-            output::finish([writer])
+            blocks.write(|begin, block: &mut [u8]| gather(records, self.size, &places, begin, block))
         })
     }
 }

@@ -5,45 +5,56 @@
 //!   thread 0   ├ make 0 ┼ write 0 ┼ make 3 ┼ write 3 ┤
 //!   thread 1   ├ make 1 ┼ write 1 ┼ make 2 ┼ write 2 ┤
 //! ```
-//!
-//! The system lets only one thread at a time write(2) to a file. On a disk that is no loss. In a file system in main
-//! memory it is all that many threads would do, so there they make the blocks right in the file's pages: a block is
-//! mapped, and its pages are asked for with madvise(2), which tells where there is no space left; a mere access would
-//! kill the program.
 
 use super::{Sink, Writer};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::progress;
+use crate::room::Room;
 use rayon::prelude::*;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes that are made and written at once: whole pages.
+/// Bytes that are made and written at once.
 const BLOCK: usize = 1 << 20;
 /// Blocks that are made at once for a pipe.
 const BLOCKS_A_WRITE: usize = 16;
-/// So many threads are no faster at asking for pages than one of them is at writing.
-const FEW_THREADS: usize = 4;
-/// What statfs(2) says of a file system in main memory.
-const TMPFS: i64 = 0x0102_1994;
+
+/// An output that will be made block by block.
+#[derive(Debug)]
+pub struct Blocks<'a> {
+    length: u64,
+    to: To<'a>,
+}
+
+#[derive(Debug)]
+enum To<'a> {
+    /// A pipe or a device.
+    Stream(&'a mut Writer),
+    File(Room<'a>),
+}
 
 impl Writer {
-    /// Writes `length` bytes after those written before. `make` is called for parts of them, each byte once, with where the
-    /// part begins, from 0, and room for it, which may hold anything.
-    pub fn write_blocks(&mut self, length: u64, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
-        let result = match &mut self.sink {
-            Sink::Through(file) => write_through(file, length, &make),
-            Sink::Temporary { temporary, position, .. } => {
-                let begin = *position;
-                *position += length;
-                write_in_place(temporary.file(), begin, length, &make)
+    /// Makes ready for `length` bytes, which are all of the output. A file in memory gets its pages from now on.
+    pub fn blocks(&mut self, length: u64) -> Result<Blocks<'_>> {
+        let to = if matches!(self.sink, Sink::Through(_)) { To::Stream(self) } else { To::File(self.room(length)?) };
+        Ok(Blocks { length, to })
+    }
+}
+
+impl Blocks<'_> {
+    /// Writes all blocks. `make` is called for parts of them, each byte once, with where the part begins and room for it,
+    /// which may hold anything.
+    pub fn write(self, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
+        match self.to {
+            To::File(room) => write_in_place(&room, self.length, &make),
+            To::Stream(writer) => {
+                let Sink::Through(file) = &mut writer.sink else { return Ok(()) };
+                let result = write_through(file, self.length, &make);
+                result.map_err(|error| writer.failure(&error))
             }
-        };
-        result.map_err(|error| self.failure(&error))
+        }
     }
 }
 
@@ -71,77 +82,25 @@ fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) +
     }
 }
 
-/// Writes blocks to where they belong in a file, from `begin` on.
-fn write_in_place(file: &File, begin: u64, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> io::Result<()> {
-    let mapped = rayon::current_num_threads() > FEW_THREADS && can_map(file, begin);
-    if mapped {
-        file.set_len(begin + length)?;
-    }
+/// Writes blocks to where they belong in a file.
+fn write_in_place(room: &Room, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> Result<()> {
     let next = AtomicU64::new(0);
-    let failed = Mutex::new(None);
-    let fail = |error| {
-        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        next.store(length, Ordering::Relaxed);
-    };
+    let failed: Mutex<Option<Failure>> = Mutex::new(None);
     // Blocks are handed out in order, so that the file grows from its beginning to its end.
     rayon::broadcast(|_| {
-        let mut room = Vec::new();
+        let mut block = vec![0; BLOCK.min(length as usize)];
         loop {
-            let from = next.fetch_add(BLOCK as u64, Ordering::Relaxed);
-            if from >= length {
+            let begin = next.fetch_add(BLOCK as u64, Ordering::Relaxed);
+            if begin >= length {
                 return;
             }
-            let count = (length - from).min(BLOCK as u64) as usize;
-            if mapped && let Ok(mut block) = MappedBlock::new(file, begin + from, count) {
-                make(from, block.bytes());
-                progress::add(count);
-                continue;
+            let block = &mut block[..(length - begin).min(BLOCK as u64) as usize];
+            make(begin, block);
+            if let Err(failure) = room.write(begin, block) {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                next.store(length, Ordering::Relaxed);
             }
-            room.resize(BLOCK, 0);
-            let block = &mut room[..count];
-            make(from, block);
-            if let Err(error) = file.write_all_at(block, begin + from) {
-                return fail(error);
-            }
-            progress::add(count);
         }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
-/// Whether blocks of a file, from `begin` on, can be made right in its pages, and are better made there.
-fn can_map(file: &File, begin: u64) -> bool {
-    begin.is_multiple_of(BLOCK as u64) && rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == TMPFS)
-}
-
-/// A part of a file as memory, with pages that are there.
-struct MappedBlock {
-    address: *mut std::ffi::c_void,
-    length: usize,
-}
-
-impl MappedBlock {
-    /// The part at `begin`, where a page begins. The file is at least so long.
-    fn new(file: &File, begin: u64, length: usize) -> rustix::io::Result<Self> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at an address that the system chooses, touches no memory that there is.
-        let address = unsafe { rustix::mm::mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, file, begin)? };
-        let block = Self { address, length };
-        // SAFETY: the pages are those of the new mapping, the last one whole, and they keep what they hold.
-        unsafe { rustix::mm::madvise(address, length, Advice::LinuxPopulateWrite)? };
-        Ok(block)
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is this block's own and lives as long. Its file is a temporary one of this program, under a
-        // name that nobody else knows, and has been made as long before.
-        unsafe { std::slice::from_raw_parts_mut(self.address.cast(), self.length) }
-    }
-}
-
-impl Drop for MappedBlock {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has this mapping, and no reference to it is left.
-        let _ = unsafe { rustix::mm::munmap(self.address, self.length) };
-    }
 }
