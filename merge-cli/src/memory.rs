@@ -3,13 +3,10 @@
 use crate::error::{Failure, Result};
 use crate::report;
 use bytemuck::Pod;
-use rayon::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Numbers that a thread touches at once.
-const PIECE: usize = 1 << 18;
 /// Bytes of a large page on x86-64.
 const LARGE_PAGE: usize = 2 << 20;
 /// What to say where the system has refused.
@@ -72,12 +69,6 @@ pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
         // SAFETY: all of these pages belong to `numbers`, and what they hold stays as it is.
         let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
     }
-}
-
-/// Has the system give the pages of `numbers` now, by all threads at once. A GPU's driver would do so page by page on one
-/// thread while it copies, at a tenth of the speed.
-pub fn touch<T: Pod + Send + Sync>(numbers: &mut [T]) {
-    numbers.par_chunks_mut(PIECE).for_each(|piece| piece.fill(T::zeroed()));
 }
 
 /// Bytes that a program can get, with nothing else having to go but to a swap device, as far as the system tells.

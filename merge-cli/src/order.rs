@@ -10,6 +10,11 @@ use rayon::prelude::*;
 /// `--parallel` counts.
 const PIECE: usize = 1 << 18;
 
+/// The order that `--reverse` asks for, or its absence.
+pub fn order_of(reverse: bool) -> SortOrder {
+    if reverse { SortOrder::Descending } else { SortOrder::Ascending }
+}
+
 /// The index of the first key that is less than the one before it.
 pub fn first_unsorted<K: FileKey>(keys: &[K]) -> Option<usize> {
     first_unsorted_between(keys, &[])

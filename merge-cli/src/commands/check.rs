@@ -7,10 +7,9 @@ use crate::format;
 use crate::input::Input;
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
-use crate::order::{describe, first_unsorted_in};
+use crate::order::{describe, first_unsorted_in, order_of};
 use crate::records::Layout;
 use crate::stats::{Phase, Stats};
-use merge_host::SortOrder;
 
 /// Bytes of keys to hold in memory at once, so that a file of any size can be checked.
 const ROOM: u64 = 64 << 20;
@@ -34,7 +33,7 @@ pub fn run_for_sort(args: &SortArgs) -> Result<()> {
 }
 
 fn check<K: FileKey>(args: &CheckArgs, mut input: Input) -> Result<()> {
-    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    let order = order_of(args.reverse);
     let mut stats = Stats::begin::<K>("check");
     let count = input.count::<K>()?;
     start_threads(args.common.parallel)?;

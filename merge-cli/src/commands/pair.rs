@@ -124,9 +124,6 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
         }
         None => {
             let mut out = memory::zeroed::<K>(stats.keys, "the output")?;
-            if engine.name()? == "gpu" {
-                stats.time(Phase::Download, || memory::touch(&mut out));
-            }
             let merge = |engine: &Engine, out: &mut Vec<K>| merging.merge(engine, &keys, out);
             // The inputs are still what they were, and every key of the output is written again.
             stats.add(engine.run(&mut out, merge, |_| Ok(true))?);

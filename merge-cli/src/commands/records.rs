@@ -1,13 +1,13 @@
 //! `gmerge sort` and `gmerge check` of records.
 
-use super::values::Index;
+use super::values::{Index, number};
 use crate::args::{CheckArgs, SortArgs};
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result, name};
 use crate::input::Input;
 use crate::memory;
 use crate::output::{self, Blocks, Output};
-use crate::records::{Key, Layout, Sorter, WordNumber, gather, number};
+use crate::records::{Key, Layout, Sorter, WordNumber, gather};
 use crate::stats::{Phase, Stats};
 use rayon::prelude::*;
 

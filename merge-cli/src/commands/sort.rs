@@ -11,6 +11,7 @@ use crate::format;
 use crate::input::{Input, check_standard_input};
 use crate::key_type::{Element, FileKey, with_key_type};
 use crate::memory;
+use crate::order::order_of;
 use crate::output::{self, Output, Writer};
 use crate::records::Layout;
 use crate::report;
@@ -82,7 +83,7 @@ fn sort<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     start_threads(args.common.parallel)?;
 
     let engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
-    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    let order = order_of(args.reverse);
     let sort = Sort { args, order, memory, engine, input, output, output_bytes, stats };
     match values {
         Some(values) => sort.run_with_values::<K>(count, values),

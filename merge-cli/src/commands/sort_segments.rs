@@ -11,6 +11,7 @@ use crate::input::{Input, check_standard_input};
 use crate::key_type::FileKey;
 use crate::memory;
 use crate::offsets::Offsets;
+use crate::order::order_of;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
@@ -37,7 +38,7 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
     stats.keys = keys.len() as u64;
     segments.check(&args.input, stats.keys)?;
-    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    let order = order_of(args.reverse);
     let how = Sorting { order, offsets: Some(segments.offsets(keys.len())) };
     if let Some(values) = values {
         let memory = memory::budget(args.memory.memory)?;

@@ -4,7 +4,7 @@
 
 use super::sort::{Written, read_at_most};
 use super::sort_segments::Sorting;
-use super::values::{Index, Side, gather, prepare_output};
+use super::values::{Index, Side, gather, number, prepare_output};
 use crate::args::SortArgs;
 use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result, name};
@@ -17,7 +17,6 @@ use crate::stats::{Phase, Stats};
 use crate::unique::unique;
 use bytemuck::Pod;
 use merge_host::Engine;
-use rayon::prelude::*;
 
 /// The files that `--values` and `--values-out` name.
 #[derive(Debug)]
@@ -141,7 +140,6 @@ impl<K: FileKey> Sort<'_, K> {
     /// Sorts the keys, and gives the values in `bytes`, of `width` bytes each, in their order.
     fn run_by_place<I: Index>(&mut self, width: usize, bytes: &[u8]) -> Result<Vec<u8>> {
         let mut places = memory::zeroed::<I>(self.keys.len() as u64, "the values' places")?;
-        let number = |places: &mut [I]| places.par_iter_mut().enumerate().for_each(|(i, place)| *place = I::new(i));
         self.stats.time(Phase::Compute, || number(&mut places));
         self.run(&mut places, |places| {
             number(places);

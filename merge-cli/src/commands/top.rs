@@ -17,6 +17,7 @@ use crate::format;
 use crate::input::Input;
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
+use crate::order::order_of;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use merge_host::SortOrder;
@@ -47,7 +48,7 @@ fn top<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     output.check_space(count.map_or(0, |_| u128::from(wanted) * K::SIZE as u128))?;
     start_threads(args.common.parallel)?;
 
-    let order = if args.reverse { SortOrder::Descending } else { SortOrder::Ascending };
+    let order = order_of(args.reverse);
     let mut part = memory::zeroed::<K>((ROOM / K::SIZE as u64).min(count.unwrap_or(u64::MAX)), "a part of the file")?;
     let mut first = First::<K>::new(order, usize::try_from(wanted).unwrap_or(usize::MAX));
     loop {

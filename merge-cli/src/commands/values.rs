@@ -179,12 +179,6 @@ impl<K: FileKey, M: Merging<K>> MergeValues<'_, K, M> {
         let inputs: Vec<Pairs<K, V>> = self.keys.iter().copied().zip(values).collect();
         let count = inputs.iter().map(|input| input.0.len() as u64).sum();
         let mut out = (memory::zeroed::<K>(count, "the output")?, memory::zeroed::<V>(count, "the output's values")?);
-        if self.engine.name()? == "gpu" {
-            self.stats.time(Phase::Download, || {
-                memory::touch(&mut out.0);
-                memory::touch(&mut out.1);
-            });
-        }
         let merging = self.merging;
         let merge = |engine: &Engine, out: &mut (Vec<K>, Vec<V>)| {
             merging.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
@@ -205,9 +199,7 @@ impl<K: FileKey, M: Merging<K>> MergeValues<'_, K, M> {
     fn run_by_index<I: Index>(&mut self, width: usize, inputs: &[Vec<u8>]) -> Result<(Vec<K>, Vec<u8>)> {
         let count = self.keys.iter().map(|keys| keys.len() as u64).sum();
         let mut indices = memory::zeroed::<I>(count, "the values' places")?;
-        self.stats.time(Phase::Compute, || {
-            indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
-        });
+        self.stats.time(Phase::Compute, || number(&mut indices));
         let mut rest = &indices[..];
         let indices_of = |keys: &&[K]| {
             let indices;
@@ -252,6 +244,11 @@ macro_rules! index {
     )*};
 }
 index!(u32 u64);
+
+/// Writes to `places` the places from 0 on.
+pub fn number<I: Index>(places: &mut [I]) {
+    places.par_iter_mut().enumerate().for_each(|(i, place)| *place = I::new(i));
+}
 
 /// Copies to `out` the values at `places` in `inputs`, which follow one another, each of `width` bytes.
 pub fn gather<I: Index>(width: usize, inputs: &[&[u8]], places: &[I], out: &mut [u8]) {

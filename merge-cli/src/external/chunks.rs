@@ -14,7 +14,7 @@ use super::joined;
 use super::sink::{RunWriter, Target};
 use super::sizes::CHUNKS;
 use super::spill::{Extent, Spill};
-use crate::commands::values::gather;
+use crate::commands::values::{gather, number};
 use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result};
 use crate::input::Input;
@@ -25,9 +25,6 @@ use crate::unique::unique;
 use merge_host::{Engine, SortOrder};
 use rayon::prelude::*;
 use std::sync::mpsc::{channel, sync_channel};
-
-/// Values that a thread numbers at once.
-const PIECE: usize = 1 << 14;
 
 /// A sorted run in the temporary file.
 #[derive(Debug)]
@@ -135,10 +132,7 @@ impl<'a> Sorter<'a> {
             self.spare = memory::zeroed((room * block.width).div_ceil(8) as u64, "the values in their order")?;
         }
         let mut places = std::mem::take(&mut self.places);
-        let number = |(i, places): (usize, &mut [u32])| {
-            places.iter_mut().enumerate().for_each(|(j, place)| *place = (i * PIECE + j) as u32);
-        };
-        places[..count].par_chunks_mut(PIECE).enumerate().for_each(number);
+        number(&mut places[..count]);
         let timing = self.sort_pairs(block.parts(0..count).0, &mut places[..count])?;
         let spare: &mut [u8] = bytemuck::cast_slice_mut(&mut self.spare);
         let bytes = count * block.width;

@@ -21,7 +21,7 @@ mod sorter;
 pub use field::{KeyField, Layout};
 pub use gather::gather;
 pub use key::Key;
-pub use sorter::{Sorter, WordNumber, number};
+pub use sorter::{Sorter, WordNumber};
 
 /// Has the processor fetch the line of memory at `index` of `bytes`, if there is one, while it goes on with other work.
 #[inline(always)]

@@ -11,7 +11,7 @@
 
 use super::key::{Key, Word};
 use super::prefetch;
-use crate::commands::values::Index;
+use crate::commands::values::{Index, number};
 use crate::engine::ChosenEngine;
 use crate::error::Result;
 use crate::stats::{Phase, Stats};
@@ -203,11 +203,6 @@ impl Sorter<'_> {
     fn record<I: Index>(&self, place: I) -> &[u8] {
         &self.records[place.get() * self.size..][..self.size]
     }
-}
-
-/// Writes to `places` the places from 0 on.
-pub fn number<I: Index>(places: &mut [I]) {
-    places.par_iter_mut().enumerate().for_each(|(i, place)| *place = I::new(i));
 }
 
 /// A sorted part, cut into pieces that no group of equal words goes across, and where each begins.

@@ -227,10 +227,8 @@ impl CpuEngine {
         b: &[K],
         out: &mut Vec<K>,
     ) -> Result<Timing, Error> {
-        let start = Instant::now();
         let worth = (a.len() + b.len()) / MERGE_KEYS_A_THREAD;
-        self.run(worth, |threads| set_operation::set_operation(operation, a, b, out, threads))??;
-        Ok(Timing { compute: start.elapsed(), ..Timing::default() })
+        self.try_timed(worth, |threads| set_operation::set_operation(operation, a, b, out, threads))
     }
 
     /// Calls `merge` with the number of threads that merging so many keys is worth.
