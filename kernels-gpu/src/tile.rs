@@ -29,21 +29,51 @@ pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
     (keys * size_of::<K>()) as u32
 }
 
-/// Global to registers, strided: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
+/// In so many orders the threads of a block take the keys of a row.
+const TURNS: usize = 8;
+
+/// Global to registers: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
 ///
 /// The padding makes every tile a full one: it sorts to the end, where it is not stored.
+///
+/// Strided, but not each thread in a column of its own. Eight times `random` tells which bits of its number a thread inverts
+/// to have its column in every eighth row. So nobody can know which keys a thread takes. `NT` is a power of two.
+///
+/// ```text
+///   row 0    t0 t1 t2 t3      inverted: none
+///   row 1    t2 t3 t0 t1                the upper bit
+///   row 2    t1 t0 t3 t2                the lower bit
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
     from: GlobalMut<B>,
     coding: Coding<B>,
+    random: u64,
 ) -> [B; VT] {
-    let (thread, count) = (thread::thread_idx_x() as usize, from.len());
-    let mut keys = [B::MAX; VT];
-    for i in 0..VT {
-        let at = thread + i * NT;
-        if count == NT * VT || at < count {
-            keys[i] = coding.encode(from.get(at));
+    const { assert!(NT.is_power_of_two()) };
+    let (thread, count) = (thread::thread_idx_x(), from.len());
+    let column = |turn: usize| (thread ^ ((random >> (8 * turn)) as u32 & (NT as u32 - 1))) as usize;
+    let mut keys = [coding.decode(B::MAX); VT];
+    // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+    if count == NT * VT {
+        for turn in 0..TURNS {
+            let rows = from.slice(column(turn), count - column(turn));
+            for i in (turn..VT).step_by(TURNS) {
+                keys[i] = rows.get(i * NT);
+            }
+        }
+    } else {
+        for i in 0..VT {
+            let at = column(i % TURNS) + i * NT;
+            if at < count {
+                keys[i] = from.get(at);
+            }
+        }
+    }
+    if coding != Coding::NONE {
+        for key in &mut keys {
+            *key = coding.encode(*key);
         }
     }
     keys
@@ -148,11 +178,14 @@ pub fn shared_to_global<K: Key, const NT: usize, const VT: usize>(shared: Shared
 #[inline(always)]
 #[track_caller]
 pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
-    let mut i = thread::thread_idx_x() as usize;
-    while i < to.len() {
-        to.set(i, coding.decode(shared.get(i as u32)));
-        i += NT;
-    }
+    let each = |decode: fn(Coding<B>, B) -> B| {
+        let mut i = thread::thread_idx_x() as usize;
+        while i < to.len() {
+            to.set(i, decode(coding, shared.get(i as u32)));
+            i += NT;
+        }
+    };
+    if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
 }
 
 /// A run that lies downwards in shared memory: key `j` is the last but `j`.

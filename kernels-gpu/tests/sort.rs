@@ -10,11 +10,13 @@ use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::order::{ORDER_WORDS, copy_runs, look_for_order, reverse};
+use kernels_gpu::sort::order::{ORDER_SHARED_BYTES, ORDER_WORDS, copy_runs, look_for_order, reverse};
 use kernels_gpu::sort::pairs;
 use kernels_gpu::sort::placed::Place;
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Shuffle};
 use kernels_gpu::tuning;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 /// The sort as the host launches it: tiles, then passes between two buffers.
 fn run<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K], descending: bool) -> Result<Vec<K>, Fault>
@@ -39,7 +41,7 @@ where
     let (begins, starts) =
         (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("look_for_order", 3, 64, 0, || unsafe {
+    emulator.launch("look_for_order", 3, 64, ORDER_SHARED_BYTES, || unsafe {
         let (always, when_negative) = (coding.always, coding.when_negative);
         let most_descents = MAX_RUNS - 1;
         let (order, begins) = (order.as_mut_ptr(), begins.as_mut_ptr());
@@ -76,14 +78,16 @@ where
         std::mem::swap(&mut from, &mut to);
     }
     let (blocks, shared) = (n.div_ceil(slots) as u32, block_sort::shared_bytes::<K>(NT, VT));
+    let random = StdRng::seed_from_u64(seed).random();
     // SAFETY: as above.
     emulator.launch("block_sort", blocks, NT as u32, shared, || unsafe {
         let (encode, decode) = (coding, first_decode);
         let (input, output, order) = (input.as_mut_ptr(), from.as_mut_ptr(), order.as_mut_ptr());
         let (e, e_n, d, d_n) = (encode.always, encode.when_negative, decode.always, decode.when_negative);
-        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, order)
+        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, order, random)
     })?;
     let mut run = slots;
+    let mut shuffled = (n / run) as u32;
     while let Some(k) = passes.next() {
         let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
@@ -93,7 +97,7 @@ where
         if !splits.is_null() {
             // SAFETY: as above.
             emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, order.as_mut_ptr())
+                split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, order.as_mut_ptr(), shuffled, random)
             })?;
         }
         let decode = decode(passes);
@@ -102,10 +106,11 @@ where
         emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
             let (always, when_negative) = (decode.always, decode.when_negative);
             let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
-            merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, order)
+            merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, order, shuffled, random)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
+        shuffled = 0;
     }
     read(&mut emulator, input)
 }
@@ -127,7 +132,7 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
     let order = emulator.buffer(&[0u32; ORDER_WORDS]);
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("look_for_order", 3, 64, 0, || unsafe {
+    emulator.launch("look_for_order", 3, 64, ORDER_SHARED_BYTES, || unsafe {
         let (order, begins) = (order.as_mut_ptr(), std::ptr::null_mut());
         look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, 0, order, begins)
     })?;
@@ -159,7 +164,7 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
-            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr())
+            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr(), 0, 0)
         })?;
         let d = decode(passes);
         let shared = pairs::merge_shared_bytes::<K::Bits, V>(slots);
@@ -324,6 +329,24 @@ fn keys_with_many_bank_conflicts() {
     check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.values }>(&[2 * 256 * 19]);
     check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.values }>(&[2 * 256 * 47 + 99]);
     check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.values }>(&[3 * 512 * 9]);
+}
+
+#[test]
+fn a_shuffle_takes_each_run_once() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for runs in (1..=200).chain([4095, 4096, 4097, 31_776]) {
+        let mut stay = 0;
+        for _ in 0..16 {
+            let shuffle = Shuffle { runs, random: random.random() };
+            let mut taken: Vec<u32> = (0..runs).map(|i| shuffle.at(i)).collect();
+            stay += (0..).zip(&taken).filter(|&(i, &run)| i == run).count() as u32;
+            taken.sort_unstable();
+            assert!(taken.into_iter().eq(0..runs), "{runs} runs, seed {seed}");
+        }
+        // One of all runs can be expected to.
+        assert!(runs < 100 || stay < 16 * runs / 4, "{stay} of {runs} runs stay in 16 tries, seed {seed}");
+    }
 }
 
 /// A network that sorts every input of zeros and ones sorts every input (the 0-1 principle; Knuth, volume 3, 5.3.4).

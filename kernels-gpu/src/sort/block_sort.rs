@@ -20,13 +20,14 @@ pub const fn shared_bytes<B>(threads: usize, values: usize) -> u32 {
 /// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
 ///
 /// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. Nothing is done if `order` is
-/// not null and `look_for_order` has found one.
+/// not null and `look_for_order` has found one. `random` is any number: which thread begins with which keys depends on it, so
+/// that no input can be made that is slow because of how its keys meet.
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
 /// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }>,
+    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }> within (ROW.block_4.threads, 5),
     u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.values }>,
     u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.values }>,
     u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.values }>,
@@ -41,6 +42,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     decode_always: B,
     decode_when_negative: B,
     order: *mut u32,
+    random: u64,
 ) {
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
@@ -57,7 +59,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
         return;
     }
     // Any VT keys will do for a thread to begin with, so those that it loads.
-    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode), tile);
+    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode, random), tile);
     tile::decode_to_global::<_, NT>(tile, to, decode);
 }
 

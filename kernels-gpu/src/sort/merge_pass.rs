@@ -14,7 +14,7 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::order::Order;
-use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, TileOfRuns};
+use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle, TileOfRuns};
 use crate::sort::select::{Range, select};
 use crate::tile;
 use crate::tuning::{ROW, Tile};
@@ -40,7 +40,8 @@ pub const fn split_blocks(tiles: usize) -> usize {
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys; `run`, `k` and `tile_keys` are as [`Runs`] says; `splits` has room for
 /// `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
-/// `order` is that of `block_sort`.
+/// `order` is that of `block_sort`. The first `shuffled_runs` runs, which are of `run` keys, form groups in the order of a
+/// [`Shuffle`] by `random`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn split_runs<B: Bits>(
@@ -52,8 +53,10 @@ pub unsafe fn split_runs<B: Bits>(
     splits: *mut u32,
     per_warp: u32,
     order: *mut u32,
+    shuffled_runs: u32,
+    random: u64,
 ) {
-    let runs = Runs { n, run, k, tile_keys };
+    let runs = Runs { n, run, k, tile_keys, shuffle: Shuffle { runs: shuffled_runs, random } };
     // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: the caller's promise.
@@ -129,7 +132,7 @@ pub const fn tile_keys(slots: usize, values: usize, k: u32) -> u32 {
 
 /// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
 pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile) -> Runs {
-    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k) }
+    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k), shuffle: Shuffle::NONE }
 }
 
 /// Bytes of dynamic shared memory for tiles of `slots` places.
@@ -406,7 +409,8 @@ pub const BLOCKS: usize = 3;
 
 /// Kernel: merges each group of `k` runs of `from` into the same places of `to`, one block a tile, at the splits that
 /// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as
-/// `always` and `when_negative` decode them ([`Coding`]). `order` is that of `block_sort`.
+/// `always` and `when_negative` decode them ([`Coding`]). `order` is that of `block_sort`; the last two arguments are those of
+/// `split_runs`.
 ///
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys, as [`Runs`] says, for tiles of [`tile_keys`]; `to` has room for `n`
@@ -429,8 +433,11 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     always: B,
     when_negative: B,
     order: *mut u32,
+    shuffled_runs: u32,
+    random: u64,
 ) {
-    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
+    let shuffle = Shuffle { runs: shuffled_runs, random };
+    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle };
     let t = thread::block_idx_x() as usize;
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };

@@ -17,6 +17,9 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add};
 /// Threads of a block of [`look_for_order`] and of [`reverse`].
 pub const ORDER_THREADS: u32 = 256;
 
+/// Bytes of dynamic shared memory of [`look_for_order`]: a word for each warp.
+pub const ORDER_SHARED_BYTES: u32 = ORDER_THREADS / WARP_SIZE * size_of::<u32>() as u32;
+
 /// Words that [`look_for_order`] writes.
 pub const ORDER_WORDS: usize = 3;
 
@@ -77,7 +80,7 @@ const KEYS_BETWEEN_VOTES: usize = 8;
 ///
 /// # Safety
 /// `keys` has `n` keys, in global memory, `found` [`ORDER_WORDS`] words, which are 0, and `starts` room for [`MAX_RUNS`].
-/// Blocks are of whole warps.
+/// Blocks are of whole warps, with [`ORDER_SHARED_BYTES`] of dynamic shared memory for up to [`ORDER_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn look_for_order<B: Bits>(
@@ -133,11 +136,23 @@ pub unsafe fn look_for_order<B: Bits>(
         (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
         at += KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
     }
+    // Once a block: writes to one place wait for each other.
+    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    let of_warps = unsafe { Shared::<u32>::dynamic(0, thread::block_dim_x() / WARP_SIZE) };
     if lane == 0 {
-        if many {
+        of_warps.set(thread::thread_idx_x() / WARP_SIZE, u32::from(many) | u32::from(ascends) << 1);
+    }
+    thread::sync_threads();
+    if thread::thread_idx_x() == 0 {
+        let (mut of_block, mut warp) = (0, 0);
+        while warp < of_warps.len() {
+            of_block |= of_warps.get(warp);
+            warp += 1;
+        }
+        if of_block & 1 != 0 {
             found.raise(MANY);
         }
-        if ascends {
+        if of_block & 2 != 0 {
             found.raise(ASCENT);
         }
     }

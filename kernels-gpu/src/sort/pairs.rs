@@ -13,7 +13,7 @@ use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, Place};
-use crate::sort::runs::{Division, Runs};
+use crate::sort::runs::{Division, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -201,7 +201,7 @@ pub unsafe fn merge_runs_pairs<B: Place, V: Word, const NT: usize, const VT: usi
     if unsafe { Order::new(order) }.is_found() {
         return;
     }
-    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k) };
+    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
     let t = thread::block_idx_x() as usize;
     let in_group = runs.tile(t);
     let count = (in_group.length - in_group.rank).min(runs.tile_keys as usize);

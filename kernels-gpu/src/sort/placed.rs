@@ -20,8 +20,7 @@ const PLACE_BITS: u32 = 20;
 
 /// A key of 32 bits with a place of 20 behind it: a number below 2^52, in the bits of a tiny `f64`.
 ///
-/// Floats of that kind compare, add and subtract exactly as the numbers do. The units for `f64` are idle otherwise: of two
-/// numbers one selection finds the lesser, and the greater is the sum less that.
+/// Floats of that kind compare exactly as the numbers do, in one instruction of units that are idle otherwise.
 impl Place for u32 {
     type Placed = f64;
     #[inline(always)]
@@ -39,8 +38,7 @@ impl Place for u32 {
 impl Wire for f64 {
     #[inline(always)]
     fn in_order(self, other: Self) -> (Self, Self) {
-        let lesser = if self < other { self } else { other };
-        (lesser, (self + other) - lesser)
+        if self < other { (self, other) } else { (other, self) }
     }
 }
 

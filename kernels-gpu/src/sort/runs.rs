@@ -57,7 +57,7 @@ impl Division for LongRuns {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        TileOfRuns { group: 0, length: self.n, rank: t * self.tile_keys as usize }
+        TileOfRuns { group: 0, first_run: 0, length: self.n, rank: t * self.tile_keys as usize }
     }
     #[inline(always)]
     fn run_of<T: Word>(self, _: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
@@ -99,6 +99,38 @@ impl Iterator for Passes {
     }
 }
 
+/// An order of runs, other than that in which they lie, in which a pass takes them to form its groups.
+///
+/// ```text
+///   i → step * i + offset modulo 2^b, among the first 2^b and then, with other numbers, among the last
+///   0 1 2 3│4 5   →   2 1 0 3│4 5   →   5 1│0 2 3 4         b = 2, first 3 i + 2, then i + 3
+/// ```
+///
+/// Keys alone may be merged in any order. In one that nobody knows before, no input can be made of which the runs that meet
+/// are slow to merge.
+#[derive(Clone, Copy, Debug)]
+pub struct Shuffle {
+    /// How many runs change places: the first ones, all of the same length.
+    pub runs: u32,
+    /// Any number: the order depends on it.
+    pub random: u64,
+}
+
+impl Shuffle {
+    /// The order in which runs lie.
+    pub const NONE: Self = Self { runs: 0, random: 0 };
+
+    /// The run that is number `i`, below `runs`.
+    #[inline(always)]
+    pub fn at(self, i: u32) -> u32 {
+        let reach = 1 << (u32::BITS - 1 - self.runs.leading_zeros());
+        let (a, b) = (self.random as u32, (self.random >> 32) as u32);
+        let turn = |i: u32, step: u32, offset: u32| i.wrapping_mul(step | 1).wrapping_add(offset) & (reach - 1);
+        let (i, others) = (if i < reach { turn(i, a, b) } else { i }, self.runs - reach);
+        if i < others { i } else { others + turn(i - others, b, a) }
+    }
+}
+
 /// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
@@ -110,6 +142,8 @@ pub struct Runs {
     pub k: u32,
     /// Keys of a tile.
     pub tile_keys: u32,
+    /// In what order runs form groups.
+    pub shuffle: Shuffle,
 }
 
 /// A tile: where its group is, and how many keys of the group come before it.
@@ -117,6 +151,8 @@ pub struct Runs {
 pub struct TileOfRuns {
     /// Where the group begins.
     pub group: usize,
+    /// Runs before the group.
+    pub first_run: u32,
     /// Keys of the group.
     pub length: usize,
     /// Keys of the group before the tile.
@@ -168,12 +204,16 @@ impl Division for Runs {
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
         // SAFETY: a positive number divided by another, rounded up.
         unsafe { assert_unchecked(tiles_of_group != 0) };
-        let group = t / tiles_of_group * self.group();
-        let rank = t % tiles_of_group * self.tile_keys as usize;
-        TileOfRuns { group, length: self.group().min(self.n - group), rank }
+        let (number, tile) = (t / tiles_of_group, t % tiles_of_group);
+        let (group, rank) = (number * self.group(), tile * self.tile_keys as usize);
+        TileOfRuns { group, first_run: number as u32 * self.k, length: self.group().min(self.n - group), rank }
     }
     #[inline(always)]
     fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
-        array.slice(tile.group + self.start_of(tile, i), self.length_of(tile, i) as usize)
+        let (number, mut start) = (tile.first_run + i, tile.group + self.start_of(tile, i));
+        if i < self.k && number < self.shuffle.runs {
+            start = self.shuffle.at(number) as usize * self.run;
+        }
+        array.slice(start, self.length_of(tile, i) as usize)
     }
 }

@@ -30,6 +30,9 @@ pub struct Range<B> {
     pub high: u32,
 }
 
+/// Bits of a number of which a warp's add up to one of 32 bits.
+const BITS_OF_MEAN: u32 = u32::BITS - WARP_SIZE.trailing_zeros();
+
 /// Rounds that are enough for most boundaries of evenly spread keys.
 const ROUNDS_OF_SHARES: u32 = 5;
 
@@ -96,12 +99,15 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
             let before = unsafe { place_among(own, width > 0) };
             return low + u32::from(width > 0 && (before as u64) < left);
         }
-        // If keys are spread evenly, the division is at the same share of every range. If they turn out not to be, halves
-        // are safer: each round does away with a quarter of what is left then.
+        // If keys are spread evenly, the division is at the same share of what is left of every run, and after the first
+        // round, of every range. If they turn out not to be, halves are safer: each round does away with a quarter of what
+        // is left then.
         round += 1;
         let even = round <= ROUNDS_OF_SHARES;
-        let share = if even { left as f32 / all as f32 } else { 0.5 };
-        let expected = low + ((width as f32 * share) as u32).min(width.saturating_sub(1));
+        let part = if round == 1 { run.len() as u32 - low } else { width };
+        // SAFETY: as above.
+        let share = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
+        let expected = low + ((part as f32 * share) as u32).min(width.saturating_sub(1));
         let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
         // SAFETY: as above. Some range is not empty.
         let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
@@ -132,20 +138,23 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
 unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
     // SAFETY: the caller's promise, here and below.
     let lanes = unsafe { ballot(FULL_MASK, take_part) };
-    let bits = key.to_register();
-    let mut word = bits as u32;
+    // SAFETY: as above; `lanes` is the same for all.
+    let first = unsafe { from_lane(key, lanes.trailing_zeros() % WARP_SIZE) };
+    let differing = if take_part { (key ^ first).to_register() } else { 0 };
+    // How many bits there are up to the highest in which keys differ.
+    // SAFETY: as above; the closure is called by all lanes or by none.
+    let bits_of = |word: u32| u32::BITS - unsafe { reduce_max(FULL_MASK, word) }.leading_zeros();
+    let mut width = 0;
     if size_of::<B>() == 8 {
-        // The upper half, unless it is the same in all keys.
-        let high = (bits >> 32) as u32;
-        // SAFETY: as above; `lanes` is the same for all.
-        let first = unsafe { shuffle_idx(FULL_MASK, high, lanes.trailing_zeros() % WARP_SIZE) };
-        // SAFETY: as above.
-        if unsafe { ballot(FULL_MASK, take_part && high != first) } != 0 {
-            word = high;
-        }
+        width = bits_of((differing >> 32) as u32);
+        width += if width > 0 { u32::BITS } else { 0 };
     }
-    // So small that the sum of a warp's is below 2^32.
-    let word = word / WARP_SIZE;
+    if width == 0 {
+        width = bits_of(differing as u32);
+    }
+    // The upper ones of these bits, so few that the sum of a warp's is below 2^32.
+    let excess = width.saturating_sub(BITS_OF_MEAN);
+    let word = (key.to_register() >> excess) as u32 & ((1 << width.min(BITS_OF_MEAN)) - 1);
     let count = lanes.count_ones();
     // SAFETY: the caller's promise. A division by 0 would bring in the code of a panic.
     unsafe { assert_unchecked(count != 0) };

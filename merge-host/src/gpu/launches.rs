@@ -18,6 +18,7 @@ use kernels_gpu::{
     stable_tile, tile, tuning,
 };
 use std::ffi::c_void;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
@@ -317,6 +318,8 @@ impl Gpu {
         let order_at: Address = if n >= ORDER_CHECK_KEYS { splits } else { 0 };
         let splits = if plan.small { 0 } else { splits + align(ORDER_BYTES) as u64 };
         let (e, e_n) = (coding.always, coding.when_negative);
+        // Another number at each call, which nobody can know before.
+        let random = RandomState::new().build_hasher().finish();
         if order_at != 0 {
             // SAFETY: the caller's promise; the places are in the workspace.
             unsafe { self.find_order::<K>(plan, coding, at, workspace, order_at, splits, stream)? };
@@ -327,12 +330,14 @@ impl Gpu {
         }
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
         if value_bytes == 0 {
-            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, order_at])?;
+            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, order_at, random])?;
         } else {
             let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n, order_at];
             launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
         }
         let mut run = plan.block.keys();
+        // Runs of which the order is not known before; merging them makes others that are not known either.
+        let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
             let (tiles, tile_keys) = (runs.tile_count(), runs.tile_keys);
@@ -342,11 +347,11 @@ impl Gpu {
                 launch(
                     "split_runs",
                     splits_shape(tiles),
-                    &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at],
+                    &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at, shuffled, random],
                 )?;
             }
             if value_bytes == 0 {
-                let arguments = arguments![f, n, run, k, t, splits, d, d_n, order_at];
+                let arguments = arguments![f, n, run, k, t, splits, d, d_n, order_at, shuffled, random];
                 launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments)?;
             } else {
                 let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n, order_at];
@@ -354,6 +359,7 @@ impl Gpu {
             }
             (from, to) = (to, from);
             run *= k as usize;
+            shuffled = 0;
         }
         Ok(())
     }
@@ -393,7 +399,8 @@ impl Gpu {
         let alone = plan.value_bytes == 0 && u32::try_from(n).is_ok();
         let (equal_ascends, most_descents) = (u32::from(plan.value_bytes > 0), if alone { MAX_RUNS - 1 } else { 0 });
         let look = arguments![keys, n, always, when_negative, equal_ascends, most_descents, order_at, begins];
-        launch("look_for_order", width, shape, &look)?;
+        let look_shape = stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, order::ORDER_SHARED_BYTES);
+        launch("look_for_order", width, look_shape, &look)?;
         launch("reverse", width, shape, &arguments![keys, n, order_at])?;
         if plan.value_bytes > 0 {
             launch("reverse", plan.value_bytes, shape, &arguments![values, n, order_at])?;
