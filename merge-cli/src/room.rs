@@ -1,13 +1,13 @@
 //! A file as room that all threads fill at once.
 //!
 //! Writes to one file wait for each other in the system. Where the file is nothing but memory, as in /dev/shm, it is mapped
-//! instead. Then most of the time goes into getting the pages, one by one, and the system's threads wait for each other
-//! there too. So a few threads of ours ask for them, from the first page on, while keys are still being read and sorted:
+//! instead. Then most of the time goes into getting its pages: threads that write to pages that are not there yet wait for
+//! each other as well, and for a thread that asks for pages. One that asks while nobody writes is the fastest. So one does
+//! while keys are still being read and sorted, and when all pages are there all threads write:
 //!
 //! ```text
-//!   file      │ pages │ pages │ pages │       │       │
-//!   asked for ────────────────────────►
-//!   written   ──────────►                    waits for pages that are not there yet
+//!   asked for    ├─────────────────────────┤
+//!   keys         ├─ read ─┼─ sorted ─┤     ├─ written ─┤
 //! ```
 //!
 //! They are asked for by a call that fails where there is no room. To write to a page that the system cannot give would
@@ -15,20 +15,18 @@
 
 use crate::error::{Failure, Result};
 use crate::progress;
-use memmap2::{Advice, MmapRaw, UncheckedAdvice};
-use rustix::fs::FsWord;
-use rustix::io::Errno;
+use memmap2::{MmapRaw, UncheckedAdvice};
+use rustix::fs::{FallocateFlags, FsWord};
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Bytes whose pages a thread asks for at once.
+/// Bytes whose pages are asked for at once.
 const PIECE: usize = 16 << 20;
-/// Threads that ask for pages: with more of them each waits longer, and all together as long.
-const THREADS: usize = 4;
 /// What the file system of /dev/shm calls itself, TMPFS_MAGIC in Linux's magic.h.
 const MEMORY: FsWord = 0x0102_1994;
 
@@ -48,7 +46,7 @@ impl<'a> Room<'a> {
     pub fn new(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
         file.set_len(begin + bytes)?;
         let in_memory = rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY);
-        let pages = if in_memory && bytes > 0 { Pages::of(file)? } else { None };
+        let pages = if in_memory && bytes > 0 { Some(Pages::of(file)?) } else { None };
         Ok(Self { path, file, pages, begin, bytes })
     }
 
@@ -69,7 +67,7 @@ impl<'a> Room<'a> {
 #[derive(Debug)]
 struct Pages {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -79,42 +77,28 @@ struct Shared {
     changed: Condvar,
 }
 
-#[derive(Debug)]
-struct State {
-    /// Which pieces are there.
-    there: Vec<bool>,
-    /// The first piece that nobody has asked for yet.
-    next: usize,
-    error: Option<Errno>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Asking,
+    There,
+    Failed(Errno),
+    /// Nobody needs the pages any more.
+    Left,
 }
 
 impl Pages {
-    /// Maps `file` and starts to ask for its pages. `None` where the system does not know how.
-    fn of(file: &File) -> io::Result<Option<Self>> {
-        let mapped = MmapRaw::map_raw(file)?;
-        if let Err(error) = mapped.advise_range(Advice::PopulateWrite, 0, 1) {
-            return if error.kind() == ErrorKind::InvalidInput { Ok(None) } else { Err(no_space(error)) };
-        }
-        let there = vec![false; mapped.len().div_ceil(PIECE)];
-        let threads = THREADS.min(there.len());
-        let state = Mutex::new(State { there, next: 0, error: None });
-        let shared = Arc::new(Shared { mapped, state, changed: Condvar::new() });
-        let mut pages = Self { shared, threads: Vec::new() };
-        for i in 0..threads {
-            let shared = pages.shared.clone();
-            let thread = Builder::new().name(format!("pages-{i}")).spawn(move || shared.populate());
-            match thread {
-                Ok(thread) => pages.threads.push(thread),
-                Err(error) if i == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(Some(pages))
+    /// Maps `file` and starts to ask for its pages.
+    fn of(file: &File) -> io::Result<Self> {
+        let (mapped, file) = (MmapRaw::map_raw(file)?, file.try_clone()?);
+        let shared = Arc::new(Shared { mapped, state: Mutex::new(State::Asking), changed: Condvar::new() });
+        let asking = shared.clone();
+        let thread = Builder::new().name("pages".to_owned()).spawn(move || asking.ask_for_pages(&file))?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     fn write(&self, begin: usize, bytes: &[u8]) -> io::Result<()> {
         let Shared { mapped, .. } = &*self.shared;
-        self.shared.wait_for(begin, bytes.len())?;
+        self.shared.wait()?;
         // SAFETY: the place lies inside the mapping, whose pages are there, and only this thread writes to it.
         unsafe { mapped.as_mut_ptr().add(begin).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         // SAFETY: the bytes stay in the file. Only their pages' places in this program are given up, which takes
@@ -126,10 +110,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.next = state.there.len();
-        drop(state);
-        for thread in self.threads.drain(..) {
+        *self.shared.lock() = State::Left;
+        if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
@@ -140,47 +122,24 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for pages until there are no more to ask for.
-    fn populate(&self) {
-        loop {
-            let piece = {
-                let mut state = self.lock();
-                if state.next >= state.there.len() || state.error.is_some() {
-                    return;
-                }
-                state.next += 1;
-                state.next - 1
-            };
-            let (begin, end) = (piece * PIECE, self.mapped.len().min((piece + 1) * PIECE));
-            let populated = self.mapped.advise_range(Advice::PopulateWrite, begin, end - begin);
-            let mut state = self.lock();
-            match populated {
-                Ok(()) => state.there[piece] = true,
-                Err(error) => {
-                    let error = no_space(error);
-                    state.error = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-                }
+    /// Asks for all pages, piece after piece, until they are there or nobody needs them.
+    fn ask_for_pages(&self, file: &File) {
+        let length = self.mapped.len();
+        let outcome = (0..length).step_by(PIECE).try_for_each(|begin| {
+            if *self.lock() == State::Left {
+                return Err(Errno::CANCELED);
             }
-            drop(state);
-            self.changed.notify_all();
-        }
+            let (begin, bytes) = (begin as u64, PIECE.min(length - begin) as u64);
+            retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), begin, bytes))
+        });
+        *self.lock() = outcome.map_or_else(State::Failed, |()| State::There);
+        self.changed.notify_all();
     }
 
-    /// Waits until `length` bytes from `begin` on are there.
-    fn wait_for(&self, begin: usize, length: usize) -> io::Result<()> {
-        let pieces = begin / PIECE..(begin + length).div_ceil(PIECE);
-        let mut state = self.lock();
-        while !state.there[pieces.clone()].iter().all(|&there| there) {
-            if let Some(error) = state.error {
-                return Err(error.into());
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Ok(())
+    /// Waits until all pages are there.
+    fn wait(&self) -> io::Result<()> {
+        let waiting = |state: &mut State| *state == State::Asking;
+        let state = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+        if let State::Failed(error) = *state { Err(error.into()) } else { Ok(()) }
     }
-}
-
-/// The error where the system does not give pages: a bad address is what it calls the end of its file system's memory.
-fn no_space(error: io::Error) -> io::Error {
-    if Errno::from_io_error(&error) == Some(Errno::FAULT) { Errno::NOSPC.into() } else { error }
 }
