@@ -199,8 +199,7 @@ pub struct OutputArgs {
 /// What makes no sense where `sort` only checks.
 const NOT_WITH_CHECK: [&str; 7] = ["output", "values", "values_out", "argsort", "top", "segments", "segment_len"];
 /// What makes no sense where `sort` only merges. Nor do more files without --merge, even where that cannot be asked for.
-const NOT_WITH_MERGE: [&str; 10] = [
-    "reverse",
+const NOT_WITH_MERGE: [&str; 9] = [
     "values",
     "values_out",
     "argsort",
@@ -374,6 +373,9 @@ pub struct MergingArgs {
     /// Both files are written completely before the first of them replaces an old one.
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
+    /// The inputs are sorted from the greatest key to the least, as `gmerge sort --reverse` does, and so will the output be
+    #[arg(short, long)]
+    pub reverse: bool,
     /// Do not look whether the inputs are sorted; if they are not, the order of the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,

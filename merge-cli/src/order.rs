@@ -15,6 +15,13 @@ pub fn order_of(reverse: bool) -> SortOrder {
     if reverse { SortOrder::Descending } else { SortOrder::Ascending }
 }
 
+/// Puts in place of each key the one that an ascending merge needs to merge in this order, and the other way round.
+pub fn mirror<K: FileKey>(order: SortOrder, keys: &mut [K]) {
+    if order == SortOrder::Descending {
+        keys.par_chunks_mut(PIECE).flatten().for_each(|key| *key = K::from_ordered(!key.to_ordered()));
+    }
+}
+
 /// The index of the first key that is less than the one before it.
 pub fn first_unsorted<K: FileKey>(keys: &[K]) -> Option<usize> {
     first_unsorted_between(keys, &[])
@@ -64,13 +71,14 @@ pub fn first_unsorted_in_runs<K: FileKey>(keys: &[K], length: usize) -> Option<u
     found.find_first(Option::is_some).flatten()
 }
 
-/// The error of an input to merge whose key at `index` is less than the one before it. `place` says where that is beyond
-/// its index, if there is something to say.
-pub fn not_sorted<K: FileKey>(input: &Input, keys: &[K], index: usize, place: &str) -> Failure {
-    let (what, byte) = (describe(keys, index), input.offset_of::<K>(index as u64));
+/// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it. `place` says
+/// where that is beyond its index, if there is something to say.
+pub fn not_sorted<K: FileKey>(order: SortOrder, input: &Input, pair: &[K], index: usize, place: &str) -> Failure {
+    let (what, byte) = (describe(pair, 1), input.offset_of::<K>(index as u64));
+    let sort = if order == SortOrder::Descending { "gmerge sort --reverse" } else { "gmerge sort" };
     Failure::file(
         input.path(),
-        format!("not sorted at index {index}{place}: {what} (byte {byte}); sort it first, with gmerge sort"),
+        format!("not sorted at index {index}{place}: {what} (byte {byte}); sort it first, with {sort}"),
     )
 }
 

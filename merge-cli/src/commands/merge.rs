@@ -57,6 +57,7 @@ pub fn of_sort(args: &SortArgs) -> MergeArgs {
         merging: MergingArgs {
             output: args.output.as_output(),
             values_out: None,
+            reverse: args.reverse,
             assume_sorted: false,
             engine: args.engine.clone(),
             common: args.common.clone(),

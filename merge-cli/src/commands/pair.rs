@@ -8,11 +8,11 @@ use crate::format;
 use crate::input::{Input, allow_files, check_standard_input};
 use crate::key_type::{FileKey, KeyType};
 use crate::memory;
-use crate::order::not_sorted;
+use crate::order::{mirror, not_sorted, order_of};
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::{Engine, Error, Timing};
+use merge_host::{Engine, Error, SortOrder, Timing};
 use std::path::{Path, PathBuf};
 
 /// The inputs of a merge, and the flags beside them.
@@ -73,7 +73,7 @@ pub trait Merging<K: FileKey> {
     fn check_counts(&self, _counts: &[u64]) -> Result<()> {
         Ok(())
     }
-    /// The first key of `keys`, which are those of an input, that is out of order.
+    /// The first key of `keys`, which are those of an input, that is less than the one before it where it must not be.
     fn first_unsorted(&self, input: usize, keys: &[K]) -> Option<usize>;
     /// Where the key at `index` of an input is, beyond its index.
     fn place(&self, _input: usize, _index: usize) -> String {
@@ -108,25 +108,29 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
     let values = ValueFiles::open(files, &counts, &output)?;
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
-    let keys = stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;
+    let order = order_of(args.reverse);
+    let mut keys =
+        stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;
+    keys.iter_mut().for_each(|keys| mirror(order, keys));
     let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();
     merging.check_counts(&counts)?;
     let values = values.map(|values| stats.time(Phase::Read, || values.read(files, &counts))).transpose()?;
     if !args.assume_sorted {
-        stats.time(Phase::Check, || check_order(&inputs, &keys, merging))?;
+        stats.time(Phase::Check, || check_order(order, &inputs, &keys, merging))?;
     }
     stats.keys = counts.iter().sum();
     let keys: Vec<&[K]> = keys.iter().map(|keys| &**keys).collect();
     match values {
         Some(values) => {
             stats.value_size = Some(values.width);
-            values.merge(merging, &mut engine, &keys, output, &mut stats)?;
+            values.merge(order, merging, &mut engine, &keys, output, &mut stats)?;
         }
         None => {
             let mut out = memory::zeroed::<K>(stats.keys, "the output")?;
             let merge = |engine: &Engine, out: &mut Vec<K>| merging.merge(engine, &keys, out);
             // The inputs are still what they were, and every key of the output is written again.
             stats.add(engine.run(&mut out, merge, |_| Ok(true))?);
+            mirror(order, &mut out);
             stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&out))?]))?;
         }
     }
@@ -136,11 +140,18 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
     Ok(())
 }
 
-/// An error that names the first key out of order, if there is one.
-fn check_order<K: FileKey>(inputs: &[Input], keys: &[Vec<K>], merging: &impl Merging<K>) -> Result<()> {
+/// An error that names the first key out of order, if there is one, of keys that [`mirror`] has made ascending.
+fn check_order<K: FileKey>(
+    order: SortOrder,
+    inputs: &[Input],
+    keys: &[Vec<K>],
+    merging: &impl Merging<K>,
+) -> Result<()> {
     for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
         if let Some(index) = merging.first_unsorted(i, keys) {
-            return Err(not_sorted(input, keys, index, &merging.place(i, index)));
+            let mut pair = [keys[index - 1], keys[index]];
+            mirror(order, &mut pair);
+            return Err(not_sorted(order, input, &pair, index, &merging.place(i, index)));
         }
     }
     Ok(())

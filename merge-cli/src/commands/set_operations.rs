@@ -10,7 +10,7 @@ use crate::memory;
 use crate::order::{first_unsorted, not_sorted};
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
-use merge_host::SetOperation;
+use merge_host::{SetOperation, SortOrder};
 
 pub fn run(operation: SetOperation, args: &SetArgs) -> Result<()> {
     check_standard_input([("A", &*args.a), ("B", &*args.b)].into_iter())?;
@@ -31,7 +31,7 @@ fn set_operation<K: FileKey>(operation: SetOperation, args: &SetArgs, inputs: [I
     if !args.assume_sorted {
         for (input, keys) in [(&a, &a_keys), (&b, &b_keys)] {
             if let Some(index) = stats.time(Phase::Check, || first_unsorted(keys)) {
-                return Err(not_sorted(input, keys, index, ""));
+                return Err(not_sorted(SortOrder::Ascending, input, &keys[index - 1..], index, ""));
             }
         }
     }

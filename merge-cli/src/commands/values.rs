@@ -9,10 +9,11 @@ use crate::error::{Failure, Result, name};
 use crate::input::Input;
 use crate::key_type::FileKey;
 use crate::memory;
+use crate::order::mirror;
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::Engine;
+use merge_host::{Engine, SortOrder};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::path::Path;
@@ -132,9 +133,10 @@ pub struct Values {
 }
 
 impl Values {
-    /// Merges keys with these values as `merging` does, and writes both outputs.
+    /// Merges keys with these values as `merging` does, and writes both outputs. [`mirror`] has made the keys ascending.
     pub fn merge<K: FileKey, M: Merging<K>>(
         self,
+        order: SortOrder,
         merging: &M,
         engine: &mut ChosenEngine,
         keys: &[&[K]],
@@ -143,7 +145,7 @@ impl Values {
     ) -> Result<()> {
         let Self { width, inputs, output } = self;
         let count: usize = keys.iter().map(|keys| keys.len()).sum();
-        let mut merge = MergeValues { merging, engine, keys, stats };
+        let mut merge = MergeValues { order, merging, engine, keys, stats };
         match width {
             4 => {
                 let (keys, values) = merge.run_as_numbers::<u32>(&inputs)?;
@@ -167,6 +169,7 @@ impl Values {
 }
 
 struct MergeValues<'a, K, M> {
+    order: SortOrder,
     merging: &'a M,
     engine: &'a mut ChosenEngine,
     keys: &'a [&'a [K]],
@@ -186,6 +189,7 @@ impl<K: FileKey, M: Merging<K>> MergeValues<'_, K, M> {
         // The inputs are still what they were, and all of the output is written again.
         let timing = self.engine.run(&mut out, merge, |_| Ok(true))?;
         self.stats.add(timing);
+        mirror(self.order, &mut out.0);
         Ok(out)
     }
 

@@ -39,6 +39,44 @@ fn all_types_sizes_and_kernels() {
 }
 
 #[test]
+fn descending_files_stay_descending() {
+    fn check<K: TestKey>(random: &mut Random) {
+        let (folder, name) = (Folder::new(), K::NAME);
+        let mut runs: Vec<Vec<K>> = (0..3).map(|_| random.sorted::<K>(2003)).collect();
+        runs.iter_mut().for_each(|run| run.reverse());
+        // Values tell where a key comes from: equal ones stay in the order of the files.
+        let mut expected: Vec<(K, u16)> = runs.iter().flatten().copied().zip(0..).collect();
+        for (i, run) in runs.iter().enumerate() {
+            folder.write(&format!("{i}.{name}"), run);
+            folder.write(&format!("{i}.u16"), &(0..2003).map(|j| (2003 * i + j) as u16).collect::<Vec<_>>());
+        }
+        expected.sort_by(|a, b| b.0.order(&a.0));
+        let keys: Vec<K> = expected.iter().map(|&(key, _)| key).collect();
+        let files = format!("0.{name} 1.{name} 2.{name} -o out.{name}");
+        for run in [format!("merge {files} -r"), format!("sort -m -r {files}")] {
+            folder.run(&run).succeeds();
+            assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, &run);
+        }
+        let values = "--values 0.u16 --values 1.u16 --values 2.u16 --values-out out.u16";
+        folder.run(&format!("merge {files} --reverse {values}")).succeeds();
+        assert_same(&folder.read::<K>(&format!("out.{name}")), &keys, "keys");
+        assert_eq!(folder.read::<u16>("out.u16"), expected.iter().map(|&(_, value)| value).collect::<Vec<_>>());
+    }
+    let mut random = Random::new();
+    check::<u32>(&mut random);
+    check::<f64>(&mut random);
+
+    let folder = Folder::new();
+    folder.write("down.u32", &[7u32, 3, 2]);
+    folder.write("up.u32", &[9u32, 3, 8]);
+    let parts = ["up.u32: ", "index 2", "8 after 3", "--reverse"];
+    folder.run("merge down.u32 up.u32 -o out.u32 -r").fails(2, &parts);
+    folder.write("a.u32", &[7u32, 3, 9, 2]);
+    folder.run("batch a.u32 a.u32 -d 4 -o out.u32 -r").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [7, 7, 3, 3, 9, 9, 2, 2]);
+}
+
+#[test]
 fn a_file_with_itself() {
     let folder = Folder::new();
     folder.write("a.u32", &[1u32, 5]);
