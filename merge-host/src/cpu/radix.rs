@@ -58,15 +58,17 @@ fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>,
 fn last_digit_first<K: Key, V: Copy>(run: RunMut<K, V>, scratch: RunMut<K, V>, to_scratch: bool, digits: usize) {
     // One look at the keys counts for all passes: they change the order, not the digits.
     let mut counts = [[0; digit::VALUES]; FEW_DIGITS];
-    let counts = &mut counts[..digits];
     for key in run.keys.iter() {
+        // A loop of a known length, which the compiler unrolls.
         for (d, counts) in counts.iter_mut().enumerate() {
-            counts[Digit::from_last(d).of(*key)] += 1;
+            if d < digits {
+                counts[Digit::from_last(d).of(*key)] += 1;
+            }
         }
     }
     let (mut from, mut to) = (run, scratch);
     let mut in_scratch = false;
-    for (d, counts) in counts.iter().enumerate() {
+    for (d, counts) in counts[..digits].iter().enumerate() {
         // Where all keys have the same digit, there is nothing to move.
         if counts.contains(&from.keys.len()) {
             continue;
