@@ -26,7 +26,7 @@ impl Digit {
     pub fn first<B: Bits>(differing: B, keys: usize) -> Self {
         let worth = (keys / KEYS_A_VALUE).max(2).ilog2();
         let bits = BITS.min(worth);
-        Digit { shift: significant(differing).saturating_sub(bits), mask: (VALUES - 1 >> (BITS - bits)) as u8 }
+        Digit { shift: significant(differing).saturating_sub(bits), mask: ((1 << bits) - 1) as u8 }
     }
 
     /// The digit of 8 bits that so many others come after.

@@ -9,7 +9,7 @@
 //!   values  a b c d                                                   values  d b a c
 //! ```
 //!
-//! The place takes the upper bits' room, so these must be the same in all keys.
+//! The place takes the room of as many upper bits, so these must be the same in all keys.
 
 use super::run::RunMut;
 use crate::Key;
@@ -18,7 +18,7 @@ use bytemuck::Zeroable;
 
 /// Keys alone that are faster to sort by comparisons than to distribute once more.
 const KEYS: usize = 512;
-/// As many keys with values.
+/// The same of keys with values.
 const PAIRS: usize = 1 << 12;
 
 /// Room for ordered bits.
