@@ -9,7 +9,7 @@
 //!   values  a b c d                                                   values  d b a c
 //! ```
 //!
-//! The place takes the upper bits' room, so these must be the same in all keys.
+//! The place takes the room of as many upper bits, so these must be the same in all keys.
 
 use super::run::RunMut;
 use crate::Key;
@@ -17,11 +17,9 @@ use crate::key::sealed::Bits;
 use bytemuck::Zeroable;
 
 /// Keys alone that are faster to sort by comparisons than to distribute once more.
-const KEYS: usize = 1 << 12;
-/// As many keys with values.
-const PAIRS: usize = 1 << PLACE_BITS;
-/// Bits of a place.
-const PLACE_BITS: u32 = 8;
+const KEYS: usize = 512;
+/// The same of keys with values.
+const PAIRS: usize = 1 << 12;
 
 /// Room for ordered bits.
 pub(super) struct Leaf<K: Key> {
@@ -36,7 +34,7 @@ impl<K: Key> Leaf<K> {
 
     /// Whether so many keys can be sorted, with values of that type. `differing` are the bits that are not the same in all.
     pub fn can_sort<V>(keys: usize, differing: K::Bits) -> bool {
-        if size_of::<V>() == 0 { keys <= KEYS } else { keys <= PAIRS && differing.leading_zeros() >= PLACE_BITS }
+        if size_of::<V>() == 0 { keys <= KEYS } else { keys <= PAIRS && differing.leading_zeros() >= place_bits(keys) }
     }
 
     /// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is.
@@ -50,13 +48,14 @@ impl<K: Key> Leaf<K> {
             };
             return sort_keys(sorted.keys, &mut self.keys);
         }
+        let place_bits = place_bits(run.keys.len());
         let pairs = &mut self.pairs[..run.keys.len()];
         for (place, (pair, key)) in pairs.iter_mut().zip(&*run.keys).enumerate() {
-            *pair = key.to_ordered() << PLACE_BITS | K::Bits::from_low(place);
+            *pair = key.to_ordered() << place_bits | K::Bits::from_low(place);
         }
         pairs.sort_unstable();
         for (pair, (key, value)) in pairs.iter().zip(scratch.keys.iter_mut().zip(&mut *scratch.values)) {
-            let place = pair.low() % PAIRS;
+            let place = pair.low() & ((1 << place_bits) - 1);
             (*key, *value) = (run.keys[place], run.values[place]);
         }
         if !to_scratch {
@@ -71,4 +70,9 @@ pub(super) fn sort_keys<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
     buffer.iter_mut().zip(&*keys).for_each(|(bits, key)| *bits = key.to_ordered());
     buffer.sort_unstable();
     keys.iter_mut().zip(&*buffer).for_each(|(key, bits)| *key = K::from_ordered(*bits));
+}
+
+/// Bits of the places of so many keys.
+fn place_bits(keys: usize) -> u32 {
+    keys.next_power_of_two().ilog2()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 mod both_ends;
 mod counting;
+mod digit;
 mod leaf;
 mod memory;
 mod merge_basic;
@@ -19,6 +20,7 @@ mod merge_many;
 mod merge_path;
 mod merge_ragged;
 mod merge_tiled;
+mod parallel_radix;
 mod radix;
 mod run;
 mod select;

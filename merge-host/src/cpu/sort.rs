@@ -1,20 +1,17 @@
-//! Merge sort: each thread sorts a run, then pairs of runs are merged along the merge path until one is left.
+//! Sort by digits, on one thread or on all.
+//!
+//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first:
 //!
 //! ```text
-//!   keys     ├── run ──┼── run ──┼── run ──┼── run ──┤    sorted by one thread each
-//!   scratch  ├───────────────────┼───────────────────┤    merged by all
-//!   keys     ├───────────────────────────────────────┤    merged by all
+//!   keys  3 1 2   ─ mirror ─►  -3 -1 -2   ─ sort ─►  -3 -2 -1   ─ mirror ─►  3 2 1
 //! ```
 //!
-//! A descending sort is an ascending one of mirrored keys, of which the greatest comes first. Many keys of 1 or 2 bytes
-//! are counted instead.
+//! Many keys of 1 or 2 bytes are counted instead. A few keys of any type are compared.
 
 use super::run::RunMut;
-use super::{counting, for_each_piece_of_keys, leaf, memory, merge_path, radix};
-use crate::sorted::first_unsorted_in_block;
+use super::{counting, for_each_piece_of_keys, leaf, memory, parallel_radix, radix};
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
-use rayon::prelude::*;
 
 /// Below this, a comparison sort beats counting digits, and needs no scratch memory.
 const SMALL: usize = 1 << 10;
@@ -53,33 +50,10 @@ pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize,
 
 /// Sorts `run`, ascending and stable. `scratch` is as long. If `threads` is more than 1, this thread belongs to the pool
 /// to use.
-pub(super) fn sort<K: Key, V: Copy + Send + Sync>(mut run: RunMut<K, V>, mut scratch: RunMut<K, V>, threads: usize) {
-    // Ends early unless the keys are sorted, or nearly.
-    if first_unsorted_in_block(run.keys).is_none() {
-        return;
-    }
+pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     if threads == 1 {
-        return radix::sort(run, scratch, false);
-    }
-
-    // Every pass of merges moves the keys to the other memory, and the last one is to end where they were.
-    let mut length = run.keys.len().div_ceil(threads);
-    let runs = run.keys.len().div_ceil(length);
-    let passes = runs.next_power_of_two().ilog2();
-    let start_in_scratch = passes % 2 == 1;
-    let pairs = run.par_chunks(length).zip(scratch.par_chunks(length));
-    pairs.for_each(|(run, scratch)| radix::sort(run, scratch, start_in_scratch));
-
-    let (mut from, mut to) = if start_in_scratch { (scratch, run) } else { (run, scratch) };
-    while length < from.keys.len() {
-        let pairs = from.par_chunks(2 * length).zip(to.par_chunks(2 * length));
-        pairs.for_each(|(from, to)| {
-            // The last pair may have a shorter second run, or none.
-            let middle = length.min(from.keys.len());
-            let (a, b) = from.split_at(middle);
-            merge_path::merge(a.as_run(), b.as_run(), to, threads);
-        });
-        length *= 2;
-        (from, to) = (to, from);
+        radix::sort(run, scratch, false);
+    } else {
+        parallel_radix::sort(run, scratch, threads);
     }
 }
