@@ -206,7 +206,15 @@ impl Input {
 
     /// Where the key at `index` begins, in bytes from where reading began.
     pub fn offset_of<K: Element>(&self, index: u64) -> u64 {
-        index * K::SIZE as u64
+        let mut before = index * K::SIZE as u64;
+        for part in &self.parts {
+            if before < part.length {
+                return part.begin + before;
+            }
+            before -= part.length;
+        }
+        // A stream without a header has no parts.
+        before
     }
 
     /// Fills `keys`, which were all that there are, with what they were. False where they cannot be read twice.

@@ -18,6 +18,7 @@ mod records;
 mod report;
 mod room;
 mod signals;
+mod space;
 mod stats;
 mod unique;
 mod verify;

@@ -13,6 +13,7 @@ use crate::progress;
 use crate::report;
 use crate::room::Room;
 use crate::signals;
+use crate::space::free_in;
 use rayon::prelude::*;
 use rustix::fs::Access;
 use rustix::io::Errno;
@@ -101,20 +102,17 @@ impl Output {
         }
         progress::expect(Some(bytes as u64));
         if let Target::Replace { folder, .. } = &self.target
-            && let Ok(system) = rustix::fs::statvfs(folder)
+            && let Some(free) = free_in(folder)
+            && bytes > free
         {
-            let free = u128::from(system.f_bfree) * u128::from(system.f_frsize);
-            // Some file systems do not know their size, and say 0.
-            if system.f_blocks > 0 && bytes > free {
-                let folder = name(folder);
-                return Err(Failure::file(
-                    &self.path,
-                    format!(
-                        "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
-                         make room or write elsewhere"
-                    ),
-                ));
-            }
+            let folder = name(folder);
+            return Err(Failure::file(
+                &self.path,
+                format!(
+                    "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
+                     make room or write elsewhere"
+                ),
+            ));
         }
         Ok(())
     }

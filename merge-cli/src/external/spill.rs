@@ -11,6 +11,7 @@
 
 use crate::error::{Failure, Result, name, os_message};
 use crate::signals;
+use crate::space::free_in;
 use crc32fast::Hasher;
 use rayon::prelude::*;
 use rustix::fs::FallocateFlags;
@@ -77,11 +78,11 @@ impl Spill {
 /// folder named.
 pub fn check_space(folder: &Path, bytes: u128, output: Option<(&Path, u128)>, input: &Path) -> Result<()> {
     let metadata = folder.metadata().map_err(|error| cannot_create(folder, &error))?;
-    let Ok(system) = rustix::fs::statvfs(folder) else { return Ok(()) };
-    let free = u128::from(system.f_bfree) * u128::from(system.f_frsize);
     let shared = output.filter(|(folder, _)| folder.metadata().is_ok_and(|other| other.dev() == metadata.dev()));
     let output = shared.map_or(0, |(_, bytes)| bytes);
-    if system.f_blocks > 0 && bytes + output > free {
+    if let Some(free) = free_in(folder)
+        && bytes + output > free
+    {
         let (folder, also) =
             (name(folder), if output > 0 { format!(" and {output} for the output") } else { String::new() });
         return Err(Failure::file(

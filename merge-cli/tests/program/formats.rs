@@ -71,6 +71,16 @@ fn assert_npy<K: TestKey>(found: &[u8], order: &str, expected: &[K], what: &str)
 }
 
 #[test]
+fn messages_count_bytes_from_the_beginning_of_the_file() {
+    let folder = Folder::new();
+    let header = header::<u32>("little", 3);
+    fs::write(folder.path("a.npy"), [&*header, &bytes("little", &[1u32, 7, 3])].concat()).unwrap();
+    let byte = format!("(byte {})", header.len() + 8);
+    folder.run("check a.npy").fails(1, &["index 2: 3 after 7", &byte]);
+    folder.run("merge a.npy a.npy -o out.npy").fails(2, &["index 2: 3 after 7", &byte]);
+}
+
+#[test]
 fn all_types_and_both_byte_orders_through_every_command() {
     let mut random = Random::new();
     for_each_type!(K => {
