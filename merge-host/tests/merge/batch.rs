@@ -1,7 +1,6 @@
 //! `Engine::merge_batch` against the standard library's stable sort.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::Engine;
 
 fn check<K: TestKey>(engine: &Engine, pairs: usize, d: usize, a_len: usize, kind: &str, seed: u64) {

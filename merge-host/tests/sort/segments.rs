@@ -1,7 +1,6 @@
 //! `Engine::sort_segments` and `Engine::sort_segments_pairs` against the standard library's stable sort of each segment.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, Error, SortOrder};
 use rand::Rng;
 use rand::rngs::StdRng;

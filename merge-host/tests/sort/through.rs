@@ -1,7 +1,6 @@
 //! `Engine::sort_through` against the standard library's stable sort.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, Error, SortOrder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

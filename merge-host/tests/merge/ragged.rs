@@ -1,7 +1,6 @@
 //! `Engine::merge_ragged` and `Engine::merge_ragged_pairs` against the standard library's stable sort of each pair.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::Engine;
 use rand::Rng;
 use rand::rngs::StdRng;

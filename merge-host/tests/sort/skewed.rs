@@ -2,8 +2,7 @@
 //!
 //! Places stand beside the keys, so that they tell which of several equal keys is which.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, SortOrder, f16};
 use rand::Rng;
 use rand::rngs::StdRng;

@@ -1,7 +1,6 @@
 //! `Engine::set_operation` against a count of every key.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, SetOperation};
 use proptest::collection::vec;
 use proptest::prelude::*;

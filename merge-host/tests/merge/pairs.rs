@@ -2,8 +2,7 @@
 //!
 //! No two values of a test are the same, so that a value tells which of several equal keys it belongs to.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::Engine;
 use rand::Rng;
 

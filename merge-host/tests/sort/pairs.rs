@@ -2,8 +2,7 @@
 //!
 //! Values are numbered as the keys come in, so that they tell which of several equal keys they belong to.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, Index, SortOrder, f16};
 use rand::Rng;
 

@@ -1,7 +1,6 @@
 //! `Engine::merge_many` and `Engine::merge_many_pairs` against the standard library's stable sort.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, Error};
 use proptest::prelude::*;
 use rand::Rng;

@@ -1,7 +1,6 @@
 //! `Engine::merge` and `Engine::merge_with` against the standard library's stable sort.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::{Engine, MergeKernel};
 use rand::Rng;
 

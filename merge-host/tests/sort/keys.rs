@@ -1,7 +1,6 @@
 //! `Engine::sort` against the standard library's stable sort.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::Engine;
 
 fn check<K: TestKey>(engine: &Engine, keys: Vec<K>, what: impl Fn() -> String) {
