@@ -5,6 +5,7 @@ use crate::input::Input;
 use crate::key_type::FileKey;
 use merge_host::SortOrder;
 use rayon::prelude::*;
+use std::ops::Not;
 
 /// Keys that a thread looks at once: few enough for the library to see no use in threads of its own, so that
 /// `--parallel` counts.
@@ -15,10 +16,18 @@ pub fn order_of(reverse: bool) -> SortOrder {
     if reverse { SortOrder::Descending } else { SortOrder::Ascending }
 }
 
+/// The bits of a key such that lesser ones come first in this order; the same turns them back.
+pub fn turned<B: Not<Output = B>>(order: SortOrder, bits: B) -> B {
+    match order {
+        SortOrder::Ascending => bits,
+        SortOrder::Descending => !bits,
+    }
+}
+
 /// Puts in place of each key the one that an ascending merge needs to merge in this order, and the other way round.
 pub fn mirror<K: FileKey>(order: SortOrder, keys: &mut [K]) {
-    if order == SortOrder::Descending {
-        keys.par_chunks_mut(PIECE).flatten().for_each(|key| *key = K::from_ordered(!key.to_ordered()));
+    if order != SortOrder::Ascending {
+        keys.par_iter_mut().for_each(|key| *key = K::from_ordered(turned(order, key.to_ordered())));
     }
 }
 

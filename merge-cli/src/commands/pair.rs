@@ -111,7 +111,7 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
     let order = order_of(args.reverse);
     let mut keys =
         stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<K>).collect::<Result<Vec<_>>>())?;
-    keys.iter_mut().for_each(|keys| mirror(order, keys));
+    stats.time(Phase::Compute, || keys.iter_mut().for_each(|keys| mirror(order, keys)));
     let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();
     merging.check_counts(&counts)?;
     let values = values.map(|values| stats.time(Phase::Read, || values.read(files, &counts))).transpose()?;
@@ -130,7 +130,7 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
             let merge = |engine: &Engine, out: &mut Vec<K>| merging.merge(engine, &keys, out);
             // The inputs are still what they were, and every key of the output is written again.
             stats.add(engine.run(&mut out, merge, |_| Ok(true))?);
-            mirror(order, &mut out);
+            stats.time(Phase::Compute, || mirror(order, &mut out));
             stats.time(Phase::Write, || output::finish([output.write(bytemuck::cast_slice(&out))?]))?;
         }
     }

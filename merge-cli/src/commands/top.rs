@@ -17,7 +17,7 @@ use crate::format;
 use crate::input::Input;
 use crate::key_type::{FileKey, with_key_type};
 use crate::memory;
-use crate::order::order_of;
+use crate::order::{order_of, turned};
 use crate::output::{self, Output};
 use crate::stats::{Phase, Stats};
 use merge_host::SortOrder;
@@ -83,21 +83,13 @@ impl<K: FileKey> First<K> {
         Self { order, wanted, candidates: Vec::new(), threshold: None }
     }
 
-    /// The bits of a key such that lesser ones come first; the same turns them back.
-    fn turned(order: SortOrder, bits: K::Bits) -> K::Bits {
-        match order {
-            SortOrder::Ascending => bits,
-            SortOrder::Descending => !bits,
-        }
-    }
-
     fn add(&mut self, keys: &[K]) -> Result<()> {
         if self.wanted == 0 {
             return Ok(());
         }
         let (order, wanted, threshold) = (self.order, self.wanted, self.threshold);
         let pieces = keys.par_chunks(PIECE).map(|piece| {
-            let bits = piece.iter().map(|key| Self::turned(order, key.to_ordered()));
+            let bits = piece.iter().map(|key| turned(order, key.to_ordered()));
             let mut passed: Vec<_> = bits.filter(|bits| threshold.is_none_or(|last| *bits < last)).collect();
             select(&mut passed, wanted);
             passed
@@ -117,7 +109,7 @@ impl<K: FileKey> First<K> {
         select(&mut self.candidates, self.wanted);
         let mut keys = Vec::new();
         memory::reserve(&mut keys, self.candidates.len(), "the output")?;
-        keys.extend(self.candidates.iter().map(|&bits| K::from_ordered(Self::turned(self.order, bits))));
+        keys.extend(self.candidates.iter().map(|&bits| K::from_ordered(turned(self.order, bits))));
         Ok(keys)
     }
 }

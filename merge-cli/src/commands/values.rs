@@ -189,7 +189,7 @@ impl<K: FileKey, M: Merging<K>> MergeValues<'_, K, M> {
         // The inputs are still what they were, and all of the output is written again.
         let timing = self.engine.run(&mut out, merge, |_| Ok(true))?;
         self.stats.add(timing);
-        mirror(self.order, &mut out.0);
+        self.stats.time(Phase::Compute, || mirror(self.order, &mut out.0));
         Ok(out)
     }
 
