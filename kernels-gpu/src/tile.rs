@@ -32,18 +32,26 @@ pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
 /// In so many orders the threads of a block take the keys of a row.
 const TURNS: usize = 8;
 
-/// Global to registers: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
+/// The column in which this thread has its key of row `row`, if blocks have `NT` threads, a power of two.
 ///
-/// The padding makes every tile a full one: it sorts to the end, where it is not stored.
-///
-/// Strided, but not each thread in a column of its own. Eight times `random` tells which bits of its number a thread inverts
-/// to have its column in every eighth row. So nobody can know which keys a thread takes. `NT` is a power of two.
+/// Eight times `random` tells which bits of its number a thread inverts to have its column in every eighth row. So nobody can
+/// know which keys a thread takes.
 ///
 /// ```text
 ///   row 0    t0 t1 t2 t3      inverted: none
 ///   row 1    t2 t3 t0 t1                the upper bit
 ///   row 2    t1 t0 t3 t2                the lower bit
 /// ```
+#[inline(always)]
+pub fn column<const NT: usize>(row: usize, random: u64) -> u32 {
+    thread::thread_idx_x() ^ ((random >> (8 * (row % TURNS))) as u32 & (NT as u32 - 1))
+}
+
+/// Global to registers: keys `0 .. from.len()` of a tile as `coding` encodes them, and the greatest key beyond.
+///
+/// The padding makes every tile a full one: it sorts to the end, where it is not stored.
+///
+/// Strided, but not each thread in a column of its own: see [`column`]. `NT` is a power of two.
 #[inline(always)]
 #[track_caller]
 pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
@@ -52,8 +60,8 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
     random: u64,
 ) -> [B; VT] {
     const { assert!(NT.is_power_of_two()) };
-    let (thread, count) = (thread::thread_idx_x(), from.len());
-    let column = |turn: usize| (thread ^ ((random >> (8 * turn)) as u32 & (NT as u32 - 1))) as usize;
+    let count = from.len();
+    let column = |turn: usize| column::<NT>(turn, random) as usize;
     let mut keys = [coding.decode(B::MAX); VT];
     // Each kind of tile has loads of its own, so that those of a full one are nothing else.
     if count == NT * VT {
@@ -65,7 +73,7 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
         }
     } else {
         for i in 0..VT {
-            let at = column(i % TURNS) + i * NT;
+            let at = column(i) + i * NT;
             if at < count {
                 keys[i] = from.get(at);
             }
@@ -256,32 +264,28 @@ pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u3
     keys
 }
 
-/// As [`merge_to_registers`], with the values of the keys, which are at the same places of `values`. Stable: of equal keys
-/// A's go first.
+/// As [`merge_to_registers`], with the values of the keys, which are at the same places of `values` and of the same size.
+/// Stable: of equal keys A's go first.
 #[inline(always)]
 #[track_caller]
-pub fn merge_pairs_to_registers<B: Bits, V: Word, const VT: usize>(
-    (runs, values): (Shared<B>, Shared<V>),
+pub fn merge_pairs_to_registers<B: Bits, const VT: usize>(
+    (runs, values): (Shared<B>, Shared<B>),
     a_count: u32,
     diagonal: u32,
-) -> ([B; VT], [V; VT]) {
+) -> ([B; VT], [B; VT]) {
     let size = size_of::<B>() as u32;
     let (start, a_end) = (runs.address(0), runs.address(a_count));
     let mut a = runs.address(a_taken(runs, a_count, diagonal));
     let reach = (runs.len() - 1 - diagonal) * size;
     let (mut a_key, mut b_key) = (runs.get_at(a), runs.get_at(a + reach));
-    let (mut keys, mut merged) = ([B::MAX; VT], [V::from_register(0); VT]);
+    let (mut keys, mut merged) = ([B::MAX; VT], [B::MIN; VT]);
     for i in 0..VT {
         // Where A is used up, its cursor is at the last key of B, which must not be taken before others that equal it.
         let take_a = (a < a_end) & (a_key <= b_key);
         let b = a + reach - i as u32 * size;
         let from = select_unpredictable(take_a, a, b);
         keys[i] = a_key.min(b_key);
-        merged[i] = if size_of::<B>() == size_of::<V>() {
-            values.get_at(values.address(0) + (from - start))
-        } else {
-            values.get((from - start) / size)
-        };
+        merged[i] = values.get_at(values.address(0) + (from - start));
         if i + 1 < VT {
             a = select_unpredictable(take_a, a + size, a);
             let key = runs.get_at(select_unpredictable(take_a, a, b.wrapping_sub(size)));

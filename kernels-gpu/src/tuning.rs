@@ -65,18 +65,10 @@ pub struct Row {
     pub block_4v4: Tile,
     /// The passes of the sort of 4-byte keys with 4-byte values.
     pub runs_4v4: Tile,
-    /// The first phase of the sort of 4-byte keys with 8-byte values: a power of two threads.
-    pub block_4v8: Tile,
-    /// The passes of the sort of 4-byte keys with 8-byte values.
-    pub runs_4v8: Tile,
-    /// The first phase of the sort of 8-byte keys with 4-byte values: a power of two threads.
-    pub block_8v4: Tile,
-    /// The passes of the sort of 8-byte keys with 4-byte values.
-    pub runs_8v4: Tile,
-    /// The first phase of the sort of 8-byte keys with 8-byte values: a power of two threads.
-    pub block_8v8: Tile,
-    /// The passes of the sort of 8-byte keys with 8-byte values.
-    pub runs_8v8: Tile,
+    /// The first phase of the sort of keys with values, one of them of 8 bytes: a power of two threads.
+    pub block_packed: Tile,
+    /// The passes of that sort.
+    pub runs_packed: Tile,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -102,12 +94,8 @@ pub const SM_90: Row = Row {
     split_warps: 5280,
     block_4v4: Tile { threads: 256, values: 33 },
     runs_4v4: Tile { threads: 256, values: 29 },
-    block_4v8: Tile { threads: 256, values: 19 },
-    runs_4v8: Tile { threads: 256, values: 19 },
-    block_8v4: Tile { threads: 256, values: 19 },
-    runs_8v4: Tile { threads: 256, values: 21 },
-    block_8v8: Tile { threads: 256, values: 15 },
-    runs_8v8: Tile { threads: 256, values: 15 },
+    block_packed: Tile { threads: 256, values: 19 },
+    runs_packed: Tile { threads: 256, values: 29 },
 };
 
 /// The row that kernels are compiled with.
@@ -157,8 +145,6 @@ pub const fn small_runs(bytes: usize) -> Tile {
 pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
     match (bytes, value_bytes) {
         (4, 4) => (ROW.block_4v4, ROW.runs_4v4),
-        (4, _) => (ROW.block_4v8, ROW.runs_4v8),
-        (_, 4) => (ROW.block_8v4, ROW.runs_8v4),
-        _ => (ROW.block_8v8, ROW.runs_8v8),
+        _ => (ROW.block_packed, ROW.runs_packed),
     }
 }

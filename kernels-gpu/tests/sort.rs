@@ -11,9 +11,8 @@ use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
 use kernels_gpu::sort::order::{ORDER_SHARED_BYTES, ORDER_WORDS, copy_runs, look_for_order, reverse};
-use kernels_gpu::sort::pairs;
-use kernels_gpu::sort::placed::Place;
 use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Shuffle};
+use kernels_gpu::sort::{packed, pairs};
 use kernels_gpu::tuning;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -115,8 +114,48 @@ where
     read(&mut emulator, input)
 }
 
+/// The kernels for keys with values, and their shared memory in bytes.
+struct PairKernels<B, V, const NT: usize, const VT: usize> {
+    #[allow(clippy::type_complexity)]
+    block_sort: unsafe fn(*mut B, *mut V, *mut B, *mut V, usize, [B; 4], *mut u32, u64),
+    #[allow(clippy::type_complexity)]
+    merge_runs: unsafe fn(*const B, *const V, usize, usize, u32, *mut B, *mut V, *const u32, [B; 2], *mut u32),
+    shared: (u32, u32),
+}
+
+/// Values are moved along with their keys.
+fn moved<const NT: usize, const VT: usize>() -> PairKernels<u32, u32, NT, VT> {
+    PairKernels {
+        // SAFETY: the kernel's own conditions.
+        block_sort: |k, v, t, u, n, [e, f, d, g], order, _| unsafe {
+            pairs::block_sort_pairs::<NT, VT>(k, v, t, u, n, e, f, d, g, order)
+        },
+        // SAFETY: the kernel's own conditions.
+        merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
+            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
+        },
+        shared: (pairs::block_shared_bytes(NT * VT), pairs::merge_shared_bytes(NT * VT)),
+    }
+}
+
+/// Keys are packed with their places.
+fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B, V, NT, VT> {
+    PairKernels {
+        // SAFETY: the kernel's own conditions.
+        block_sort: |k, v, t, u, n, [e, f, d, g], order, random| unsafe {
+            packed::block_sort_packed::<B, V, NT, VT>(k, v, t, u, n, e, f, d, g, order, random)
+        },
+        // SAFETY: the kernel's own conditions.
+        merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
+            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
+        },
+        shared: (packed::block_shared_bytes(NT * VT), packed::merge_shared_bytes(NT * VT)),
+    }
+}
+
 /// The sort with values, which are the places in the input.
-fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+fn run_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+    kernels: &PairKernels<K::Bits, V, NT, VT>,
     seed: u64,
     keys: &[K],
     descending: bool,
@@ -151,12 +190,12 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
         std::mem::swap(&mut from, &mut to);
     }
     let d = decode(passes);
-    let shared = pairs::block_shared_bytes::<K::Bits, V>(slots);
+    let random = StdRng::seed_from_u64(seed).random();
     // SAFETY: as above.
-    emulator.launch("block_sort_pairs", n.div_ceil(slots) as u32, NT as u32, shared, || unsafe {
+    emulator.launch("block_sort", n.div_ceil(slots) as u32, NT as u32, kernels.shared.0, || unsafe {
         let (k, v, t, u) = (input.0.as_mut_ptr(), input.1.as_mut_ptr(), from.0.as_mut_ptr(), from.1.as_mut_ptr());
-        let (e, f, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
-        pairs::block_sort_pairs::<K::Bits, V, NT, VT>(k, v, t, u, n, e, f, d.always, d.when_negative, order)
+        let codings = [coding.always, coding.when_negative, d.always, d.when_negative];
+        (kernels.block_sort)(k, v, t, u, n, codings, order.as_mut_ptr(), random)
     })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
@@ -167,24 +206,11 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
             split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr(), 0, 0)
         })?;
         let d = decode(passes);
-        let shared = pairs::merge_shared_bytes::<K::Bits, V>(slots);
         // SAFETY: as above.
-        emulator.launch("merge_runs_pairs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
-            let (f, g, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
+        emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, kernels.shared.1, || unsafe {
+            let (f, v, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
             let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
-            pairs::merge_runs_pairs::<K::Bits, V, NT, VT>(
-                f,
-                g,
-                n,
-                run,
-                k,
-                t,
-                u,
-                splits,
-                d.always,
-                d.when_negative,
-                order,
-            )
+            (kernels.merge_runs)(f, v, n, run, k, t, u, splits, [d.always, d.when_negative], order)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
@@ -193,41 +219,93 @@ fn run_pairs<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, c
     Ok((keys, emulator.read(input.1)?.into_iter().map(|place| place.to_register()).collect()))
 }
 
-#[test]
-fn values_follow_their_keys_and_equal_keys_keep_their_order() {
-    fn check<K: TestKey<Bits: Place>, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(sizes: &[usize]) {
-        for &n in sizes {
-            for keys in Keys::ALL {
-                let seed = fresh_seed();
-                let input = keys.random::<K>(n, seed);
-                for descending in [false, true] {
-                    let at = || format!("{} {n} in tiles of {NT} x {VT}, {keys:?}, seed {seed}", K::NAME);
-                    let (found, places) = run_pairs::<K, V, NT, VT>(seed, &input, descending)
-                        .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
-                    let mut expected: Vec<u64> = (0..n as u64).collect();
-                    expected.sort_by(|&x, &y| {
-                        let order = input[x as usize].compare(&input[y as usize]);
-                        if descending { order.reverse() } else { order }
-                    });
-                    assert!(places == expected, "{}, descending: {descending}", at());
-                    let expected: Vec<K> = expected.iter().map(|&place| input[place as usize]).collect();
-                    assert!(bits(&found) == bits(&expected), "{}, descending: {descending}", at());
-                }
-            }
+/// Sorts `input` with values, both ways, and compares keys and values with the standard library's.
+fn check_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+    kernels: &PairKernels<K::Bits, V, NT, VT>,
+    input: &[K],
+    what: &str,
+    seed: u64,
+) {
+    let n = input.len();
+    for descending in [false, true] {
+        let at = || format!("{} {n} in tiles of {NT} x {VT}, {what}, seed {seed}, descending: {descending}", K::NAME);
+        let (found, places) = run_pairs::<K, V, NT, VT>(kernels, seed, input, descending)
+            .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+        let mut expected: Vec<u64> = (0..n as u64).collect();
+        expected.sort_by(|&x, &y| {
+            let order = input[x as usize].compare(&input[y as usize]);
+            if descending { order.reverse() } else { order }
+        });
+        assert!(places == expected, "{}", at());
+        let expected: Vec<K> = expected.iter().map(|&place| input[place as usize]).collect();
+        assert!(bits(&found) == bits(&expected), "{}", at());
+    }
+}
+
+fn check_all_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+    kernels: &PairKernels<K::Bits, V, NT, VT>,
+    sizes: &[usize],
+) {
+    for &n in sizes {
+        for keys in Keys::ALL {
+            let seed = fresh_seed();
+            check_pairs::<K, V, NT, VT>(kernels, &keys.random::<K>(n, seed), &format!("{keys:?}"), seed);
         }
     }
-    check::<u32, u32, 64, 5>(&[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
-    check::<i32, u64, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
-    check::<f32, u64, 64, 5>(&[1, 320, 321, 3000]);
-    check::<u64, u32, 64, 5>(&[1, 319, 321, 320 * 33]);
-    check::<f64, u64, 64, 3>(&[1, 192, 1000, 192 * 17]);
-    check::<i64, u32, 64, 5>(&[2, 3000]);
-    const ROW: tuning::Row = tuning::ROW;
-    check::<f32, u32, { ROW.block_4v4.threads }, { ROW.block_4v4.values }>(&[ROW.block_4v4.keys() - 1, 20_000]);
-    check::<u32, u32, { ROW.runs_4v4.threads }, { ROW.runs_4v4.values }>(&[20_000]);
-    check::<i32, u64, { ROW.block_4v8.threads }, { ROW.block_4v8.values }>(&[ROW.block_4v8.keys() + 1]);
-    check::<i64, u32, { ROW.block_8v4.threads }, { ROW.block_8v4.values }>(&[20_000]);
-    check::<f64, u64, { ROW.runs_8v8.threads }, { ROW.runs_8v8.values }>(&[20_000]);
+}
+
+const ROW: tuning::Row = tuning::ROW;
+
+#[test]
+fn values_move_with_their_keys_and_equal_keys_keep_their_order() {
+    check_all_pairs::<u32, u32, 64, 5>(&moved(), &[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
+    check_all_pairs::<i32, u32, 64, 3>(&moved(), &[1, 191, 193, 1000, 192 * 32 + 191]);
+    const BLOCK: tuning::Tile = ROW.block_4v4;
+    const RUNS: tuning::Tile = ROW.runs_4v4;
+    check_all_pairs::<f32, u32, { BLOCK.threads }, { BLOCK.values }>(&moved(), &[BLOCK.keys() - 1, 20_000]);
+    check_all_pairs::<u32, u32, { RUNS.threads }, { RUNS.values }>(&moved(), &[20_000]);
+}
+
+#[test]
+fn keys_packed_with_their_places_keep_their_order() {
+    check_all_pairs::<i32, u64, 64, 3>(&packed(), &[1, 191, 193, 1000, 192 * 32 + 191]);
+    check_all_pairs::<f32, u64, 64, 5>(&packed(), &[1, 320, 321, 3000]);
+    check_all_pairs::<u64, u32, 64, 5>(&packed(), &[1, 319, 321, 320 * 33]);
+    check_all_pairs::<f64, u64, 64, 3>(&packed(), &[1, 192, 1000, 192 * 17]);
+    check_all_pairs::<i64, u32, 64, 5>(&packed(), &[2, 3000]);
+    const BLOCK: tuning::Tile = ROW.block_packed;
+    const RUNS: tuning::Tile = ROW.runs_packed;
+    let sizes = [BLOCK.keys() - 1, BLOCK.keys() + 1, 20_000];
+    check_all_pairs::<i64, u32, { BLOCK.threads }, { BLOCK.values }>(&packed(), &sizes);
+    check_all_pairs::<f64, u64, { RUNS.threads }, { RUNS.values }>(&packed(), &[20_000]);
+}
+
+/// Keys that differ in few bits, of which the lowest are such that a packed key has no room for them, and keys of which a
+/// tile has some that are far from all others.
+#[test]
+fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
+    for upper_bits in [0u64, 1, 3, 6, 12, 64] {
+        for lower_bits in [1u64, 2, 5, 12, 13, 14, 20] {
+            let seed = fresh_seed();
+            let mut random = StdRng::seed_from_u64(seed);
+            let upper: Vec<u64> = (0..1 << upper_bits.min(12)).map(|_| random.random()).collect();
+            let input: Vec<u64> = (0..3 * 320 + 7)
+                .map(|_| {
+                    let upper = upper[random.random_range(0..upper.len())] >> lower_bits << lower_bits;
+                    upper | random.random::<u64>() >> (64 - lower_bits)
+                })
+                .collect();
+            let what = format!("{upper_bits} upper bits and {lower_bits} lower bits");
+            check_pairs::<u64, u32, 64, 5>(&packed(), &input, &what, seed);
+            let mut input = input;
+            for key in &mut input {
+                *key &= (1 << lower_bits) - 1;
+            }
+            let outlier = random.random_range(0..input.len());
+            input[outlier] = random.random();
+            check_pairs::<u64, u64, 64, 5>(&packed(), &input, &format!("{what}, one greater"), seed);
+        }
+    }
 }
 
 fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {

@@ -103,6 +103,12 @@ const KINDS: [Kind; 3] = [
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
+/// Kinds of keys of 8 bytes of which some differ only where a key packed with its place has no room: few such, and many.
+const KINDS_BY_LOW_BITS: [Kind; 2] = [
+    ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
+    ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
+];
+
 fn key<K: Key>(bits: u64) -> K {
     bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
 }
@@ -210,7 +216,7 @@ impl Test {
     /// Sorts with values, and of places.
     fn check_sort_pairs<K: Key>(&mut self) {
         let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
-        for (name, kind) in KINDS {
+        for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {
             for n in [0, 1, 2, block - 1, block, block + 1, 2 * block, 7 * block + 5, 100_003, 1 << 20, 3_000_017] {
                 for order in [SortOrder::Ascending, SortOrder::Descending] {
                     let keys: Vec<K> = self.keys(n, kind);

@@ -59,7 +59,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
         return;
     }
     // Any VT keys will do for a thread to begin with, so those that it loads.
-    sort_tile::<B, NT, VT>(tile::global_to_registers::<B, NT, VT>(from, encode, random), tile);
+    sort_tile(tile::global_to_registers::<B, NT, VT>(from, encode, random), NT as u32, tile);
     tile::decode_to_global::<_, NT>(tile, to, decode);
 }
 
@@ -68,12 +68,12 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
 /// The block has `NT` threads, a power of two, which all call this; `tile` is of `NT * VT` keys.
 #[inline(always)]
 #[track_caller]
-pub(super) fn sort_tile<B: Bits, const NT: usize, const VT: usize>(mut keys: [B; VT], tile: Shared<B>) {
+pub(super) fn sort_tile<B: Bits, const VT: usize>(mut keys: [B; VT], block: u32, tile: Shared<B>) {
     let thread = thread::thread_idx_x();
     sort_registers(&mut keys);
 
     let mut threads = 1;
-    while threads < NT as u32 {
+    while threads < block {
         // Two runs of `threads * VT` keys each, merged by twice as many threads.
         let first = thread & !(2 * threads - 1);
         let (run, pair) = (threads * VT as u32, tile.slice(first * VT as u32, 2 * threads * VT as u32));

@@ -140,9 +140,15 @@ pub const fn shared_bytes<B>(slots: usize) -> u32 {
     (slots * size_of::<B>()) as u32 + PLAN_BYTES
 }
 
-/// Words of shared memory besides the tile: for each piece its run, where it begins there, its length, its place and how
+/// Words of shared memory besides the tile: for each piece where it begins, which is two words, its length, its place and how
 /// many keys come before it; for each pair where it begins, and one for where the last one ends; how many pieces there are.
 const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 2;
+
+/// Bytes of a line of memory.
+pub(super) const LINE: usize = 128;
+
+/// Keys that a thread has in registers on their way from global to shared memory.
+const AT_ONCE: usize = 16;
 
 /// Bytes of shared memory of a [`Plan`].
 pub(super) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32;
@@ -151,8 +157,8 @@ pub(super) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32;
 /// needs no rounds, and is copied.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    pub(super) runs: Shared<u32>,
-    pub(super) starts: Shared<u32>,
+    /// Where pieces begin in the array.
+    starts: Shared<usize>,
     lengths: Shared<u32>,
     /// The place of a piece's first key; the pieces of a pair lie upwards from its beginning and downwards from its end.
     places: Shared<u32>,
@@ -165,14 +171,14 @@ pub(super) struct Plan {
 
 impl Plan {
     /// # Safety
-    /// The launch has [`PLAN_BYTES`] of dynamic shared memory from byte `at` on, which is a multiple of 4.
+    /// The launch has [`PLAN_BYTES`] of dynamic shared memory from byte `at` on, which is a multiple of 8.
     #[inline(always)]
     pub(super) unsafe fn at(at: u32) -> Self {
         // SAFETY: the caller's promise; a barrier divides writing the plan from reading it.
         let array = |word: u32, length| unsafe { Shared::dynamic(at + word * 4, length) };
         Self {
-            runs: array(0, MAX_RUNS),
-            starts: array(MAX_RUNS, MAX_RUNS),
+            // SAFETY: the caller's promise.
+            starts: unsafe { Shared::dynamic(at, MAX_RUNS) },
             lengths: array(2 * MAX_RUNS, MAX_RUNS),
             places: array(3 * MAX_RUNS, MAX_RUNS),
             before: array(4 * MAX_RUNS, MAX_RUNS),
@@ -181,18 +187,17 @@ impl Plan {
         }
     }
 
-    /// Lays out pieces, the lane's own from `start` on and `length` long, in pairs of whole multiples of `values`.
+    /// Lays out pieces, the lane's own from `start` of the array on and `length` long, in pairs of whole multiples of `values`.
     ///
     /// # Safety
     /// The lanes of one whole warp make this call.
     #[inline(always)]
-    unsafe fn lay_out(self, start: u32, length: u32, values: u32) {
+    unsafe fn lay_out(self, start: usize, length: u32, values: u32) {
         let lane = warp::lane_id();
         // SAFETY: the caller's promise, here and below.
         let present = unsafe { warp::ballot(FULL_MASK, length > 0) };
         if length > 0 {
             let piece = (present & ((1 << lane) - 1)).count_ones();
-            self.runs.set(piece, lane);
             self.starts.set(piece, start);
             self.lengths.set(piece, length);
         }
@@ -240,31 +245,44 @@ impl Plan {
     ) {
         let (thread, k) = (thread::thread_idx_x(), runs.k() as usize);
         let lane = thread % WARP_SIZE;
+        let (mut begin, mut place) = (0, 0);
         if thread < 2 * WARP_SIZE {
             // The first warp has the places where the tile begins, the second those where it ends.
-            let (at_end, run) = (thread >= WARP_SIZE, runs.run_of(tile, lane, from));
-            let (rank, length) = (tile.rank + if at_end { count } else { 0 }, run.len() as u32);
-            let mut place = if rank == 0 { 0 } else { length };
+            let at_end = thread >= WARP_SIZE;
+            let (start, length) = runs.place_of(tile, lane);
+            let rank = tile.rank + if at_end { count } else { 0 };
+            place = if rank == 0 { 0 } else { length };
             if rank > 0 && rank < tile.length {
                 if splits.is_empty() {
+                    let run = from.slice(start, length as usize);
                     // SAFETY: the lanes of a warp have the same rank.
                     place = unsafe { select(Range { run, low: 0, high: length }, rank as u64) };
                 } else if lane < runs.k() {
                     place = splits.get((t + at_end as usize) * k + lane as usize);
                 }
             }
-            if at_end { self.places.set(lane, place) } else { self.starts.set(lane, place) }
-        }
-        thread::sync_threads();
-        if thread < WARP_SIZE {
-            let (start, end) = (self.starts.get(lane), self.places.get(lane));
-            // SAFETY: this is the first warp.
-            unsafe {
-                warp::sync_warp(FULL_MASK);
-                self.lay_out(start, end - start, values);
+            begin = start;
+            if at_end {
+                self.places.set(lane, place);
             }
         }
         thread::sync_threads();
+        if thread < WARP_SIZE {
+            let end = self.places.get(lane);
+            // SAFETY: this is the first warp.
+            unsafe {
+                warp::sync_warp(FULL_MASK);
+                self.lay_out(begin + place as usize, end - place, values);
+            }
+        }
+        thread::sync_threads();
+    }
+
+    /// A piece of the array of the keys, or of that of their values.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn piece_of<T: Word>(self, piece: u32, array: Global<T>) -> Global<T> {
+        array.slice(self.starts.get(piece), self.lengths.get(piece) as usize)
     }
 
     /// For each piece calls `source` with the piece, and what that returns for each of its keys, with the key's index in it
@@ -285,6 +303,98 @@ impl Plan {
                 piece += 1;
             }
         }
+    }
+
+    /// Reads the keys of all pieces, many at once, and puts each into its place in `tile` as `pack` makes it, which is passed
+    /// the key and how many come before it in all pieces. `packing` returns `pack`; all threads call it, once, while the first
+    /// keys are on their way.
+    ///
+    /// A warp takes [`AT_ONCE`] rows of a piece at a time.
+    #[inline(always)]
+    pub(super) fn each_loaded_key<const NT: usize, T: Word, U: Word, P: Fn(T, u32, bool) -> U>(
+        self,
+        keys: Global<T>,
+        tile: Shared<U>,
+        packing: impl FnOnce() -> P,
+    ) {
+        const AT_ONCE_OF_WARP: u32 = AT_ONCE as u32 * WARP_SIZE;
+        let (lane, pieces) = (thread::thread_idx_x() % WARP_SIZE, self.pieces());
+        // Further on by so many keys, counting as if all pieces were filled up to a multiple of what a warp takes.
+        let advance = |(mut piece, begin): (u32, u32), keys: u32| {
+            let mut begin = begin + keys;
+            while piece < pieces {
+                let taken = self.lengths.get(piece).next_multiple_of(AT_ONCE_OF_WARP);
+                if begin < taken {
+                    break;
+                }
+                (piece, begin) = (piece + 1, begin - taken);
+            }
+            (piece, begin)
+        };
+        let load = |(piece, begin): (u32, u32)| {
+            let mut loaded = [T::from_register(0); AT_ONCE];
+            if piece < pieces {
+                let keys = self.piece_of(piece, keys);
+                let first = (begin + lane) as usize;
+                let left = keys.len() as i32 - first as i32;
+                let keys = keys.place(first);
+                for i in 0..AT_ONCE {
+                    let row = i * WARP_SIZE as usize;
+                    if (row as i32) < left {
+                        loaded[i] = keys.get(row as isize);
+                    }
+                }
+            }
+            loaded
+        };
+        let mut at = advance((0, 0), thread::thread_idx_x() / WARP_SIZE * AT_ONCE_OF_WARP);
+        let mut loaded = load(at);
+        let pack = packing();
+        while at.0 < pieces {
+            let (piece, first) = (at.0, at.1 + lane);
+            let (left, before) = (self.lengths.get(piece) as i32 - first as i32, self.before.get(piece) + first);
+            let (place, row_bytes) = (self.places.get(piece), WARP_SIZE * size_of::<U>() as u32);
+            let store = |slot: u32, row_bytes: u32| {
+                let address = tile.address(slot);
+                for i in 0..AT_ONCE {
+                    let row = i as u32 * WARP_SIZE;
+                    let is_here = (row as i32) < left;
+                    let packed = pack(loaded[i], before + row, is_here);
+                    if is_here {
+                        tile.set_at(address.wrapping_add((i as u32).wrapping_mul(row_bytes)), packed);
+                    }
+                }
+            };
+            if piece.is_multiple_of(2) {
+                store(place + first, row_bytes);
+            } else {
+                store(place.wrapping_sub(first), row_bytes.wrapping_neg());
+            }
+            at = advance(at, NT as u32 / WARP_SIZE * AT_ONCE_OF_WARP);
+            loaded = load(at);
+        }
+    }
+
+    /// Has all lines of the values of all pieces brought to the cache.
+    #[inline(always)]
+    pub(super) fn prefetch<const NT: usize, T: Word>(self, values: Global<T>) {
+        let line = LINE / size_of::<T>();
+        let mut piece = thread::thread_idx_x() / WARP_SIZE;
+        while piece < self.pieces() {
+            let values = self.piece_of(piece, values);
+            let mut i = (thread::thread_idx_x() % WARP_SIZE) as usize * line;
+            while i < values.len() {
+                values.prefetch(i);
+                i += WARP_SIZE as usize * line;
+            }
+            piece += NT as u32 / WARP_SIZE;
+        }
+    }
+
+    /// How many pieces there are.
+    #[inline(always)]
+    pub(super) fn pieces(self) -> u32 {
+        self.pieces.get(0)
     }
 
     /// Calls `load` for keys `first`, `first + stride`, … of a piece.
@@ -510,8 +620,8 @@ unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
-        let (source, start) = (runs.run_of(tile, plan.runs.get(piece), from), plan.starts.get(piece));
-        move |i, slot| keys.copy_async(slot, source, (start + i) as usize)
+        let source = plan.piece_of(piece, from);
+        move |i, slot| keys.copy_async(slot, source, i as usize)
     });
     plan.each_gap::<NT>(|slot| keys.set(slot, B::MAX));
     shared::wait_for_copies();

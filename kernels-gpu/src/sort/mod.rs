@@ -13,6 +13,7 @@ pub mod block_sort;
 pub mod merge_pass;
 pub mod network;
 pub mod order;
+pub mod packed;
 pub mod pairs;
 pub mod placed;
 pub mod runs;

@@ -1,4 +1,4 @@
-//! The sort of keys with values: the same two phases, with a second array beside the keys.
+//! The sort of keys of 4 bytes with values of 4 bytes: the same two phases, with a second array beside the keys.
 //!
 //! ```text
 //!   registers   VT keys a thread, with their places among these, sorted by a network
@@ -12,48 +12,46 @@ use crate::key::Coding;
 use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
-use crate::sort::placed::{PLACES, Place};
+use crate::sort::placed::{PLACES, key_and_place, placed};
 use crate::sort::runs::{Division, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
-pub const fn block_shared_bytes<B, V>(slots: usize) -> u32 {
+pub const fn block_shared_bytes(slots: usize) -> u32 {
     assert!(slots <= PLACES);
-    (slots * (size_of::<B>() + size_of::<V>())) as u32
+    (slots * 2 * size_of::<u32>()) as u32
 }
 
 /// Bytes of dynamic shared memory of [`merge_runs_pairs`] for tiles of `slots` places.
-pub const fn merge_shared_bytes<B, V>(slots: usize) -> u32 {
-    block_shared_bytes::<B, V>(slots) + PLAN_BYTES
+pub const fn merge_shared_bytes(slots: usize) -> u32 {
+    block_shared_bytes(slots) + PLAN_BYTES
 }
 
-/// The keys and the values of a tile in shared memory, those of 8 bytes first.
+/// The keys and the values of a tile in shared memory.
 #[derive(Clone, Copy)]
-struct PairTile<B, V> {
-    keys: Shared<B>,
-    values: Shared<V>,
+struct PairTile {
+    keys: Shared<u32>,
+    values: Shared<u32>,
 }
 
-impl<B: Place, V: Word> PairTile<B, V> {
+impl PairTile {
     /// # Safety
     /// The launch has [`block_shared_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
     unsafe fn at_start(slots: usize) -> Self {
-        let values_first = size_of::<V>() > size_of::<B>();
-        let first_bytes = (slots * size_of::<B>().max(size_of::<V>())) as u32;
-        let (keys, values) = if values_first { (first_bytes, 0) } else { (0, first_bytes) };
+        let (slots, keys_bytes) = (slots as u32, (slots * size_of::<u32>()) as u32);
         // SAFETY: the caller's promise.
-        unsafe { Self { keys: Shared::dynamic(keys, slots as u32), values: Shared::dynamic(values, slots as u32) } }
+        unsafe { Self { keys: Shared::dynamic(0, slots), values: Shared::dynamic(keys_bytes, slots) } }
     }
 
     /// Registers to shared: the thread's pairs, which are those from place `place` on of the merge of `list`, upwards from
     /// there or downwards from as far before the list's end.
     #[inline(always)]
     #[track_caller]
-    fn store<const VT: usize>(self, (keys, values): ([B; VT], [V; VT]), list: List, place: u32, upwards: bool) {
+    fn store<const VT: usize>(self, (keys, values): ([u32; VT], [u32; VT]), list: List, place: u32, upwards: bool) {
         let first = if upwards { place } else { list.end - VT as u32 - (place - list.begin) };
         // SAFETY: the threads of the block are all here.
         unsafe {
@@ -68,7 +66,7 @@ impl<B: Place, V: Word> PairTile<B, V> {
     fn merge<const VT: usize>(self, list: List, place: u32, upwards: bool) {
         let List { begin, half, end } = list;
         let runs = (self.keys.slice(begin, end - begin), self.values.slice(begin, end - begin));
-        let merged: ([B; VT], [V; VT]) = tile::merge_pairs_to_registers(runs, half - begin, place - begin);
+        let merged: ([u32; VT], [u32; VT]) = tile::merge_pairs_to_registers(runs, half - begin, place - begin);
         thread::sync_threads();
         self.store(merged, list, place, upwards);
         thread::sync_threads();
@@ -77,8 +75,8 @@ impl<B: Place, V: Word> PairTile<B, V> {
     /// Shared to global, strided.
     #[inline(always)]
     #[track_caller]
-    fn store_to<const NT: usize>(self, to: GlobalMut<B>, values_to: GlobalMut<V>, coding: Coding<B>) {
-        tile::decode_to_global::<B, NT>(self.keys, to, coding);
+    fn store_to<const NT: usize>(self, to: GlobalMut<u32>, values_to: GlobalMut<u32>, coding: Coding<u32>) {
+        tile::decode_to_global::<_, NT>(self.keys, to, coding);
         let mut i = thread::thread_idx_x() as usize;
         while i < values_to.len() {
             values_to.set(i, self.values.get(i as u32));
@@ -96,22 +94,19 @@ impl<B: Place, V: Word> PairTile<B, V> {
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
 /// threads, a power of two, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.block_4v4.threads }, { ROW.block_4v4.values }> within (ROW.block_4v4.threads, BLOCKS),
-    u32v8 = <u32, u64, { ROW.block_4v8.threads }, { ROW.block_4v8.values }> within (ROW.block_4v8.threads, BLOCKS),
-    u64v4 = <u64, u32, { ROW.block_8v4.threads }, { ROW.block_8v4.values }> within (ROW.block_8v4.threads, BLOCKS),
-    u64v8 = <u64, u64, { ROW.block_8v8.threads }, { ROW.block_8v8.values }> within (ROW.block_8v8.threads, BLOCKS),
+    u32v4 = <{ ROW.block_4v4.threads }, { ROW.block_4v4.values }> within (ROW.block_4v4.threads, BLOCKS),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usize>(
-    from: *mut B,
-    values_from: *mut V,
-    to: *mut B,
-    values_to: *mut V,
+pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
+    from: *mut u32,
+    values_from: *mut u32,
+    to: *mut u32,
+    values_to: *mut u32,
     n: usize,
-    encode_always: B,
-    encode_when_negative: B,
-    decode_always: B,
-    decode_when_negative: B,
+    encode_always: u32,
+    encode_when_negative: u32,
+    decode_always: u32,
+    decode_when_negative: u32,
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
@@ -128,7 +123,7 @@ pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usi
     };
     let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
     // SAFETY: the caller's promise.
-    let tile = unsafe { PairTile::<B, V>::at_start(NT * VT) };
+    let tile = unsafe { PairTile::at_start(NT * VT) };
 
     let thread = thread::thread_idx_x();
     let mut i = thread;
@@ -138,8 +133,8 @@ pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usi
             tile.values.copy_async_mut(i, values_from, i as usize);
         } else {
             // The greatest when encoded, and last of those.
-            tile.keys.set(i, encode.decode(B::MAX));
-            tile.values.set(i, V::from_register(0));
+            tile.keys.set(i, encode.decode(u32::MAX));
+            tile.values.set(i, 0);
         }
         i += NT as u32;
     }
@@ -147,14 +142,14 @@ pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usi
     thread::sync_threads();
     // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
     let place = thread * VT as u32;
-    let mut placed = [B::MAX.at(0); VT];
+    let mut keys_at = [placed(u32::MAX, 0); VT];
     for i in 0..VT as u32 {
-        placed[i as usize] = encode.encode(tile.keys.get(place + i)).at(i);
+        keys_at[i as usize] = placed(encode.encode(tile.keys.get(place + i)), i);
     }
-    sort_registers(&mut placed);
-    let (mut keys, mut values) = ([B::MAX; VT], [V::from_register(0); VT]);
+    sort_registers(&mut keys_at);
+    let (mut keys, mut values) = ([u32::MAX; VT], [0; VT]);
     for i in 0..VT {
-        let (key, from) = B::of(placed[i]);
+        let (key, from) = key_and_place(keys_at[i]);
         (keys[i], values[i]) = (key, tile.values.get(place + from));
     }
     // What a thread has read is where it writes.
@@ -178,23 +173,20 @@ pub unsafe fn block_sort_pairs<B: Place, V: Word, const NT: usize, const VT: usi
 /// # Safety
 /// As for `merge_runs`; there are `n` values to read and room for as many; dynamic shared memory is [`merge_shared_bytes`].
 #[kernel(
-    u32v4 = <u32, u32, { ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
-    u32v8 = <u32, u64, { ROW.runs_4v8.threads }, { ROW.runs_4v8.values }> within (ROW.runs_4v8.threads, BLOCKS),
-    u64v4 = <u64, u32, { ROW.runs_8v4.threads }, { ROW.runs_8v4.values }> within (ROW.runs_8v4.threads, BLOCKS),
-    u64v8 = <u64, u64, { ROW.runs_8v8.threads }, { ROW.runs_8v8.values }> within (ROW.runs_8v8.threads, BLOCKS),
+    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_runs_pairs<B: Place, V: Word, const NT: usize, const VT: usize>(
-    from: *const B,
-    values_from: *const V,
+pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
+    from: *const u32,
+    values_from: *const u32,
     n: usize,
     run: usize,
     k: u32,
-    to: *mut B,
-    values_to: *mut V,
+    to: *mut u32,
+    values_to: *mut u32,
     splits: *const u32,
-    always: B,
-    when_negative: B,
+    always: u32,
+    when_negative: u32,
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
@@ -216,21 +208,19 @@ pub unsafe fn merge_runs_pairs<B: Place, V: Word, const NT: usize, const VT: usi
         )
     };
     // SAFETY: the caller's promise.
-    let (tile, plan) =
-        unsafe { (PairTile::<B, V>::at_start(NT * VT), Plan::at(const { block_shared_bytes::<B, V>(NT * VT) })) };
+    let (tile, plan) = unsafe { (PairTile::at_start(NT * VT), Plan::at(const { block_shared_bytes(NT * VT) })) };
     // SAFETY: the caller's promise.
     unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
-        let (run, start) = (plan.runs.get(piece), plan.starts.get(piece));
-        let (keys, values) = (runs.run_of(in_group, run, from), runs.run_of(in_group, run, values_from));
+        let (keys, values) = (plan.piece_of(piece, from), plan.piece_of(piece, values_from));
         move |i, place| {
-            tile.keys.copy_async(place, keys, (start + i) as usize);
-            tile.values.copy_async(place, values, (start + i) as usize);
+            tile.keys.copy_async(place, keys, i as usize);
+            tile.values.copy_async(place, values, i as usize);
         }
     });
     let fill = |place| {
-        tile.keys.set(place, B::MAX);
-        tile.values.set(place, V::from_register(0));
+        tile.keys.set(place, u32::MAX);
+        tile.values.set(place, 0);
     };
     plan.each_gap::<NT>(fill);
     let place = thread::thread_idx_x() * VT as u32;

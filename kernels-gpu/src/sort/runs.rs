@@ -22,9 +22,16 @@ pub trait Division: Copy {
     fn tiles(self) -> usize;
     /// Tile `t`.
     fn tile(self, t: usize) -> TileOfRuns;
-    /// Run `i`, below [`MAX_RUNS`], of the group that `tile` is in, in an array of keys or of their values. Runs from
-    /// [`k`](Self::k) on are empty.
-    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T>;
+    /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has. Runs
+    /// from [`k`](Self::k) on are empty.
+    fn place_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
+    /// That run of an array.
+    #[inline(always)]
+    #[track_caller]
+    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+        let (start, length) = self.place_of(tile, i);
+        array.slice(start, length as usize)
+    }
 }
 
 /// One group of up to [`MAX_RUNS`] runs of any lengths, which are one array together.
@@ -60,9 +67,9 @@ impl Division for LongRuns {
         TileOfRuns { group: 0, first_run: 0, length: self.n, rank: t * self.tile_keys as usize }
     }
     #[inline(always)]
-    fn run_of<T: Word>(self, _: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+    fn place_of(self, _: TileOfRuns, i: u32) -> (usize, u32) {
         let start = self.starts.get(i as usize);
-        array.slice(start, self.starts.get(i as usize + 1) - start)
+        (start, (self.starts.get(i as usize + 1) - start) as u32)
     }
 }
 
@@ -209,11 +216,11 @@ impl Division for Runs {
         TileOfRuns { group, first_run: number as u32 * self.k, length: self.group().min(self.n - group), rank }
     }
     #[inline(always)]
-    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
+    fn place_of(self, tile: TileOfRuns, i: u32) -> (usize, u32) {
         let (number, mut start) = (tile.first_run + i, tile.group + self.start_of(tile, i));
         if i < self.k && number < self.shuffle.runs {
             start = self.shuffle.at(number) as usize * self.run;
         }
-        array.slice(start, self.length_of(tile, i) as usize)
+        (start, self.length_of(tile, i))
     }
 }

@@ -205,9 +205,8 @@ impl Gpu {
         let (mut keys, mut values) = (self.buffer(len * size_of::<K>())?, self.buffer(len * value_bytes)?);
         // The driver compiles the kernels meanwhile.
         let modules = || {
-            let with_values = if value_bytes > 0 { &["block_sort_pairs"][..] } else { &[] };
             self.load::<K>(&["block_sort"], 0)?;
-            self.load::<K>(with_values, value_bytes)
+            self.load::<K>(&["block_sort"], value_bytes)
         };
         let (uploaded, loaded) = rayon::join(|| timed(|| upload(&mut keys, &mut values)), modules);
         loaded?;

@@ -11,7 +11,7 @@ use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
-use kernels_gpu::sort::{block_sort, merge_pass, order, pairs};
+use kernels_gpu::sort::{block_sort, merge_pass, order, packed, pairs};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
@@ -125,13 +125,22 @@ fn bits(bytes: usize) -> &'static str {
     if bytes == 8 { "u64" } else { "u32" }
 }
 
-/// The suffix of a kernel of the sort, which serves all keys of the width of `K`.
-fn sort_suffix<K: Key>(kernel: &str, value_bytes: usize, small: bool) -> String {
+/// The kernels of the sort's two phases, for keys of type `K` with values of so many bytes, or 0.
+const fn sort_kernels<K: Key>(value_bytes: usize) -> (&'static str, &'static str) {
+    match (size_of::<K>(), value_bytes) {
+        (_, 0) => ("block_sort", "merge_runs"),
+        (4, 4) => ("block_sort_pairs", "merge_runs_pairs"),
+        _ => ("block_sort_packed", "merge_runs_packed"),
+    }
+}
+
+/// The suffix of these kernels, which serve all keys of the width of `K`.
+fn sort_suffix<K: Key>(value_bytes: usize, small: bool) -> String {
     let bits = bits(size_of::<K>());
-    match kernel {
-        kernel if kernel.ends_with("_pairs") => format!("{bits}v{value_bytes}"),
-        "block_sort" | "merge_runs" if small => format!("{bits}small"),
-        _ => bits.to_owned(),
+    match value_bytes {
+        0 if small => format!("{bits}small"),
+        0 => bits.to_owned(),
+        _ => format!("{bits}v{value_bytes}"),
     }
 }
 
@@ -196,8 +205,8 @@ impl SortPlan {
         let slots = self.block.keys();
         let shared_bytes = match self.value_bytes {
             0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.values),
-            4 => pairs::block_shared_bytes::<K::Bits, u32>(slots),
-            _ => pairs::block_shared_bytes::<K::Bits, u64>(slots),
+            4 if size_of::<K>() == 4 => pairs::block_shared_bytes(slots),
+            _ => packed::block_shared_bytes(slots),
         };
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
@@ -206,8 +215,8 @@ impl SortPlan {
         let slots = self.runs.keys();
         let shared_bytes = match self.value_bytes {
             0 => merge_pass::shared_bytes::<K::Bits>(slots),
-            4 => pairs::merge_shared_bytes::<K::Bits, u32>(slots),
-            _ => pairs::merge_shared_bytes::<K::Bits, u64>(slots),
+            4 if size_of::<K>() == 4 => pairs::merge_shared_bytes(slots),
+            _ => packed::merge_shared_bytes(slots),
         };
         Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
     }
@@ -269,8 +278,11 @@ impl Gpu {
     pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
         self.make_current()?;
         kernels.iter().try_for_each(|kernel| {
-            let suffix = match *kernel {
-                "block_sort" | "block_sort_pairs" | "copy_runs" => sort_suffix::<K>(kernel, value_bytes, false),
+            let kernel = if *kernel == "block_sort" { sort_kernels::<K>(value_bytes).0 } else { *kernel };
+            let suffix = match kernel {
+                kernel if kernel.starts_with("block_sort") || kernel == "copy_runs" => {
+                    sort_suffix::<K>(value_bytes, false)
+                }
                 kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
                 _ => K::NAME.to_owned(),
             };
@@ -294,17 +306,11 @@ impl Gpu {
         self.make_current()?;
         let PairsAt { keys, values, len: n } = at;
         let plan = SortPlan::of::<K>(n, value_bytes);
-        let launch = |kernel: &str, shape, arguments: &[*mut c_void]| {
+        let (block_sort, merge_runs) = sort_kernels::<K>(value_bytes);
+        let suffix = sort_suffix::<K>(value_bytes, plan.small);
+        let launch = |kernel: &str, suffix: &str, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe {
-                self.kernels.launch(
-                    kernel,
-                    &sort_suffix::<K>(kernel, value_bytes, plan.small),
-                    shape,
-                    arguments,
-                    stream,
-                )
-            }
+            unsafe { self.kernels.launch(kernel, suffix, shape, arguments, stream) }
         };
         let coding = Coding::of::<K>(order == SortOrder::Descending);
         let mut passes = plan.passes(n);
@@ -329,12 +335,10 @@ impl Gpu {
             (from, to) = (to, from);
         }
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
-        if value_bytes == 0 {
-            launch("block_sort", plan.block_shape::<K>(n), &arguments![keys, f, n, e, e_n, d, d_n, order_at, random])?;
-        } else {
-            let arguments = arguments![keys, values, f, fv, n, e, e_n, d, d_n, order_at];
-            launch("block_sort_pairs", plan.block_shape::<K>(n), &arguments)?;
-        }
+        let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, order_at, random];
+        let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, order_at, random];
+        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+        launch(block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
         let mut run = plan.block.keys();
         // Runs of which the order is not known before; merging them makes others that are not known either.
         let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
@@ -344,19 +348,13 @@ impl Gpu {
             let per_warp = merge_pass::boundaries_per_warp(tiles);
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
             if splits != 0 {
-                launch(
-                    "split_runs",
-                    splits_shape(tiles),
-                    &arguments![f, n, run, k, tile_keys, splits, per_warp, order_at, shuffled, random],
-                )?;
+                let arguments = arguments![f, n, run, k, tile_keys, splits, per_warp, order_at, shuffled, random];
+                launch("split_runs", bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
             }
-            if value_bytes == 0 {
-                let arguments = arguments![f, n, run, k, t, splits, d, d_n, order_at, shuffled, random];
-                launch("merge_runs", plan.runs_shape::<K>(tiles), &arguments)?;
-            } else {
-                let arguments = arguments![f, fv, n, run, k, t, tv, splits, d, d_n, order_at];
-                launch("merge_runs_pairs", plan.runs_shape::<K>(tiles), &arguments)?;
-            }
+            let keys_alone = arguments![f, n, run, k, t, splits, d, d_n, order_at, shuffled, random];
+            let with_values = arguments![f, fv, n, run, k, t, tv, splits, d, d_n, order_at];
+            let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+            launch(merge_runs, &suffix, plan.runs_shape::<K>(tiles), arguments)?;
             (from, to) = (to, from);
             run *= k as usize;
             shuffled = 0;

@@ -57,6 +57,15 @@ impl<T: Word> Global<T> {
         Place { view: self, index: i, ptr: self.ptr.wrapping_add(i) }
     }
 
+    /// Has the memory line of element `i` brought to the L2 cache (`prefetch.global.L2`), for a read later on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefetch(self, i: usize) {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that the elements of the view are readable.
+        unsafe { backend::prefetch(self.ptr.wrapping_add(i)) }
+    }
+
     /// The `len` elements from `start` on.
     #[inline(always)]
     #[track_caller]
@@ -145,6 +154,15 @@ impl<T: Word> GlobalMut<T> {
         backend::check_index(i, self.len);
         // SAFETY: `new`'s caller promised that `i < len` elements are writable and not used by another thread.
         unsafe { backend::store_global(self.ptr.wrapping_add(i), value) }
+    }
+
+    /// Has the memory line of element `i` brought to the L2 cache (`prefetch.global.L2`), for a read later on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefetch(self, i: usize) {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that the elements of the view are readable.
+        unsafe { backend::prefetch(self.ptr.wrapping_add(i)) }
     }
 
     /// The `len` elements from `start` on.

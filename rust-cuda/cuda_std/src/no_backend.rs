@@ -41,6 +41,10 @@ pub unsafe fn copy_async_mut<T: Word>(_to: u32, _from: *const T) {
     not_in_a_kernel()
 }
 
+pub unsafe fn prefetch<T: Word>(_from: *const T) {
+    not_in_a_kernel()
+}
+
 pub unsafe fn load_shared<T: Word>(_address: u32) -> T {
     not_in_a_kernel()
 }

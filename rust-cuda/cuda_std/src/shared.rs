@@ -95,6 +95,15 @@ impl<T: Word> Shared<T> {
         unsafe { backend::load_shared(address) }
     }
 
+    /// Makes the element at an address be `value`: what [`set`](Self::set) does, as [`get_at`](Self::get_at) is [`get`](Self::get).
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_at(self, address: u32, value: T) {
+        backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize, self.len as usize);
+        // SAFETY: as for `get_at`.
+        unsafe { backend::store_shared(address, value) }
+    }
+
     /// The `len` elements from `start` on.
     #[inline(always)]
     #[track_caller]

@@ -122,6 +122,8 @@ pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
     unsafe { store_shared(to, load_global(from)) }
 }
 
+pub unsafe fn prefetch<T: Word>(_from: *const T) {}
+
 pub fn wait_for_copies() {}
 
 #[track_caller]

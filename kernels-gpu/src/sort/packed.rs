@@ -1,0 +1,658 @@
+//! The sort of keys with values, keys or values of 8 bytes: rounds move one number, made of a key and of its place.
+//!
+//! ```text
+//!   key        │ key - least of the tile: 64 bits            │
+//!   packed     │ its upper 51 bits           │ place: 13 bits │     what a network and rounds sort, as keys alone
+//!   low bits   │                             … 13 bits        │     stay where they are, one for each place
+//!   values     │ …                                            │     stay in global memory until the end
+//! ```
+//!
+//! No two of these numbers are equal, so that any sort of them is a stable one. In the end the place says which low bits and
+//! which value belong to a key. Keys of one tile are neighbours in the order, as a rule: 51 bits tell most of them apart, and
+//! where they fit into 51 the low bits are none. Where a few keys differ in their low bits only, neighbours change places.
+//! Where many do, the tile is packed and sorted once more, with the rank of the upper bits in their stead:
+//!
+//! ```text
+//!   packed     │ rank: 13 bits │ low bits: 13 │ place: 13 bits │
+//! ```
+
+use crate::key::{Bits, Coding};
+use crate::sort::block_sort::sort_tile;
+use crate::sort::merge_pass::{BLOCKS, LINE, PLAN_BYTES, Plan, merge_pieces, tile_keys};
+use crate::sort::order::Order;
+use crate::sort::runs::{Division, Runs, Shuffle};
+use crate::tile;
+use crate::tuning::ROW;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE};
+
+/// Bits of a place.
+const PLACE_BITS: u32 = 13;
+
+/// The most keys of a tile.
+pub const PLACES: usize = 1 << PLACE_BITS;
+
+/// Warps of a block, at most.
+const WARPS: u32 = 32;
+
+/// Words of shared memory in which warps tell each other two numbers each, two for how keys are packed, and two for where the
+/// tile begins.
+const WORDS: u32 = WARPS * 2 + 4;
+
+/// Bytes of these words.
+const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
+
+/// Bytes of dynamic shared memory of [`block_sort_packed`] for tiles of `slots` keys.
+pub const fn block_shared_bytes(slots: usize) -> u32 {
+    assert!(slots <= PLACES);
+    (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
+}
+
+/// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of `slots` places.
+pub const fn merge_shared_bytes(slots: usize) -> u32 {
+    block_shared_bytes(slots) + PLAN_BYTES
+}
+
+/// How the keys of a tile become numbers of 51 bits.
+#[derive(Clone, Copy)]
+struct Packing {
+    /// The upper half of the least key.
+    least: u32,
+    /// How far keys are moved up: the place needs more bits than are free above them if not by [`PLACE_BITS`].
+    room: u32,
+}
+
+impl Packing {
+    /// For keys of 4 bytes.
+    const NARROW: Self = Self { least: 0, room: PLACE_BITS };
+
+    /// For keys of which the upper halves are from `least` to `greatest`.
+    #[inline(always)]
+    fn of(least: u32, greatest: u32) -> Self {
+        let free = ((greatest - least) as u64) << 32 | u32::MAX as u64;
+        Self { least, room: PLACE_BITS.min(free.leading_zeros()) }
+    }
+
+    /// Whether there are low bits that have no room.
+    #[inline(always)]
+    fn has_low_bits(self) -> bool {
+        self.room < PLACE_BITS
+    }
+
+    #[inline(always)]
+    fn low_bits(self, key: u64) -> u16 {
+        (key as u32 & ((1 << (PLACE_BITS - self.room)) - 1)) as u16
+    }
+
+    /// Whatever for a key that is less than the least.
+    #[inline(always)]
+    fn pack(self, key: u64, place: u32) -> u64 {
+        let key = with_upper_half(key, upper_half(key).wrapping_sub(self.least));
+        key << self.room & !PLACE_MASK | place as u64
+    }
+
+    #[inline(always)]
+    fn unpack(self, packed: u64, low_bits: u16) -> u64 {
+        let key = (packed & !PLACE_MASK) >> self.room | low_bits as u64;
+        with_upper_half(key, upper_half(key) + self.least)
+    }
+}
+
+#[inline(always)]
+fn upper_half(bits: u64) -> u32 {
+    (bits >> 32) as u32
+}
+
+#[inline(always)]
+fn with_upper_half(bits: u64, upper_half: u32) -> u64 {
+    (upper_half as u64) << 32 | bits as u32 as u64
+}
+
+/// The bits of a place in a packed key.
+const PLACE_MASK: u64 = PLACES as u64 - 1;
+
+#[inline(always)]
+fn place_of(packed: u64) -> u32 {
+    (packed & PLACE_MASK) as u32
+}
+
+#[inline(always)]
+fn differ_in_place_only(a: u64, b: u64) -> bool {
+    a | PLACE_MASK == b | PLACE_MASK
+}
+
+/// How often keys with the same upper bits may be swapped before the tile is packed a second time: a few keys have come into
+/// order by then.
+const SETTLING_ROUNDS: usize = 4;
+
+/// A tile in shared memory.
+#[derive(Clone, Copy)]
+struct PackedTile<B> {
+    packed: Shared<u64>,
+    /// The low bits of the key of each place; if `ranked`, how many keys have lesser upper bits.
+    low_bits: Shared<u16>,
+    words: Shared<u32>,
+    ranked: bool,
+    of: PhantomData<B>,
+}
+
+impl<B: Bits> PackedTile<B> {
+    /// Whether keys may have bits that have no room.
+    const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
+
+    /// # Safety
+    /// The launch has [`block_shared_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn at_start(slots: usize) -> Self {
+        let (slots, packed_bytes) = (slots as u32, (slots * size_of::<u64>()) as u32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                packed: Shared::dynamic(0, slots),
+                low_bits: Shared::dynamic(packed_bytes + WORDS_BYTES, slots),
+                words: Shared::dynamic(packed_bytes, WORDS),
+                ranked: false,
+                of: PhantomData,
+            }
+        }
+    }
+
+    /// Notes where the tile begins in the array that is written, so that no registers are in use for it meanwhile.
+    #[inline(always)]
+    #[track_caller]
+    fn note_begin(self, begin: usize) {
+        if thread::thread_idx_x() == 0 {
+            self.words.set(WORDS - 2, begin as u32);
+            self.words.set(WORDS - 1, (begin >> 32) as u32);
+        }
+    }
+
+    /// The tile's part, `count` long, of an array that is written. A barrier divides this from noting where it begins.
+    #[inline(always)]
+    #[track_caller]
+    fn part_of<T: Word>(self, array: GlobalMut<T>, count: usize) -> GlobalMut<T> {
+        let begin = self.words.get(WORDS - 2) as usize | (self.words.get(WORDS - 1) as usize) << 32;
+        array.slice(begin, count)
+    }
+
+    /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn greatest_of_block<const NT: usize>(self, numbers: (u32, u32)) -> (u32, u32) {
+        // SAFETY: all threads of the block are here.
+        let of_warp = |(a, b)| unsafe { (warp::reduce_max(FULL_MASK, a), warp::reduce_max(FULL_MASK, b)) };
+        let (lane, warp, (a, b)) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE, of_warp(numbers));
+        if lane == 0 {
+            self.words.set(2 * warp, a);
+            self.words.set(2 * warp + 1, b);
+        }
+        thread::sync_threads();
+        let is_warp = lane < NT as u32 / WARP_SIZE;
+        of_warp(if is_warp { (self.words.get(2 * lane), self.words.get(2 * lane + 1)) } else { (0, 0) })
+    }
+
+    /// Looks how keys are to be packed of which each thread passes some: all keys of the block are between two of these. Has a
+    /// barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn choose_packing<const NT: usize>(self, keys: impl Iterator<Item = B>) -> Packing {
+        if !Self::HAS_LOW_BITS {
+            return Packing::NARROW;
+        }
+        let upper_halves = keys.map(|key| upper_half(key.to_register()));
+        let range = upper_halves.fold((0, 0), |(a, b): (u32, u32), upper_half| (a.max(!upper_half), b.max(upper_half)));
+        let (not_least, greatest) = self.greatest_of_block::<NT>(range);
+        let packing = Packing::of(!not_least, greatest);
+        // For later, so that no registers are in use for it meanwhile.
+        if thread::thread_idx_x() == 0 {
+            self.words.set(WORDS - 4, packing.least);
+            self.words.set(WORDS - 3, packing.room);
+        }
+        packing
+    }
+
+    /// How keys are packed. A barrier divides this from choosing it.
+    #[inline(always)]
+    #[track_caller]
+    fn packing(self) -> Packing {
+        if Self::HAS_LOW_BITS {
+            Packing { least: self.words.get(WORDS - 4), room: self.words.get(WORDS - 3) }
+        } else {
+            Packing::NARROW
+        }
+    }
+
+    /// The packed key. Its low bits are put aside if `is_here`.
+    #[inline(always)]
+    #[track_caller]
+    fn pack(self, packing: Packing, key: B, place: u32, is_here: bool) -> u64 {
+        if Self::HAS_LOW_BITS && is_here {
+            self.low_bits.set(place, packing.low_bits(key.to_register()));
+        }
+        packing.pack(key.to_register(), place)
+    }
+
+    /// Chooses how the keys of the block are packed, and packs them: those of this thread that are there, at their places, and
+    /// the greatest number for the others.
+    #[inline(always)]
+    #[track_caller]
+    fn pack_all<const NT: usize, const VT: usize>(
+        self,
+        keys: [B; VT],
+        place: impl Fn(usize) -> u32,
+        is_here: impl Fn(usize) -> bool,
+    ) -> [u64; VT] {
+        let packing = self.choose_packing::<NT>((0..VT).filter(|i| is_here(*i)).map(|i| keys[i]));
+        let mut packed = [u64::MAX; VT];
+        for i in 0..VT {
+            let key = self.pack(packing, keys[i], place(i), is_here(i));
+            packed[i] = if is_here(i) { key } else { u64::MAX };
+        }
+        packed
+    }
+
+    /// The packed key, for a second time.
+    #[inline(always)]
+    #[track_caller]
+    fn pack_ranked(self, packing: Packing, key: B, place: u32) -> u64 {
+        let (rank, low_bits) = (self.low_bits.get(place) as u64, packing.low_bits(key.to_register()) as u64);
+        (rank << PLACE_BITS | low_bits) << PLACE_BITS | place as u64
+    }
+
+    /// The packed keys from the thread's first one on, which is that of its number.
+    #[inline(always)]
+    #[track_caller]
+    fn own(self) -> Shared<u64> {
+        let first = thread::thread_idx_x();
+        self.packed.slice(first, self.packed.len() - first)
+    }
+
+    /// Whether the keys are in order now, of which the packed keys are. If not they have to be packed a second time: how many
+    /// keys have lesser upper bits is where the low bits were. Begins after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn is_in_order<const NT: usize, const VT: usize>(&mut self, count: usize) -> bool {
+        if self.ranked || !self.packing().has_low_bits() {
+            return true;
+        }
+        // Most often no two neighbours have the same upper bits, which is all that has to be known.
+        let first = thread::thread_idx_x() * VT as u32;
+        let mut same = false;
+        if (first as usize) + VT < count {
+            let own = self.packed.slice(first, VT as u32 + 1);
+            let mut least_difference = u32::MAX;
+            for i in 0..VT {
+                let difference = (own.get(i as u32) ^ own.get(i as u32 + 1)) & !PLACE_MASK;
+                least_difference = least_difference.min(difference as u32 | (difference >> 32) as u32);
+            }
+            same = least_difference == 0;
+        } else {
+            for at in first..(count as u32).max(1) - 1 {
+                same |= differ_in_place_only(self.packed.get(at), self.packed.get(at + 1));
+            }
+        }
+        if self.greatest_of_block::<NT>((same as u32, 0)).0 == 0 {
+            return true;
+        }
+        // What the block has told each other has been read.
+        thread::sync_threads();
+        if self.settle::<NT>(count) {
+            return true;
+        }
+        self.rank::<NT>(count);
+        false
+    }
+
+    /// Swaps neighbours that have the same upper bits and are not in the order of their low bits, as long as there are any but
+    /// not for ever. Whether there are none. Begins and ends with barriers.
+    #[inline(always)]
+    #[track_caller]
+    fn settle<const NT: usize>(self, count: usize) -> bool {
+        for _ in 0..SETTLING_ROUNDS {
+            let mut swapped = false;
+            for first in 0..2 {
+                let mut at = 2 * thread::thread_idx_x() + first;
+                while at as usize + 1 < count {
+                    let (this, next) = (self.packed.get(at), self.packed.get(at + 1));
+                    if differ_in_place_only(this, next)
+                        && self.low_bits.get(place_of(this)) > self.low_bits.get(place_of(next))
+                    {
+                        self.packed.set(at, next);
+                        self.packed.set(at + 1, this);
+                        swapped = true;
+                    }
+                    at += 2 * NT as u32;
+                }
+                thread::sync_threads();
+            }
+            let (swapped, _) = self.greatest_of_block::<NT>((swapped as u32, 0));
+            thread::sync_threads();
+            if swapped == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Gives the places of the thread's sorted keys, strided, and calls `put` with each key if they were packed for the first
+    /// time, and with whether the tile is full and `is_plain`: full tiles have code of their own, in which nothing stands
+    /// between the loads of many rows.
+    #[inline(always)]
+    #[track_caller]
+    fn unpack<const NT: usize, const VT: usize>(
+        self,
+        count: usize,
+        is_plain: bool,
+        mut put: impl FnMut(usize, u64, bool),
+    ) -> [u32; VT] {
+        let (own, packing) = (self.own(), self.packing());
+        let mut places = [0; VT];
+        let get = |i: usize| {
+            let packed = own.get((i * NT) as u32);
+            (packed, if Self::HAS_LOW_BITS { self.low_bits.get(place_of(packed)) } else { 0 })
+        };
+        let mut put = |i, (packed, low_bits), is_plain| {
+            places[i] = place_of(packed);
+            put(i, packing.unpack(packed, low_bits), is_plain);
+        };
+        if self.ranked {
+            each_row::<NT, VT>(0, count, |i| places[i] = place_of(own.get((i * NT) as u32)));
+        } else if is_plain && is_full::<NT, VT>(count) {
+            (0..VT - UNSURE_ROWS).for_each(|i| put(i, get(i), true));
+            each_row::<NT, VT>(VT - UNSURE_ROWS, count, |i| put(i, get(i), true));
+        } else {
+            each_row::<NT, VT>(0, count, |i| put(i, get(i), false));
+        }
+        places
+    }
+
+    /// Puts how many keys have lesser upper bits where the low bits were. Between barriers.
+    #[inline(always)]
+    #[track_caller]
+    fn rank<const NT: usize>(&mut self, count: usize) {
+        self.ranked = true;
+        let mut at = thread::thread_idx_x();
+        while (at as usize) < count {
+            let this = self.packed.get(at);
+            let (mut low, mut high) = (0, at);
+            while low < high {
+                let middle = (low + high) / 2;
+                if self.packed.get(middle) < this & !PLACE_MASK { low = middle + 1 } else { high = middle }
+            }
+            self.low_bits.set(place_of(this), low as u16);
+            at += NT as u32;
+        }
+        thread::sync_threads();
+    }
+}
+
+/// The last rows of a full tile, of which it is not known whether the thread has a key there.
+const UNSURE_ROWS: usize = 2;
+
+/// Whether there is a key for each thread in all rows but for the last ones.
+const fn is_full<const NT: usize, const VT: usize>(count: usize) -> bool {
+    count >= (VT - UNSURE_ROWS) * NT
+}
+
+/// Calls `each` with the rows from `first` on of `count` keys in which this thread has one: it has those from that of its number
+/// on.
+#[inline(always)]
+fn each_row<const NT: usize, const VT: usize>(first: usize, count: usize, mut each: impl FnMut(usize)) {
+    let left = count as i32 - thread::thread_idx_x() as i32;
+    for i in first..VT {
+        if ((i * NT) as i32) < left {
+            each(i);
+        }
+    }
+}
+
+/// What there is from the thread's first element on, so that its elements are at constant distances.
+#[inline(always)]
+#[track_caller]
+fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
+    let first = array.len().min(thread::thread_idx_x() as usize);
+    array.slice(first, array.len() - first)
+}
+
+/// The memory of a tile's packed keys, used for what their places lead to.
+///
+/// # Safety
+/// As for [`PackedTile::at_start`].
+#[inline(always)]
+#[track_caller]
+unsafe fn gathered<T: Word>(slots: usize) -> Shared<T> {
+    // SAFETY: the caller's promise.
+    unsafe { Shared::dynamic(0, slots as u32) }
+}
+
+/// Has the lines of what is to be copied brought to the cache.
+#[inline(always)]
+#[track_caller]
+fn prefetch_tile<T: Word, const NT: usize>(from: GlobalMut<T>) {
+    let mut i = thread::thread_idx_x() as usize * LINE / size_of::<T>();
+    while i < from.len() {
+        from.prefetch(i);
+        i += NT * LINE / size_of::<T>();
+    }
+}
+
+/// Global to shared, strided: it is there when this thread's copies are.
+#[inline(always)]
+#[track_caller]
+fn copy_tile<T: Word, const NT: usize>(from: GlobalMut<T>, to: Shared<T>) {
+    let mut i = thread::thread_idx_x();
+    while (i as usize) < from.len() {
+        to.copy_async_mut(i, from, i as usize);
+        i += NT as u32;
+    }
+}
+
+/// Shared to global, strided: what is at these places. It is there when this thread's copies are.
+#[inline(always)]
+#[track_caller]
+fn gather<T: Word, const NT: usize, const VT: usize>(
+    from: Shared<T>,
+    places: [u32; VT],
+    to: GlobalMut<T>,
+    decode: impl Fn(T) -> T,
+) {
+    shared::wait_for_copies();
+    thread::sync_threads();
+    let own = own(to);
+    let store = |i: usize| own.set(i * NT, decode(from.get(places[i])));
+    if is_full::<NT, VT>(to.len()) {
+        (0..VT - UNSURE_ROWS).for_each(store);
+        each_row::<NT, VT>(VT - UNSURE_ROWS, to.len(), store);
+    } else {
+        each_row::<NT, VT>(0, to.len(), store);
+    }
+}
+
+/// Kernel: sorts each tile of `NT * VT` keys, with their values, into the same places of `to` and `values_to`, which may be
+/// the arrays that are read.
+///
+/// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. `order` and `random` are as for
+/// keys alone.
+///
+/// # Safety
+/// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
+/// threads, a power of two from 32 to 1024, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
+#[kernel(
+    u32v8 = <u32, u64, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
+    u64v4 = <u64, u32, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
+    u64v8 = <u64, u64, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    from: *mut B,
+    values_from: *mut V,
+    to: *mut B,
+    values_to: *mut V,
+    n: usize,
+    encode_always: B,
+    encode_when_negative: B,
+    decode_always: B,
+    decode_when_negative: B,
+    order: *mut u32,
+    random: u64,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_found() {
+        return;
+    }
+    let encode = Coding { always: encode_always, when_negative: encode_when_negative };
+    let decode = Coding { always: decode_always, when_negative: decode_when_negative };
+    let start = thread::block_idx_x() as usize * NT * VT;
+    let count = (n - start).min(NT * VT);
+    // SAFETY: the caller's promise. What is read is no constant view: it may be what this kernel writes.
+    let (from, values_from, to, values_to) = unsafe {
+        (GlobalMut::new(from, n), GlobalMut::new(values_from, n), GlobalMut::new(to, n), GlobalMut::new(values_to, n))
+    };
+    let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
+    let (to, values_to) = (to.slice(start, count), values_to.slice(start, count));
+    // SAFETY: the caller's promise.
+    let (mut tile, tile_keys, tile_values) =
+        unsafe { (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT)) };
+
+    prefetch_tile::<V, NT>(values_from);
+    let keys = tile::global_to_registers::<B, NT, VT>(from, encode, random);
+    let place = |i: usize| tile::column::<NT>(i, random) + (i * NT) as u32;
+    // Full tiles have code of their own, without a comparison for each key.
+    let mut packed = if count == NT * VT {
+        tile.pack_all::<NT, VT>(keys, place, |_| true)
+    } else {
+        tile.pack_all::<NT, VT>(keys, place, |i| place(i) < count as u32)
+    };
+    loop {
+        sort_tile(packed, thread::block_dim_x(), tile.packed);
+        if tile.is_in_order::<NT, VT>(count) {
+            break;
+        }
+        let (packing, mut i) = (tile.packing(), thread::thread_idx_x());
+        while i < (NT * VT) as u32 {
+            let key = |i: u32| encode.encode(from.get(i as usize));
+            tile.packed.set(i, if (i as usize) < count { tile.pack_ranked(packing, key(i), i) } else { u64::MAX });
+            i += NT as u32;
+        }
+        // A thread reads what it has written.
+        let own = tile.own();
+        for i in 0..VT {
+            packed[i] = own.get((i * NT) as u32);
+        }
+        thread::sync_threads();
+    }
+
+    let mut keys = [B::MAX; VT];
+    let places: [u32; VT] = tile.unpack::<NT, VT>(count, true, |i, key, _| keys[i] = B::from_register(key));
+    // Nobody reads packed keys any more.
+    thread::sync_threads();
+    if tile.ranked {
+        copy_tile::<B, NT>(from, tile_keys);
+        gather::<B, NT, VT>(tile_keys, places, to, |key| decode.decode(encode.encode(key)));
+        thread::sync_threads();
+    }
+    copy_tile::<V, NT>(values_from, tile_values);
+    if !tile.ranked {
+        let own = own(to);
+        each_row::<NT, VT>(0, count, |i| own.set(i * NT, decode.decode(keys[i])));
+    }
+    gather::<V, NT, VT>(tile_values, places, values_to, |value| value);
+}
+
+/// Kernel: merges each group of `k` runs, with their values, one block a tile, as
+/// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
+///
+/// # Safety
+/// As for `merge_runs`; there are `n` values to read and room for as many; dynamic shared memory is [`merge_shared_bytes`].
+#[kernel(
+    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    from: *const B,
+    values_from: *const V,
+    n: usize,
+    run: usize,
+    k: u32,
+    to: *mut B,
+    values_to: *mut V,
+    splits: *const u32,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { Order::new(order) }.is_found() {
+        return;
+    }
+    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
+    let t = thread::block_idx_x() as usize;
+    let in_group = runs.tile(t);
+    let count = (in_group.length - in_group.rank).min(runs.tile_keys as usize);
+    // SAFETY: the caller's promise.
+    let (from, values_from, to, values_to, splits) = unsafe {
+        (
+            Global::new(from, n),
+            Global::new(values_from, n),
+            GlobalMut::new(to, n),
+            GlobalMut::new(values_to, n),
+            Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }),
+        )
+    };
+    let decode = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    let (mut tile, tile_keys, tile_values, plan) = unsafe {
+        let plan = Plan::at(const { block_shared_bytes(NT * VT) });
+        (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT), plan)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
+    tile.note_begin(in_group.group + in_group.rank);
+    plan.prefetch::<NT, V>(values_from);
+    loop {
+        if tile.ranked {
+            plan.each_loaded_key::<NT, B, u64, _>(from, tile.packed, || {
+                let packing = tile.packing();
+                move |key, place, is_here| if is_here { tile.pack_ranked(packing, key, place) } else { 0 }
+            });
+        } else {
+            plan.each_loaded_key::<NT, B, u64, _>(from, tile.packed, || {
+                let piece = thread::thread_idx_x();
+                let keys = (piece < plan.pieces()).then(|| plan.piece_of(piece, from));
+                let ends = keys.map(|keys| [keys.get(0), keys.get(keys.len() - 1)]);
+                let packing = tile.choose_packing::<NT>(ends.into_iter().flatten());
+                move |key, place, is_here| tile.pack(packing, key, place, is_here)
+            });
+        }
+        plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
+        merge_pieces::<u64, NT, VT>(plan, tile.packed);
+        if tile.is_in_order::<NT, VT>(count) {
+            break;
+        }
+    }
+
+    let own = own(tile.part_of(to, count));
+    let places: [u32; VT] = tile.unpack::<NT, VT>(count, decode == Coding::NONE, |i, key, is_plain| {
+        let key = B::from_register(key);
+        own.set(i * NT, if is_plain { key } else { decode.decode(key) });
+    });
+    // Nobody reads packed keys any more.
+    thread::sync_threads();
+    if tile.ranked {
+        plan.each_piece::<NT, _>(|piece| {
+            let (keys, before) = (plan.piece_of(piece, from), plan.before.get(piece));
+            move |i, _| tile_keys.copy_async(before + i, keys, i as usize)
+        });
+        gather::<B, NT, VT>(tile_keys, places, tile.part_of(to, count), |key| decode.decode(key));
+        thread::sync_threads();
+    }
+    plan.each_piece::<NT, _>(|piece| {
+        let (values, before) = (plan.piece_of(piece, values_from), plan.before.get(piece));
+        move |i, _| tile_values.copy_async(before + i, values, i as usize)
+    });
+    gather::<V, NT, VT>(tile_values, places, tile.part_of(values_to, count), |value| value);
+}
