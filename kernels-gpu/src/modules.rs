@@ -11,8 +11,8 @@ pub const FAMILIES: [(&str, &[&str]); 8] = [
     ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
     ("sort", &["block_sort", "split_runs", "merge_runs"]),
     ("order", &["look_for_order", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
-    ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs"]),
-    ("sort_packed", &["block_sort_packed", "merge_runs_packed"]),
+    ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"]),
+    ("sort_packed", &["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

@@ -120,6 +120,8 @@ struct PairKernels<B, V, const NT: usize, const VT: usize> {
     block_sort: unsafe fn(*mut B, *mut V, *mut B, *mut V, usize, [B; 4], *mut u32, u64),
     #[allow(clippy::type_complexity)]
     merge_runs: unsafe fn(*const B, *const V, usize, usize, u32, *mut B, *mut V, *const u32, [B; 2], *mut u32),
+    #[allow(clippy::type_complexity)]
+    merge_long_runs: unsafe fn(*const B, *const V, usize, *mut B, *mut V, *const u32, *const usize, [B; 2], *mut u32),
     shared: (u32, u32),
 }
 
@@ -133,6 +135,10 @@ fn moved<const NT: usize, const VT: usize>() -> PairKernels<u32, u32, NT, VT> {
         // SAFETY: the kernel's own conditions.
         merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
             pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
+        },
+        // SAFETY: the kernel's own conditions.
+        merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
+            pairs::merge_long_runs_pairs::<NT, VT>(f, v, n, t, u, splits, starts, d, e, order)
         },
         shared: (pairs::block_shared_bytes(NT * VT), pairs::merge_shared_bytes(NT * VT)),
     }
@@ -149,12 +155,16 @@ fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B
         merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
             packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
         },
+        // SAFETY: the kernel's own conditions.
+        merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
+            packed::merge_long_runs_packed::<B, V, NT, VT>(f, v, n, t, u, splits, starts, d, e, order)
+        },
         shared: (packed::block_shared_bytes(NT * VT), packed::merge_shared_bytes(NT * VT)),
     }
 }
 
 /// The sort with values, which are the places in the input.
-fn run_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
     kernels: &PairKernels<K::Bits, V, NT, VT>,
     seed: u64,
     keys: &[K],
@@ -170,10 +180,12 @@ fn run_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usiz
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
     let order = emulator.buffer(&[0u32; ORDER_WORDS]);
+    let (begins, starts) =
+        (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("look_for_order", 3, 64, ORDER_SHARED_BYTES, || unsafe {
-        let (order, begins) = (order.as_mut_ptr(), std::ptr::null_mut());
-        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, 0, order, begins)
+        let (order, begins, most_descents) = (order.as_mut_ptr(), begins.as_mut_ptr(), MAX_RUNS - 1);
+        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, most_descents, order, begins)
     })?;
     // SAFETY: as above.
     emulator.launch("reverse keys", 2, 32, 0, || unsafe {
@@ -184,6 +196,33 @@ fn run_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usiz
     emulator.launch("reverse values", 2, 32, 0, || unsafe {
         reverse::<_, 2>(from.1.as_mut_ptr(), n, order.as_mut_ptr())
     })?;
+    if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
+        // SAFETY: as above.
+        emulator.launch("copy_runs", 2, 64, 0, || unsafe {
+            let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
+            let (begins, starts) = (begins.as_ptr(), starts.as_mut_ptr());
+            copy_runs(from.0.as_ptr(), to.0.as_mut_ptr(), n, always, when_negative, order, begins, starts)
+        })?;
+        // SAFETY: as above.
+        emulator.launch("copy_runs, values", 2, 64, 0, || unsafe {
+            let (begins, starts, order) = (begins.as_ptr(), starts.as_mut_ptr(), order.as_mut_ptr());
+            copy_runs(from.1.as_ptr(), to.1.as_mut_ptr(), n, V::MIN, V::MIN, order, begins, starts)
+        })?;
+        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS);
+        let tiles = n.div_ceil(tile_keys as usize);
+        let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
+        // SAFETY: as above.
+        emulator.launch("split_long_runs", tiles.div_ceil(4) as u32, 64, 0, || unsafe {
+            let (splits, starts, order) = (splits.as_mut_ptr(), starts.as_ptr(), order.as_mut_ptr());
+            split_long_runs(to.0.as_ptr(), n, tile_keys, splits, starts, 2, order)
+        })?;
+        // SAFETY: as above.
+        emulator.launch("merge_long_runs", 3, NT as u32, kernels.shared.1, || unsafe {
+            let (f, v, t, u) = (to.0.as_ptr(), to.1.as_ptr(), from.0.as_mut_ptr(), from.1.as_mut_ptr());
+            let (splits, starts, decode) = (splits.as_ptr(), starts.as_ptr(), [coding.always, coding.when_negative]);
+            (kernels.merge_long_runs)(f, v, n, t, u, splits, starts, decode, order.as_mut_ptr())
+        })?;
+    }
     // As the host does, so that the last pass ends in the first array.
     let input = from;
     if !passes.left().is_multiple_of(2) {
@@ -220,7 +259,7 @@ fn run_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usiz
 }
 
 /// Sorts `input` with values, both ways, and compares keys and values with the standard library's.
-fn check_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+fn check_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
     kernels: &PairKernels<K::Bits, V, NT, VT>,
     input: &[K],
     what: &str,
@@ -242,7 +281,7 @@ fn check_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: us
     }
 }
 
-fn check_all_pairs<K: TestKey, V: Word + TryFrom<u64>, const NT: usize, const VT: usize>(
+fn check_all_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
     kernels: &PairKernels<K::Bits, V, NT, VT>,
     sizes: &[usize],
 ) {
@@ -340,32 +379,55 @@ fn keys_that_are_sorted_or_nearly() {
     fn check<K: TestKey>() {
         for n in [320, 321, 1000, 320 * 32, 320 * 33 + 7] {
             let seed = fresh_seed();
-            let expected = sorted(Keys::Any.random::<K>(n, seed));
-            let reversed: Vec<K> = expected.iter().rev().copied().collect();
-            // In order; one key at the wrong side of the first boundary between tiles; the same at the end; reversed.
-            let mut inputs = vec![expected.clone(), expected.clone(), expected.clone(), reversed];
-            // Long runs, of lengths that are alike and not; as many as are merged at once, and more.
-            for runs in [2, 3, 31, 32, 33] {
-                let mut input: Vec<K> = Keys::Any.random(n, seed);
-                let mut ends: Vec<usize> =
-                    (1..runs).map(|i| if seed.is_multiple_of(3) { i } else { i * n / runs }).collect();
-                ends.push(n);
-                let mut start = 0;
-                for end in ends {
-                    input[start..end].sort_by(K::compare);
-                    start = end;
-                }
-                inputs.push(input);
-            }
-            inputs[1].swap(319, 320.min(n - 1));
-            inputs[2].swap(n - 2, n - 1);
-            for input in inputs {
+            let keys = Keys::Any.random::<K>(n, seed);
+            let expected = sorted(keys.clone());
+            for input in sorted_or_nearly(keys, seed) {
                 let found = run::<K, 64, 5>(seed, &input, false).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
                 assert!(bits(&found) == bits(&expected), "{} {n}, seed {seed}", K::NAME);
             }
         }
     }
     for_all_types!(check());
+}
+
+/// The same with values, which tell whether equal keys have kept their order.
+#[test]
+fn pairs_that_are_sorted_or_nearly() {
+    for n in [320, 321, 1000, 320 * 33 + 7] {
+        for keys in [Keys::Any, Keys::Few] {
+            let seed = fresh_seed();
+            let what = format!("{keys:?}, sorted or nearly");
+            for input in sorted_or_nearly(keys.random::<i32>(n, seed), seed) {
+                check_pairs::<i32, u32, 64, 5>(&moved(), &input, &what, seed);
+                check_pairs::<i32, u64, 64, 5>(&packed(), &input, &what, seed);
+            }
+            for input in sorted_or_nearly(keys.random::<f64>(n, seed), seed) {
+                check_pairs::<f64, u32, 64, 5>(&packed(), &input, &what, seed);
+            }
+        }
+    }
+}
+
+/// The keys in order; with one at the wrong side of the first boundary between tiles of 320; the same at the end; reversed; and
+/// in long runs, of lengths that are alike and not, as many as are merged at once, and more.
+fn sorted_or_nearly<K: TestKey>(keys: Vec<K>, seed: u64) -> Vec<Vec<K>> {
+    let (n, sorted) = (keys.len(), sorted(keys.clone()));
+    let reversed: Vec<K> = sorted.iter().rev().copied().collect();
+    let mut inputs = vec![sorted.clone(), sorted.clone(), sorted, reversed];
+    for runs in [2, 3, 31, 32, 33] {
+        let mut input = keys.clone();
+        let mut ends: Vec<usize> = (1..runs).map(|i| if seed.is_multiple_of(3) { i } else { i * n / runs }).collect();
+        ends.push(n);
+        let mut start = 0;
+        for end in ends {
+            input[start..end].sort_by(K::compare);
+            start = end;
+        }
+        inputs.push(input);
+    }
+    inputs[1].swap(319, 320.min(n - 1));
+    inputs[2].swap(n - 2, n - 1);
+    inputs
 }
 
 #[test]

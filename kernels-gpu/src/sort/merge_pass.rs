@@ -258,7 +258,7 @@ impl Plan {
                     // SAFETY: the lanes of a warp have the same rank.
                     place = unsafe { select(Range { run, low: 0, high: length }, rank as u64) };
                 } else if lane < runs.k() {
-                    place = splits.get((t + at_end as usize) * k + lane as usize);
+                    place = splits.get((t + (thread / WARP_SIZE) as usize) * k + lane as usize);
                 }
             }
             begin = start;

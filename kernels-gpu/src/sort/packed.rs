@@ -20,7 +20,7 @@ use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
 use crate::sort::merge_pass::{BLOCKS, LINE, PLAN_BYTES, Plan, merge_pieces, tile_keys};
 use crate::sort::order::Order;
-use crate::sort::runs::{Division, Runs, Shuffle};
+use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use core::marker::PhantomData;
@@ -36,9 +36,17 @@ pub const PLACES: usize = 1 << PLACE_BITS;
 /// Warps of a block, at most.
 const WARPS: u32 = 32;
 
-/// Words of shared memory in which warps tell each other two numbers each, two for how keys are packed, and two for where the
-/// tile begins.
-const WORDS: u32 = WARPS * 2 + 4;
+/// Words of shared memory in which warps tell each other two numbers each, and those from here on.
+const WORDS: u32 = WARPS * 2 + 6;
+
+/// The words for how keys are packed.
+const PACKING: u32 = WARPS * 2;
+
+/// The word for how many keys the tile has.
+const COUNT: u32 = WARPS * 2 + 2;
+
+/// The words for where it begins.
+const BEGIN: u32 = WARPS * 2 + 4;
 
 /// Bytes of these words.
 const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
@@ -159,22 +167,31 @@ impl<B: Bits> PackedTile<B> {
         }
     }
 
-    /// Notes where the tile begins in the array that is written, so that no registers are in use for it meanwhile.
+    /// Notes where the tile begins in the array that is written, and its number of keys, so that no registers are in use for it
+    /// meanwhile.
     #[inline(always)]
     #[track_caller]
-    fn note_begin(self, begin: usize) {
+    fn note_place(self, begin: usize, count: usize) {
         if thread::thread_idx_x() == 0 {
-            self.words.set(WORDS - 2, begin as u32);
-            self.words.set(WORDS - 1, (begin >> 32) as u32);
+            self.words.set(BEGIN, begin as u32);
+            self.words.set(BEGIN + 1, (begin >> 32) as u32);
+            self.words.set(COUNT, count as u32);
         }
     }
 
-    /// The tile's part, `count` long, of an array that is written. A barrier divides this from noting where it begins.
+    /// The number of keys. A barrier divides this from noting it.
     #[inline(always)]
     #[track_caller]
-    fn part_of<T: Word>(self, array: GlobalMut<T>, count: usize) -> GlobalMut<T> {
-        let begin = self.words.get(WORDS - 2) as usize | (self.words.get(WORDS - 1) as usize) << 32;
-        array.slice(begin, count)
+    fn count(self) -> usize {
+        self.words.get(COUNT) as usize
+    }
+
+    /// The tile's part of an array that is written. A barrier divides this from noting its place.
+    #[inline(always)]
+    #[track_caller]
+    fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
+        let begin = self.words.get(BEGIN) as usize | (self.words.get(BEGIN + 1) as usize) << 32;
+        array.slice(begin, self.count())
     }
 
     /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.
@@ -207,8 +224,8 @@ impl<B: Bits> PackedTile<B> {
         let packing = Packing::of(!not_least, greatest);
         // For later, so that no registers are in use for it meanwhile.
         if thread::thread_idx_x() == 0 {
-            self.words.set(WORDS - 4, packing.least);
-            self.words.set(WORDS - 3, packing.room);
+            self.words.set(PACKING, packing.least);
+            self.words.set(PACKING + 1, packing.room);
         }
         packing
     }
@@ -218,7 +235,7 @@ impl<B: Bits> PackedTile<B> {
     #[track_caller]
     fn packing(self) -> Packing {
         if Self::HAS_LOW_BITS {
-            Packing { least: self.words.get(WORDS - 4), room: self.words.get(WORDS - 3) }
+            Packing { least: self.words.get(PACKING), room: self.words.get(PACKING + 1) }
         } else {
             Packing::NARROW
         }
@@ -591,19 +608,83 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     }
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
     let t = thread::block_idx_x() as usize;
-    let in_group = runs.tile(t);
-    let count = (in_group.length - in_group.rank).min(runs.tile_keys as usize);
     // SAFETY: the caller's promise.
-    let (from, values_from, to, values_to, splits) = unsafe {
-        (
-            Global::new(from, n),
-            Global::new(values_from, n),
-            GlobalMut::new(to, n),
-            GlobalMut::new(values_to, n),
-            Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }),
-        )
-    };
+    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    // SAFETY: the caller's promise.
+    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
     let decode = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    unsafe { merge_tile::<B, V, NT, VT>(runs, t, from, values_from, to, values_to, splits, decode) };
+}
+
+/// Kernel: as [`merge_runs_packed`], for the runs of which
+/// [`split_long_runs`](crate::sort::merge_pass::split_long_runs) has found the splits, as
+/// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
+///
+/// # Safety
+/// As for `merge_long_runs`; there are `n` values to read and room for as many; dynamic shared memory is
+/// [`merge_shared_bytes`].
+#[kernel(
+    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    from: *const B,
+    values_from: *const V,
+    n: usize,
+    to: *mut B,
+    values_to: *mut V,
+    splits: *const u32,
+    starts: *const usize,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { Order::new(order) }.is_of_long_runs() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
+    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
+    // SAFETY: the caller's promise.
+    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    // SAFETY: the caller's promise.
+    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
+    let decode = Coding { always, when_negative };
+    let mut t = thread::block_idx_x();
+    while t < runs.tiles() as u32 {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<B, V, NT, VT>(runs, t as usize, from, values_from, to, values_to, splits, decode) };
+        thread::sync_threads();
+        t += thread::grid_dim_x();
+    }
+}
+
+/// Merges tile `t`, at splits that the block finds itself if `splits` is empty.
+///
+/// # Safety
+/// As for [`merge_runs_packed`].
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    runs: impl Division,
+    t: usize,
+    from: Global<B>,
+    values_from: Global<V>,
+    to: GlobalMut<B>,
+    values_to: GlobalMut<V>,
+    splits: Global<u32>,
+    decode: Coding<B>,
+) {
+    let in_group = runs.tile(t);
+    let count = (in_group.length - in_group.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise.
     let (mut tile, tile_keys, tile_values, plan) = unsafe {
         let plan = Plan::at(const { block_shared_bytes(NT * VT) });
@@ -611,7 +692,7 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     };
     // SAFETY: the caller's promise.
     unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
-    tile.note_begin(in_group.group + in_group.rank);
+    tile.note_place(in_group.group + in_group.rank, count);
     plan.prefetch::<NT, V>(values_from);
     loop {
         if tile.ranked {
@@ -630,13 +711,13 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
         }
         plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
         merge_pieces::<u64, NT, VT>(plan, tile.packed);
-        if tile.is_in_order::<NT, VT>(count) {
+        if tile.is_in_order::<NT, VT>(tile.count()) {
             break;
         }
     }
 
-    let own = own(tile.part_of(to, count));
-    let places: [u32; VT] = tile.unpack::<NT, VT>(count, decode == Coding::NONE, |i, key, is_plain| {
+    let own = own(tile.part_of(to));
+    let places: [u32; VT] = tile.unpack::<NT, VT>(tile.count(), decode == Coding::NONE, |i, key, is_plain| {
         let key = B::from_register(key);
         own.set(i * NT, if is_plain { key } else { decode.decode(key) });
     });
@@ -647,12 +728,12 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
             let (keys, before) = (plan.piece_of(piece, from), plan.before.get(piece));
             move |i, _| tile_keys.copy_async(before + i, keys, i as usize)
         });
-        gather::<B, NT, VT>(tile_keys, places, tile.part_of(to, count), |key| decode.decode(key));
+        gather::<B, NT, VT>(tile_keys, places, tile.part_of(to), |key| decode.decode(key));
         thread::sync_threads();
     }
     plan.each_piece::<NT, _>(|piece| {
         let (values, before) = (plan.piece_of(piece, values_from), plan.before.get(piece));
         move |i, _| tile_values.copy_async(before + i, values, i as usize)
     });
-    gather::<V, NT, VT>(tile_values, places, tile.part_of(values_to, count), |value| value);
+    gather::<V, NT, VT>(tile_values, places, tile.part_of(values_to), |value| value);
 }

@@ -13,7 +13,7 @@ use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, key_and_place, placed};
-use crate::sort::runs::{Division, Runs, Shuffle};
+use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -195,18 +195,81 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     }
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
     let t = thread::block_idx_x() as usize;
-    let in_group = runs.tile(t);
-    let count = (in_group.length - in_group.rank).min(runs.tile_keys as usize);
     // SAFETY: the caller's promise.
-    let (from, values_from, to, values_to, splits) = unsafe {
-        (
-            Global::new(from, n),
-            Global::new(values_from, n),
-            GlobalMut::new(to, n),
-            GlobalMut::new(values_to, n),
-            Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }),
-        )
-    };
+    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    // SAFETY: the caller's promise.
+    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
+    let decode = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    unsafe { merge_tile::<NT, VT>(runs, t, from, values_from, to, values_to, splits, decode) };
+}
+
+/// Kernel: as [`merge_runs_pairs`], for the runs of which
+/// [`split_long_runs`](crate::sort::merge_pass::split_long_runs) has found the splits, as
+/// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
+///
+/// # Safety
+/// As for `merge_long_runs`; there are `n` values to read and room for as many; dynamic shared memory is
+/// [`merge_shared_bytes`].
+#[kernel(
+    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
+    from: *const u32,
+    values_from: *const u32,
+    n: usize,
+    to: *mut u32,
+    values_to: *mut u32,
+    splits: *const u32,
+    starts: *const usize,
+    always: u32,
+    when_negative: u32,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { Order::new(order) }.is_of_long_runs() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
+    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
+    // SAFETY: the caller's promise.
+    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    // SAFETY: the caller's promise.
+    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
+    let decode = Coding { always, when_negative };
+    let mut t = thread::block_idx_x();
+    while t < runs.tiles() as u32 {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<NT, VT>(runs, t as usize, from, values_from, to, values_to, splits, decode) };
+        thread::sync_threads();
+        t += thread::grid_dim_x();
+    }
+}
+
+/// Merges tile `t`, at splits that the block finds itself if `splits` is empty.
+///
+/// # Safety
+/// As for [`merge_runs_pairs`].
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn merge_tile<const NT: usize, const VT: usize>(
+    runs: impl Division,
+    t: usize,
+    from: Global<u32>,
+    values_from: Global<u32>,
+    to: GlobalMut<u32>,
+    values_to: GlobalMut<u32>,
+    splits: Global<u32>,
+    decode: Coding<u32>,
+) {
+    let in_group = runs.tile(t);
+    let count = (in_group.length - in_group.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise.
     let (tile, plan) = unsafe { (PairTile::at_start(NT * VT), Plan::at(const { block_shared_bytes(NT * VT) })) };
     // SAFETY: the caller's promise.
@@ -241,5 +304,5 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
         level += 1;
     }
     let start = in_group.group + in_group.rank;
-    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), Coding { always, when_negative });
+    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
 }

@@ -102,8 +102,8 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     pub fn prepare<K: Key>(&self) -> Result<(), Error> {
-        let with_values = ["merge_pairs", "block_sort"];
-        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort"], 0)?;
+        let with_values = ["merge_pairs", "block_sort", "copy_runs"];
+        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort", "copy_runs"], 0)?;
         self.load::<K>(&with_values, 4)?;
         self.load::<K>(&with_values, 8)
     }

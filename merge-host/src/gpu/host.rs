@@ -90,27 +90,10 @@ impl Gpu {
             return Ok(Timing::default());
         }
         let lengths = lengths(runs.iter().map(|run| run.len()));
-        if u32::try_from(out.len()).is_err() {
-            concatenate(runs, out);
-            let (merged, mut timing) = self.merge_tree_on_gpu(lengths, out, &[], 0)?;
-            ((), timing.download) = timed(|| self.download_into(&merged.0, out))?;
-            return Ok(timing);
-        }
-        let many = ManyRuns::new(lengths);
-        let workspace_bytes = many.workspace_bytes::<K>();
-        self.check_memory(size_of_val(out) + many.found.len() + workspace_bytes)?;
-        self.load::<K>(&["copy_runs"], 0)?;
-        let stream = self.stream()?;
         concatenate(runs, out);
-        let ((keys, found), upload) = timed(|| Ok((self.uploaded(out)?, self.uploaded(&many.found)?)))?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { self.merge_many_at::<K>(&many, address(&keys), address(&found), address(&workspace), &stream)? };
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        let ((), download) = timed(|| self.download_into(&keys, out))?;
-        Ok(Timing { upload, compute, download })
+        let (merged, mut timing) = self.merge_runs_on_gpu(lengths, out, &[], 0)?;
+        ((), timing.download) = timed(|| self.download_into(&merged.0, out))?;
+        Ok(timing)
     }
 
     /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
@@ -127,12 +110,42 @@ impl Gpu {
         concatenate(&keys, out.0);
         concatenate(&values, out.1);
         self.pairs_in_place(out.0, out.1, |keys, values, value_bytes| {
-            self.merge_tree_on_gpu(lengths, keys, values, value_bytes)
+            self.merge_runs_on_gpu(lengths, keys, values, value_bytes)
         })
     }
 
     /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, in runs of these lengths, and merges
-    /// these in the GPU's memory.
+    /// these in the GPU's memory: many at once, unless there are more keys than 32 bits count.
+    fn merge_runs_on_gpu<K: GpuKey>(
+        &self,
+        lengths: Vec<usize>,
+        keys: &[K],
+        values: &[u8],
+        value_bytes: usize,
+    ) -> Result<(OnGpu, Timing), Error> {
+        if u32::try_from(keys.len()).is_err() {
+            return self.merge_tree_on_gpu(lengths, keys, values, value_bytes);
+        }
+        let many = ManyRuns::new(lengths);
+        let workspace_bytes = many.workspace_bytes::<K>(value_bytes);
+        self.check_memory(size_of_val(keys) + values.len() + many.found.len() + workspace_bytes)?;
+        self.load::<K>(&["copy_runs"], 0)?;
+        self.load::<K>(&["copy_runs", "block_sort"], value_bytes)?;
+        let stream = self.stream()?;
+        let ((merged, found), upload) =
+            timed(|| Ok(((self.uploaded(keys)?, self.uploaded(values)?), self.uploaded(&many.found)?)))?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            let at = PairsAt { keys: address(&merged.0), values: address(&merged.1), len: keys.len() };
+            let (found, workspace) = (address(&found), address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { self.merge_many_at::<K>(value_bytes, &many, at, found, workspace, &stream)? };
+            stream.synchronize().or_failure("the merge on the GPU")
+        })?;
+        Ok((merged, Timing { upload, compute, ..Timing::default() }))
+    }
+
+    /// [`merge_runs_on_gpu`](Self::merge_runs_on_gpu) by merges of two.
     fn merge_tree_on_gpu<K: GpuKey>(
         &self,
         lengths: Vec<usize>,

@@ -115,6 +115,14 @@ pub(super) struct PairsAt {
     pub(super) len: usize,
 }
 
+impl PairsAt {
+    /// `len` keys of type `K` from `begin` on, and their values of so many bytes.
+    const fn part<K>(self, value_bytes: usize, begin: usize, len: usize) -> Self {
+        let keys = self.keys + (begin * size_of::<K>()) as u64;
+        Self { keys, values: self.values + (begin * value_bytes) as u64, len }
+    }
+}
+
 /// The suffix of kernels for keys of type `K` with values of `bytes` bytes, 4 or 8.
 fn with_values<K: Key>(bytes: usize) -> String {
     format!("{}v{bytes}", K::NAME)
@@ -125,12 +133,12 @@ fn bits(bytes: usize) -> &'static str {
     if bytes == 8 { "u64" } else { "u32" }
 }
 
-/// The kernels of the sort's two phases, for keys of type `K` with values of so many bytes, or 0.
-const fn sort_kernels<K: Key>(value_bytes: usize) -> (&'static str, &'static str) {
+/// The kernels of the sort's two phases, and the one for long runs, for keys of type `K` with values of so many bytes, or 0.
+const fn sort_kernels<K: Key>(value_bytes: usize) -> [&'static str; 3] {
     match (size_of::<K>(), value_bytes) {
-        (_, 0) => ("block_sort", "merge_runs"),
-        (4, 4) => ("block_sort_pairs", "merge_runs_pairs"),
-        _ => ("block_sort_packed", "merge_runs_packed"),
+        (_, 0) => ["block_sort", "merge_runs", "merge_long_runs"],
+        (4, 4) => ["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"],
+        _ => ["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"],
     }
 }
 
@@ -192,8 +200,8 @@ impl SortPlan {
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
-    const fn of_long_runs<K: Key>() -> Self {
-        Self::of::<K>(usize::MAX, 0)
+    const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
+        Self::of::<K>(usize::MAX, value_bytes)
     }
 
     /// Bytes of the splits of long runs of `n` keys in all.
@@ -265,10 +273,16 @@ impl ManyRuns {
         self.found.resize(end, 0);
     }
 
-    /// Bytes of workspace for keys of type `K`: room for a group's keys, and for splits.
-    pub(super) fn workspace_bytes<K: Key>(&self) -> usize {
-        let most = self.groups.iter().map(|&(_, length)| length).max().unwrap_or(0);
-        align(most * size_of::<K>()) + SortPlan::of_long_runs::<K>().long_run_split_bytes(most)
+    /// Keys of the largest group.
+    fn most(&self) -> usize {
+        self.groups.iter().map(|&(_, length)| length).max().unwrap_or(0)
+    }
+
+    /// Bytes of workspace for keys of type `K` with values of so many bytes, or 0: room for a group's keys and values, and for
+    /// splits.
+    pub(super) fn workspace_bytes<K: Key>(&self, value_bytes: usize) -> usize {
+        let (most, plan) = (self.most(), SortPlan::of_long_runs::<K>(value_bytes));
+        align(most * size_of::<K>()) + align(most * value_bytes) + plan.long_run_split_bytes(most)
     }
 }
 
@@ -278,11 +292,10 @@ impl Gpu {
     pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
         self.make_current()?;
         kernels.iter().try_for_each(|kernel| {
-            let kernel = if *kernel == "block_sort" { sort_kernels::<K>(value_bytes).0 } else { *kernel };
+            let kernel = if *kernel == "block_sort" { sort_kernels::<K>(value_bytes)[0] } else { *kernel };
             let suffix = match kernel {
-                kernel if kernel.starts_with("block_sort") || kernel == "copy_runs" => {
-                    sort_suffix::<K>(value_bytes, false)
-                }
+                kernel if kernel.starts_with("block_sort") => sort_suffix::<K>(value_bytes, false),
+                "copy_runs" => bits(if value_bytes == 0 { size_of::<K>() } else { value_bytes }).to_owned(),
                 kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
                 _ => K::NAME.to_owned(),
             };
@@ -306,7 +319,7 @@ impl Gpu {
         self.make_current()?;
         let PairsAt { keys, values, len: n } = at;
         let plan = SortPlan::of::<K>(n, value_bytes);
-        let (block_sort, merge_runs) = sort_kernels::<K>(value_bytes);
+        let [block_sort, merge_runs, _] = sort_kernels::<K>(value_bytes);
         let suffix = sort_suffix::<K>(value_bytes, plan.small);
         let launch = |kernel: &str, suffix: &str, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -328,7 +341,7 @@ impl Gpu {
         let random = RandomState::new().build_hasher().finish();
         if order_at != 0 {
             // SAFETY: the caller's promise; the places are in the workspace.
-            unsafe { self.find_order::<K>(plan, coding, at, workspace, order_at, splits, stream)? };
+            unsafe { self.find_order::<K>(plan, coding, at, (workspace, scratch_values), order_at, splits, stream)? };
         }
         let (mut from, mut to) = ((keys, values), (workspace, scratch_values));
         if !passes.left().is_multiple_of(2) {
@@ -372,8 +385,8 @@ impl Gpu {
         &self,
         plan: SortPlan,
         Coding { always, when_negative }: Coding<K::Bits>,
-        PairsAt { keys, values, len: n }: PairsAt,
-        scratch: Address,
+        at: PairsAt,
+        scratch: (Address, Address),
         order_at: Address,
         splits: Address,
         stream: &Stream,
@@ -384,7 +397,7 @@ impl Gpu {
             DeviceSlice::from_raw_parts_mut(words, order::ORDER_WORDS).set_32_async(0, stream)
         }
         .or_failure("cuMemsetD32Async")?;
-        let begins = order_at + ORDER_WORDS_BYTES as u64;
+        let (PairsAt { keys, values, len: n }, begins) = (at, order_at + ORDER_WORDS_BYTES as u64);
         let launch = |kernel: &str, width, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { self.kernels.launch(kernel, bits(width), shape, arguments, stream) }
@@ -393,9 +406,10 @@ impl Gpu {
             |blocks, threads, shared_bytes| Shape { blocks: blocks * self.multiprocessors, threads, shared_bytes };
         let shape = stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, 0);
         let width = size_of::<K>();
-        // Equal keys are the same bits, and may be turned round, but not with their values. Runs are merged without values.
-        let alone = plan.value_bytes == 0 && u32::try_from(n).is_ok();
-        let (equal_ascends, most_descents) = (u32::from(plan.value_bytes > 0), if alone { MAX_RUNS - 1 } else { 0 });
+        // Equal keys are the same bits, and may be turned round, but not with their values.
+        let merges_runs = u32::try_from(n).is_ok();
+        let (equal_ascends, most_descents) =
+            (u32::from(plan.value_bytes > 0), if merges_runs { MAX_RUNS - 1 } else { 0 });
         let look = arguments![keys, n, always, when_negative, equal_ascends, most_descents, order_at, begins];
         let look_shape = stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, order::ORDER_SHARED_BYTES);
         launch("look_for_order", width, look_shape, &look)?;
@@ -403,11 +417,11 @@ impl Gpu {
         if plan.value_bytes > 0 {
             launch("reverse", plan.value_bytes, shape, &arguments![values, n, order_at])?;
         }
-        if alone {
+        if merges_runs {
             // SAFETY: the caller's promise.
             unsafe {
                 let coding = Coding { always, when_negative };
-                self.merge_long_runs::<K>(plan, coding, (keys, n), scratch, order_at, splits, stream)?;
+                self.merge_long_runs::<K>(plan, coding, at, scratch, order_at, splits, stream)?;
             }
         }
         Ok(())
@@ -422,54 +436,70 @@ impl Gpu {
         &self,
         plan: SortPlan,
         Coding { always, when_negative }: Coding<K::Bits>,
-        (keys, n): Keys,
-        scratch: Address,
+        PairsAt { keys, values, len: n }: PairsAt,
+        (scratch, scratch_values): (Address, Address),
         order_at: Address,
         splits: Address,
         stream: &Stream,
     ) -> Result<(), Error> {
         let begins = order_at + ORDER_WORDS_BYTES as u64;
         let starts = begins + RUN_STARTS_BYTES as u64;
-        let launch = |kernel: &str, shape, arguments: &[*mut c_void]| {
+        let (width, value_bytes) = (bits(size_of::<K>()), plan.value_bytes);
+        let launch = |kernel: &str, suffix: &str, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { self.kernels.launch(kernel, bits(size_of::<K>()), shape, arguments, stream) }
+            unsafe { self.kernels.launch(kernel, suffix, shape, arguments, stream) }
         };
         let stays =
             |blocks, threads, shared_bytes| Shape { blocks: blocks * self.multiprocessors, threads, shared_bytes };
+        let copy_shape = stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, 0);
         let copy = arguments![keys, scratch, n, always, when_negative, order_at, begins, starts];
-        launch("copy_runs", stays(BLOCKS_THAT_STAY, order::ORDER_THREADS, 0), &copy)?;
+        launch("copy_runs", width, copy_shape, &copy)?;
+        if value_bytes > 0 {
+            // As they are, and once more where runs begin.
+            let (none, copy_values) = (0u64, scratch_values);
+            let copy = arguments![values, copy_values, n, none, none, order_at, begins, starts];
+            launch("copy_runs", bits(value_bytes), copy_shape, &copy)?;
+        }
         let tile_keys = plan.long_run_tile_keys();
         let tiles = n.div_ceil(tile_keys as usize);
         let per_warp = merge_pass::boundaries_per_warp(tiles);
         let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, order_at];
-        launch("split_long_runs", splits_shape(tiles), &split)?;
-        let merge = arguments![scratch, n, keys, splits, starts, always, when_negative, order_at];
+        launch("split_long_runs", width, splits_shape(tiles), &split)?;
         let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
-        launch("merge_long_runs", stays(merge_pass::BLOCKS, threads, shared_bytes), &merge)
+        let keys_alone = arguments![scratch, n, keys, splits, starts, always, when_negative, order_at];
+        let with_values =
+            arguments![scratch, scratch_values, n, keys, values, splits, starts, always, when_negative, order_at];
+        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+        let [.., merge_long_runs] = sort_kernels::<K>(value_bytes);
+        let suffix = sort_suffix::<K>(value_bytes, false);
+        launch(merge_long_runs, &suffix, stays(merge_pass::BLOCKS, threads, shared_bytes), arguments)
     }
 
-    /// Merges the runs at `keys` that `runs` was made for, in place. There are fewer than 2^32 keys.
+    /// Merges the runs at `at` that `runs` was made for, in place, with values of `value_bytes` bytes, or keys alone if that is
+    /// 0. There are fewer than 2^32 keys.
     ///
     /// # Safety
     /// The arrays are in this GPU's memory, `found_at` that of `runs.found`, aligned for it, and `workspace` of
     /// [`ManyRuns::workspace_bytes`]; nothing else uses them until the stream has come so far.
     pub(super) unsafe fn merge_many_at<K: Key>(
         &self,
+        value_bytes: usize,
         runs: &ManyRuns,
-        keys: Address,
+        at: PairsAt,
         found_at: Address,
         workspace: Address,
         stream: &Stream,
     ) -> Result<(), Error> {
         self.make_current()?;
-        let (plan, coding) = (SortPlan::of_long_runs::<K>(), Coding::of::<K>(false));
-        let most = runs.groups.iter().map(|&(_, length)| length).max().unwrap_or(0);
-        let splits = workspace + align(most * size_of::<K>()) as u64;
+        let (plan, coding) = (SortPlan::of_long_runs::<K>(value_bytes), Coding::of::<K>(false));
+        let scratch_values = workspace + align(runs.most() * size_of::<K>()) as u64;
+        let splits = scratch_values + align(runs.most() * value_bytes) as u64;
         for (group, &(begin, length)) in runs.groups.iter().enumerate() {
-            let keys = (keys + (begin * size_of::<K>()) as u64, length);
+            let group_at = at.part::<K>(value_bytes, begin, length);
             let found_at = found_at + (group * ORDER_BYTES) as u64;
+            let scratch = (workspace, scratch_values);
             // SAFETY: the caller's promise; a group lies inside the array, and what was found of it inside that.
-            unsafe { self.merge_long_runs::<K>(plan, coding, keys, workspace, found_at, splits, stream)? };
+            unsafe { self.merge_long_runs::<K>(plan, coding, group_at, scratch, found_at, splits, stream)? };
         }
         Ok(())
     }
@@ -489,11 +519,7 @@ impl Gpu {
         workspace: Address,
         stream: &Stream,
     ) -> Result<bool, Error> {
-        let part = |array: PairsAt, begin: usize, len: usize| PairsAt {
-            keys: array.keys + (begin * size_of::<K>()) as u64,
-            values: array.values + (begin * value_bytes) as u64,
-            len,
-        };
+        let part = |array: PairsAt, begin: usize, len: usize| array.part::<K>(value_bytes, begin, len);
         let mut in_to = false;
         while lengths.len() > 1 {
             let mut begin = 0;
