@@ -699,8 +699,8 @@ impl Engine {
     ///
     /// On a CPU, work is O(n log k) for n keys in k runs, less where the runs' lengths differ. Up to 32 runs are merged in
     /// one pass over memory, with scratch memory of 256 KiB for each thread; up to 32² in two, and so on, which take scratch
-    /// memory for as many keys again. On a GPU, where every pass takes that, 32 runs are merged in one pass too; with values,
-    /// runs are merged two by two.
+    /// memory for as many keys again. On a GPU, where every pass takes that, 32 runs are merged in one pass too; more than 2^32
+    /// keys are merged two runs at a time.
     ///
     /// Whether the runs are ascending is not checked ([`first_unsorted`](crate::first_unsorted) tells). If they are not,
     /// the call still ends and touches no other memory, but which keys `out` then holds and in which order is unspecified.
