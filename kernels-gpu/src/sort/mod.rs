@@ -14,6 +14,7 @@ pub mod merge_pass;
 pub mod network;
 pub mod order;
 pub mod packed;
+pub mod packing;
 pub mod pairs;
 pub mod placed;
 pub mod runs;

@@ -1,0 +1,477 @@
+//! A tile of keys packed with their places: one number of 8 bytes for each, made of the two.
+//!
+//! ```text
+//!   key        │ key - least of the tile: 64 bits             │
+//!   packed     │ its upper 51 bits           │ place: 13 bits │     what is sorted
+//!   low bits   │ …                                            │     what has no room, for each place
+//! ```
+//!
+//! No two of these numbers are equal, so that any sort of them is a stable one. In the end the place says which low bits and
+//! which value belong to a key. Keys of one tile are neighbours in the order, as a rule: 51 bits tell most of them apart, and
+//! where they fit into 51 the low bits are none. Where a few keys differ in their low bits only, neighbours change places.
+//! Where many do, the tile is packed and sorted once more, with the rank of the upper bits in their stead:
+//!
+//! ```text
+//!   packed     │ rank: 13 bits │ low bits: 13 │ place: 13 bits │
+//! ```
+
+use crate::key::Bits;
+use crate::sort::merge_pass::LINE;
+use core::marker::PhantomData;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE};
+
+/// Bits of a place.
+const PLACE_BITS: u32 = 13;
+
+/// The most keys of a tile.
+pub const PLACES: usize = 1 << PLACE_BITS;
+
+/// Warps of a block, at most.
+const WARPS: u32 = 32;
+
+/// Words of shared memory in which warps tell each other two numbers each, and those from here on.
+const WORDS: u32 = WARPS * 2 + 6;
+
+/// The words for how keys are packed.
+const PACKING: u32 = WARPS * 2;
+
+/// The word for how many keys the tile has.
+const COUNT: u32 = WARPS * 2 + 2;
+
+/// The words for where it begins.
+const BEGIN: u32 = WARPS * 2 + 4;
+
+/// Bytes of these words.
+const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
+
+/// Bytes of dynamic shared memory of a [`PackedTile`] of `slots` keys.
+pub const fn shared_bytes(slots: usize) -> u32 {
+    assert!(slots <= PLACES);
+    (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
+}
+
+/// How the keys of a tile become numbers of 51 bits.
+#[derive(Clone, Copy)]
+pub(super) struct Packing {
+    /// The upper half of the least key.
+    least: u32,
+    /// How far keys are moved up: the place needs more bits than are free above them if not by [`PLACE_BITS`].
+    room: u32,
+}
+
+impl Packing {
+    /// For keys of 4 bytes.
+    const NARROW: Self = Self { least: 0, room: PLACE_BITS };
+
+    /// For keys of which the upper halves are from `least` to `greatest`.
+    #[inline(always)]
+    fn of(least: u32, greatest: u32) -> Self {
+        let free = ((greatest - least) as u64) << 32 | u32::MAX as u64;
+        Self { least, room: PLACE_BITS.min(free.leading_zeros()) }
+    }
+
+    /// Whether there are low bits that have no room.
+    #[inline(always)]
+    fn has_low_bits(self) -> bool {
+        self.room < PLACE_BITS
+    }
+
+    #[inline(always)]
+    fn low_bits(self, key: u64) -> u16 {
+        (key as u32 & ((1 << (PLACE_BITS - self.room)) - 1)) as u16
+    }
+
+    /// Whatever for a key that is less than the least.
+    #[inline(always)]
+    fn pack(self, key: u64, place: u32) -> u64 {
+        let key = with_upper_half(key, upper_half(key).wrapping_sub(self.least));
+        key << self.room & !PLACE_MASK | place as u64
+    }
+
+    #[inline(always)]
+    fn unpack(self, packed: u64, low_bits: u16) -> u64 {
+        let key = (packed & !PLACE_MASK) >> self.room | low_bits as u64;
+        with_upper_half(key, upper_half(key) + self.least)
+    }
+}
+
+#[inline(always)]
+fn upper_half(bits: u64) -> u32 {
+    (bits >> 32) as u32
+}
+
+#[inline(always)]
+fn with_upper_half(bits: u64, upper_half: u32) -> u64 {
+    (upper_half as u64) << 32 | bits as u32 as u64
+}
+
+/// The bits of a place in a packed key.
+const PLACE_MASK: u64 = PLACES as u64 - 1;
+
+#[inline(always)]
+fn place_of(packed: u64) -> u32 {
+    (packed & PLACE_MASK) as u32
+}
+
+#[inline(always)]
+fn differ_in_place_only(a: u64, b: u64) -> bool {
+    a | PLACE_MASK == b | PLACE_MASK
+}
+
+/// How often keys with the same upper bits may be swapped before the tile is packed a second time: a few keys have come into
+/// order by then.
+const SETTLING_ROUNDS: usize = 4;
+
+/// A tile in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct PackedTile<B> {
+    pub(super) packed: Shared<u64>,
+    /// The low bits of the key of each place; if `ranked`, how many keys have lesser upper bits.
+    low_bits: Shared<u16>,
+    words: Shared<u32>,
+    pub(super) ranked: bool,
+    of: PhantomData<B>,
+}
+
+impl<B: Bits> PackedTile<B> {
+    /// Whether keys may have bits that have no room.
+    const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
+
+    /// # Safety
+    /// The launch has [`shared_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn at_start(slots: usize) -> Self {
+        let (slots, packed_bytes) = (slots as u32, (slots * size_of::<u64>()) as u32);
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                packed: Shared::dynamic(0, slots),
+                low_bits: Shared::dynamic(packed_bytes + WORDS_BYTES, slots),
+                words: Shared::dynamic(packed_bytes, WORDS),
+                ranked: false,
+                of: PhantomData,
+            }
+        }
+    }
+
+    /// Notes where the tile begins in the array that is written, and its number of keys, so that no registers are in use for it
+    /// meanwhile.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn note_place(self, begin: usize, count: usize) {
+        if thread::thread_idx_x() == 0 {
+            self.words.set(BEGIN, begin as u32);
+            self.words.set(BEGIN + 1, (begin >> 32) as u32);
+            self.words.set(COUNT, count as u32);
+        }
+    }
+
+    /// The number of keys. A barrier divides this from noting it.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn count(self) -> usize {
+        self.words.get(COUNT) as usize
+    }
+
+    /// The tile's part of an array that is written. A barrier divides this from noting its place.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
+        let begin = self.words.get(BEGIN) as usize | (self.words.get(BEGIN + 1) as usize) << 32;
+        array.slice(begin, self.count())
+    }
+
+    /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn greatest_of_block<const NT: usize>(self, numbers: (u32, u32)) -> (u32, u32) {
+        // SAFETY: all threads of the block are here.
+        let of_warp = |(a, b)| unsafe { (warp::reduce_max(FULL_MASK, a), warp::reduce_max(FULL_MASK, b)) };
+        let (lane, warp, (a, b)) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE, of_warp(numbers));
+        if lane == 0 {
+            self.words.set(2 * warp, a);
+            self.words.set(2 * warp + 1, b);
+        }
+        thread::sync_threads();
+        let is_warp = lane < NT as u32 / WARP_SIZE;
+        of_warp(if is_warp { (self.words.get(2 * lane), self.words.get(2 * lane + 1)) } else { (0, 0) })
+    }
+
+    /// Looks how keys are to be packed of which each thread passes some: all keys of the block are between two of these. Has a
+    /// barrier.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn choose_packing<const NT: usize>(self, keys: impl Iterator<Item = B>) -> Packing {
+        if !Self::HAS_LOW_BITS {
+            return Packing::NARROW;
+        }
+        let upper_halves = keys.map(|key| upper_half(key.to_register()));
+        let range = upper_halves.fold((0, 0), |(a, b): (u32, u32), upper_half| (a.max(!upper_half), b.max(upper_half)));
+        let (not_least, greatest) = self.greatest_of_block::<NT>(range);
+        let packing = Packing::of(!not_least, greatest);
+        // For later, so that no registers are in use for it meanwhile.
+        if thread::thread_idx_x() == 0 {
+            self.words.set(PACKING, packing.least);
+            self.words.set(PACKING + 1, packing.room);
+        }
+        packing
+    }
+
+    /// How keys are packed. A barrier divides this from choosing it.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn packing(self) -> Packing {
+        if Self::HAS_LOW_BITS {
+            Packing { least: self.words.get(PACKING), room: self.words.get(PACKING + 1) }
+        } else {
+            Packing::NARROW
+        }
+    }
+
+    /// The packed key. Its low bits are put aside if `is_here`.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn pack(self, packing: Packing, key: B, place: u32, is_here: bool) -> u64 {
+        if Self::HAS_LOW_BITS && is_here {
+            self.low_bits.set(place, packing.low_bits(key.to_register()));
+        }
+        packing.pack(key.to_register(), place)
+    }
+
+    /// Chooses how the keys of the block are packed, and packs them: those of this thread that are there, at their places, and
+    /// the greatest number for the others.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn pack_all<const NT: usize, const VT: usize>(
+        self,
+        keys: [B; VT],
+        place: impl Fn(usize) -> u32,
+        is_here: impl Fn(usize) -> bool,
+    ) -> [u64; VT] {
+        let packing = self.choose_packing::<NT>((0..VT).filter(|i| is_here(*i)).map(|i| keys[i]));
+        let mut packed = [u64::MAX; VT];
+        for i in 0..VT {
+            let key = self.pack(packing, keys[i], place(i), is_here(i));
+            packed[i] = if is_here(i) { key } else { u64::MAX };
+        }
+        packed
+    }
+
+    /// The packed key, for a second time.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn pack_ranked(self, packing: Packing, key: B, place: u32) -> u64 {
+        let (rank, low_bits) = (self.low_bits.get(place) as u64, packing.low_bits(key.to_register()) as u64);
+        (rank << PLACE_BITS | low_bits) << PLACE_BITS | place as u64
+    }
+
+    /// The packed keys from the thread's first one on, which is that of its number.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn own(self) -> Shared<u64> {
+        let first = thread::thread_idx_x();
+        self.packed.slice(first, self.packed.len() - first)
+    }
+
+    /// Whether the keys are in order now, of which the packed keys are. If not they have to be packed a second time: how many
+    /// keys have lesser upper bits is where the low bits were. Begins after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn is_in_order<const NT: usize, const VT: usize>(&mut self, count: usize) -> bool {
+        if self.ranked || !self.packing().has_low_bits() {
+            return true;
+        }
+        // Most often no two neighbours have the same upper bits, which is all that has to be known.
+        let first = thread::thread_idx_x() * VT as u32;
+        let mut same = false;
+        if (first as usize) + VT < count {
+            let own = self.packed.slice(first, VT as u32 + 1);
+            let mut least_difference = u32::MAX;
+            for i in 0..VT {
+                let difference = (own.get(i as u32) ^ own.get(i as u32 + 1)) & !PLACE_MASK;
+                least_difference = least_difference.min(difference as u32 | (difference >> 32) as u32);
+            }
+            same = least_difference == 0;
+        } else {
+            for at in first..(count as u32).max(1) - 1 {
+                same |= differ_in_place_only(self.packed.get(at), self.packed.get(at + 1));
+            }
+        }
+        if self.greatest_of_block::<NT>((same as u32, 0)).0 == 0 {
+            return true;
+        }
+        // What the block has told each other has been read.
+        thread::sync_threads();
+        if self.settle::<NT>(count) {
+            return true;
+        }
+        self.rank::<NT>(count);
+        false
+    }
+
+    /// Swaps neighbours that have the same upper bits and are not in the order of their low bits, as long as there are any but
+    /// not for ever. Whether there are none. Begins and ends with barriers.
+    #[inline(always)]
+    #[track_caller]
+    fn settle<const NT: usize>(self, count: usize) -> bool {
+        for _ in 0..SETTLING_ROUNDS {
+            let mut swapped = false;
+            for first in 0..2 {
+                let mut at = 2 * thread::thread_idx_x() + first;
+                while at as usize + 1 < count {
+                    let (this, next) = (self.packed.get(at), self.packed.get(at + 1));
+                    if differ_in_place_only(this, next)
+                        && self.low_bits.get(place_of(this)) > self.low_bits.get(place_of(next))
+                    {
+                        self.packed.set(at, next);
+                        self.packed.set(at + 1, this);
+                        swapped = true;
+                    }
+                    at += 2 * NT as u32;
+                }
+                thread::sync_threads();
+            }
+            let (swapped, _) = self.greatest_of_block::<NT>((swapped as u32, 0));
+            thread::sync_threads();
+            if swapped == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Gives the places of the thread's sorted keys, strided, and calls `put` with each key if they were packed for the first
+    /// time, and with whether the tile is full and `is_plain`: full tiles have code of their own, in which nothing stands
+    /// between the loads of many rows.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn unpack<const NT: usize, const VT: usize>(
+        self,
+        count: usize,
+        is_plain: bool,
+        mut put: impl FnMut(usize, u64, bool),
+    ) -> [u32; VT] {
+        let (own, packing) = (self.own(), self.packing());
+        let mut places = [0; VT];
+        let get = |i: usize| {
+            let packed = own.get((i * NT) as u32);
+            (packed, if Self::HAS_LOW_BITS { self.low_bits.get(place_of(packed)) } else { 0 })
+        };
+        let mut put = |i, (packed, low_bits), is_plain| {
+            places[i] = place_of(packed);
+            put(i, packing.unpack(packed, low_bits), is_plain);
+        };
+        if self.ranked {
+            each_row::<NT, VT>(0, count, |i| places[i] = place_of(own.get((i * NT) as u32)));
+        } else if is_plain && is_full::<NT, VT>(count) {
+            (0..VT - UNSURE_ROWS).for_each(|i| put(i, get(i), true));
+            each_row::<NT, VT>(VT - UNSURE_ROWS, count, |i| put(i, get(i), true));
+        } else {
+            each_row::<NT, VT>(0, count, |i| put(i, get(i), false));
+        }
+        places
+    }
+
+    /// Puts how many keys have lesser upper bits where the low bits were. Between barriers.
+    #[inline(always)]
+    #[track_caller]
+    fn rank<const NT: usize>(&mut self, count: usize) {
+        self.ranked = true;
+        let mut at = thread::thread_idx_x();
+        while (at as usize) < count {
+            let this = self.packed.get(at);
+            let (mut low, mut high) = (0, at);
+            while low < high {
+                let middle = (low + high) / 2;
+                if self.packed.get(middle) < this & !PLACE_MASK { low = middle + 1 } else { high = middle }
+            }
+            self.low_bits.set(place_of(this), low as u16);
+            at += NT as u32;
+        }
+        thread::sync_threads();
+    }
+}
+
+/// The last rows of a full tile, of which it is not known whether the thread has a key there.
+const UNSURE_ROWS: usize = 2;
+
+/// Whether there is a key for each thread in all rows but for the last ones.
+const fn is_full<const NT: usize, const VT: usize>(count: usize) -> bool {
+    count >= (VT - UNSURE_ROWS) * NT
+}
+
+/// Calls `each` with the rows from `first` on of `count` keys in which this thread has one: it has those from that of its number
+/// on.
+#[inline(always)]
+pub(super) fn each_row<const NT: usize, const VT: usize>(first: usize, count: usize, mut each: impl FnMut(usize)) {
+    let left = count as i32 - thread::thread_idx_x() as i32;
+    for i in first..VT {
+        if ((i * NT) as i32) < left {
+            each(i);
+        }
+    }
+}
+
+/// What there is from the thread's first element on, so that its elements are at constant distances.
+#[inline(always)]
+#[track_caller]
+pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
+    let first = array.len().min(thread::thread_idx_x() as usize);
+    array.slice(first, array.len() - first)
+}
+
+/// The memory of a tile's packed keys, used for what their places lead to.
+///
+/// # Safety
+/// As for [`PackedTile::at_start`].
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn gathered<T: Word>(slots: usize) -> Shared<T> {
+    // SAFETY: the caller's promise.
+    unsafe { Shared::dynamic(0, slots as u32) }
+}
+
+/// Has the lines of what is to be copied brought to the cache.
+#[inline(always)]
+#[track_caller]
+pub(super) fn prefetch_tile<T: Word, const NT: usize>(from: GlobalMut<T>) {
+    let mut i = thread::thread_idx_x() as usize * LINE / size_of::<T>();
+    while i < from.len() {
+        from.prefetch(i);
+        i += NT * LINE / size_of::<T>();
+    }
+}
+
+/// Global to shared, strided: it is there when this thread's copies are.
+#[inline(always)]
+#[track_caller]
+pub(super) fn copy_tile<T: Word, const NT: usize>(from: GlobalMut<T>, to: Shared<T>) {
+    let mut i = thread::thread_idx_x();
+    while (i as usize) < from.len() {
+        to.copy_async_mut(i, from, i as usize);
+        i += NT as u32;
+    }
+}
+
+/// Shared to global, strided: what is at these places. It is there when this thread's copies are.
+#[inline(always)]
+#[track_caller]
+pub(super) fn gather<T: Word, const NT: usize, const VT: usize>(
+    from: Shared<T>,
+    places: [u32; VT],
+    to: GlobalMut<T>,
+    decode: impl Fn(T) -> T,
+) {
+    shared::wait_for_copies();
+    thread::sync_threads();
+    let own = own(to);
+    let store = |i: usize| own.set(i * NT, decode(from.get(places[i])));
+    if is_full::<NT, VT>(to.len()) {
+        (0..VT - UNSURE_ROWS).for_each(store);
+        each_row::<NT, VT>(VT - UNSURE_ROWS, to.len(), store);
+    } else {
+        each_row::<NT, VT>(0, to.len(), store);
+    }
+}
