@@ -16,25 +16,20 @@ use crate::Key;
 use crate::key::sealed::Bits;
 use bytemuck::Zeroable;
 
-/// Keys alone that are faster to sort by comparisons than to distribute once more.
-const KEYS: usize = 512;
-/// The same of keys with values.
-const PAIRS: usize = 1 << 12;
+/// The most keys that are compared.
+const KEYS: usize = 1 << 8;
 
 /// Room for ordered bits.
-pub(super) struct Leaf<K: Key> {
-    keys: [K::Bits; KEYS],
-    pairs: [K::Bits; PAIRS],
-}
+pub(super) struct Leaf<K: Key>([K::Bits; KEYS]);
 
 impl<K: Key> Leaf<K> {
     pub fn new() -> Self {
-        Leaf { keys: [K::Bits::zeroed(); KEYS], pairs: [K::Bits::zeroed(); PAIRS] }
+        Leaf([K::Bits::zeroed(); KEYS])
     }
 
     /// Whether so many keys can be sorted, with values of that type. `differing` are the bits that are not the same in all.
     pub fn can_sort<V>(keys: usize, differing: K::Bits) -> bool {
-        if size_of::<V>() == 0 { keys <= KEYS } else { keys <= PAIRS && differing.leading_zeros() >= place_bits(keys) }
+        keys <= KEYS && (size_of::<V>() == 0 || differing.leading_zeros() >= place_bits(keys))
     }
 
     /// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is.
@@ -46,10 +41,10 @@ impl<K: Key> Leaf<K> {
             } else {
                 run
             };
-            return sort_keys(sorted.keys, &mut self.keys);
+            return sort_keys(sorted.keys, &mut self.0);
         }
         let place_bits = place_bits(run.keys.len());
-        let pairs = &mut self.pairs[..run.keys.len()];
+        let pairs = &mut self.0[..run.keys.len()];
         for (place, (pair, key)) in pairs.iter_mut().zip(&*run.keys).enumerate() {
             *pair = key.to_ordered() << place_bits | K::Bits::from_low(place);
         }

@@ -8,9 +8,16 @@
 //!   to    ├ 0 0│1 1 1│2 2 ┤   keys of one digit stay in order: a pass is stable
 //! ```
 //!
-//! Keys that differ in few digits are sorted by passes from the last digit to the first. Each goes over all keys, so they
-//! are to fit the cache. Others are divided by the first digit that differs, and the keys of each digit are sorted on
-//! their own. Once these are few, a comparison sort does the rest.
+//! Keys that fit the cache are sorted by passes over all of them, from the last digit to the first. These are the first
+//! digits that differ, as many as tell most keys apart, and not those after:
+//!
+//! ```text
+//!   keys    27 15 11 26 12 38   ─ first digit ─►   15 11 12│27 26│38
+//!                               ─ where the order is wrong, those with the same first digit ─►   11 12 15│26 27│38
+//! ```
+//!
+//! More keys are divided by the first digit that differs, and the keys of each digit are sorted on their own. Very few are
+//! compared, as going through all values of a digit would take longer.
 
 use super::digit::{self, Counts, Digit};
 use super::leaf::Leaf;
@@ -18,10 +25,12 @@ use super::run::{Run, RunMut};
 use crate::Key;
 use crate::sorted::first_unsorted_in_block;
 
-/// The most digits that are sorted by from the last one on.
-const FEW_DIGITS: usize = 4;
-/// Keys that make it worth going through all values of a few digits.
-const WORTH_DIGITS: usize = 384;
+/// The most passes, which tell as many keys apart as fit the cache.
+const MOST_PASSES: usize = 3;
+/// Keys that make it worth going through all values of a digit, for each pass.
+const WORTH_A_PASS: usize = 48;
+/// Keys that are inserted one after another.
+const FEW_KEYS: usize = 8;
 /// Bytes of keys and values that fit a core's caches along with the memory that they are moved to.
 const CACHED: usize = 1 << 21;
 
@@ -40,40 +49,89 @@ pub(super) fn sort<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>
 fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>, to_scratch: bool, leaf: &mut Leaf<K>) {
     let Some(first) = run.keys.first() else { return };
     let differing = digit::differing(*first, &*run.keys);
-    let (keys, digits) = (run.keys.len(), digit::digits(differing));
-    if digits == 0 {
+    let keys = run.keys.len();
+    let passes = digit::digits(differing).min(digit::telling(keys)).min(MOST_PASSES);
+    if passes == 0 {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-    } else if digits <= FEW_DIGITS && keys >= WORTH_DIGITS && keys * (size_of::<K>() + size_of::<V>()) <= CACHED {
-        last_digit_first(run, scratch, to_scratch, digits);
-    } else if Leaf::<K>::can_sort::<V>(keys, differing) {
+    } else if keys < WORTH_A_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         leaf.sort(run, scratch, to_scratch);
+    } else if keys * (size_of::<K>() + size_of::<V>()) <= CACHED {
+        last_digit_first(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, leaf);
     } else {
         first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys), leaf);
     }
 }
 
-/// Sorts by the last `digits` digits.
-fn last_digit_first<K: Key, V: Copy>(run: RunMut<K, V>, scratch: RunMut<K, V>, to_scratch: bool, digits: usize) {
-    // One look at the keys counts for all passes: they change the order, not the digits.
-    let mut counts = [[0; digit::VALUES]; FEW_DIGITS];
-    for key in run.keys.iter() {
-        // A loop of a known length, which the compiler unrolls.
-        for (d, counts) in counts.iter_mut().enumerate() {
-            if d < digits {
-                counts[Digit::from_last(d).of(*key)] += 1;
-            }
+/// Sorts by as many passes: by `last`, by the digits before it, and then by the bits after it.
+fn last_digit_first<K: Key, V: Copy>(
+    mut run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    last: Digit,
+    passes: usize,
+    leaf: &mut Leaf<K>,
+) {
+    let keys = run.keys.len();
+    let (from, to) = (run.part(0..keys), scratch.part(0..keys));
+    match passes {
+        1 => pass_by_pass::<K, V, 1>(from, to, to_scratch, last),
+        2 => pass_by_pass::<K, V, 2>(from, to, to_scratch, last),
+        _ => pass_by_pass::<K, V, MOST_PASSES>(from, to, to_scratch, last),
+    }
+    if last.ends_key() {
+        return;
+    }
+    let (mut sorted, mut scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
+    // Keys that are the same so far are neighbours.
+    let mut end = 0;
+    while let Some(unsorted) = first_unsorted_in_block(&sorted.keys[end..]) {
+        let unsorted = end + unsorted;
+        let is_same = |key: &&K| last.is_same_up_to_here(**key, sorted.keys[unsorted]);
+        let begin = unsorted - sorted.keys[..unsorted].iter().rev().take_while(is_same).count();
+        end = unsorted + sorted.keys[unsorted..].iter().take_while(is_same).count();
+        if end - begin > FEW_KEYS {
+            sort_by_digits(sorted.part(begin..end), scratch.part(begin..end), false, leaf);
+        } else {
+            insert(sorted.part(begin..end));
         }
     }
+}
+
+/// Sorts a few keys, each of which goes back past those that come after it.
+fn insert<K: Key, V: Copy>(run: RunMut<K, V>) {
+    for i in 1..run.keys.len() {
+        for i in (1..=i).rev() {
+            if run.keys[i - 1].to_ordered() <= run.keys[i].to_ordered() {
+                break;
+            }
+            run.keys.swap(i - 1, i);
+            run.values.swap(i - 1, i);
+        }
+    }
+}
+
+/// Sorts by `last` and the digits before it, `PASSES` in all: a constant, so that the compiler unrolls what counts them.
+fn pass_by_pass<K: Key, V: Copy, const PASSES: usize>(
+    run: RunMut<K, V>,
+    scratch: RunMut<K, V>,
+    to_scratch: bool,
+    last: Digit,
+) {
+    // One look at the keys counts for all passes: they change the order, not the digits.
+    let mut counts = [[0; digit::VALUES]; PASSES];
+    last.count_with_those_before(run.keys, &mut counts);
+    let keys = run.keys.len();
     let (mut from, mut to) = (run, scratch);
     let mut in_scratch = false;
-    for (d, counts) in counts[..digits].iter().enumerate() {
+    for (d, counts) in counts.iter_mut().enumerate() {
+        let digit = last.before(d);
         // Where all keys have the same digit, there is nothing to move.
-        if counts.contains(&from.keys.len()) {
+        if counts[digit.of(from.keys[0])] == keys {
             continue;
         }
-        distribute(from.as_run(), &mut to, Digit::from_last(d), counts);
+        distribute(from.as_run(), &mut to, digit, counts);
         (from, to) = (to, from);
         in_scratch = !in_scratch;
     }
@@ -92,27 +150,34 @@ fn first_digit_first<K: Key, V: Copy>(
 ) {
     let mut counts = [0; digit::VALUES];
     digit.count(run.keys, &mut counts);
-    distribute(run.as_run(), &mut scratch, digit, &counts);
-    for count in &counts[..digit.values()] {
+    distribute(run.as_run(), &mut scratch, digit, &mut counts);
+    let mut begin = 0;
+    for end in &counts[..digit.values()] {
+        let count = *end - begin;
+        begin = *end;
         let (run_of_digit, scratch_of_digit);
-        (run_of_digit, run) = run.split_at(*count);
-        (scratch_of_digit, scratch) = scratch.split_at(*count);
+        (run_of_digit, run) = run.split_at(count);
+        (scratch_of_digit, scratch) = scratch.split_at(count);
         sort_by_digits(scratch_of_digit, run_of_digit, !to_scratch, leaf);
     }
 }
 
-/// Moves each key to the place that its digit and the keys before it give it.
-fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, digit: Digit, counts: &Counts) {
-    let mut next = [0; digit::VALUES];
+/// Moves each key to the place that its digit and the keys before it give it. `counts` become the ends of the digits.
+fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, digit: Digit, counts: &mut Counts) {
     let mut sum = 0;
-    for (next, count) in next.iter_mut().zip(&counts[..digit.values()]) {
-        *next = sum;
-        sum += count;
+    for count in counts.iter_mut() {
+        let next = sum;
+        sum += *count;
+        *count = next;
     }
+    // The compiler knows then that a place of a key is one of a value.
+    let keys = &mut *to.keys;
+    let values = &mut to.values[..keys.len()];
     for (key, value) in from.keys.iter().zip(from.values) {
-        let place = &mut next[digit.of(*key)];
-        to.keys[*place] = *key;
-        to.values[*place] = *value;
-        *place += 1;
+        let next = &mut counts[digit.of(*key)];
+        let place = *next;
+        keys[place] = *key;
+        values[place] = *value;
+        *next += 1;
     }
 }

@@ -109,9 +109,9 @@ fn sorts_every_skew_on_sixteen_threads() {
 fn sorts_lengths_around_each_change_of_method() {
     let seed = seed();
     let (engines, mut rng) = (engines(&[1, 2]), rng(seed));
-    // A few keys are compared, more of them are sorted by their digits, and a great many by the first one first. Two
-    // threads begin at 2^17. Memory that a sort of pairs of 8 bytes goes over again and again ends at 2^18.
-    for middle in [384, 512, 1024, 4096, 1 << 17, 1 << 18] {
+    // A few keys are compared, for each pass by a digit that others take. From 2^12 and 2^20 on it is a pass more. A great
+    // many are sorted by the first digit first: pairs of 8 bytes from 2^18 on. Two threads begin at 2^17.
+    for middle in [48, 96, 144, 1024, 4096, 1 << 17, 1 << 18] {
         for length in middle - 1..=middle + 1 {
             let what = || format!("seed {seed}");
             check(&engines, &keys::<f32>("any bits", length, &mut rng), what);
