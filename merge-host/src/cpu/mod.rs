@@ -12,6 +12,7 @@ mod both_ends;
 mod counting;
 mod digit;
 mod leaf;
+mod lines;
 mod memory;
 mod merge_basic;
 mod merge_batch;

@@ -12,6 +12,7 @@
 //! threads there are: what a thread sorts in the end mostly fits its cache.
 
 use super::digit::{self, Counts, Digit};
+use super::lines::Lines;
 use super::radix;
 use super::run::{Run, RunMut};
 use crate::Key;
@@ -135,20 +136,15 @@ fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, counts: &[Counts]) -> Vec<Vec<RunM
 
 /// Moves each key to the next place in the room for its digit. There is room for just these.
 fn distribute<K: Key, V: Copy>(from: Run<K, V>, rooms: Vec<RunMut<K, V>>, digit: Digit) {
-    let rooms = rooms.into_iter().map(|room| (room.keys.iter_mut(), room.values.iter_mut()));
-    let (mut keys, mut values): (Vec<_>, Vec<_>) = rooms.unzip();
-    // The compiler knows then that every digit has its room.
-    let keys: &mut [_; digit::VALUES] = keys.as_mut_array().expect("each digit has room");
-    let values: &mut [_; digit::VALUES] = values.as_mut_array().expect("each digit has room");
+    let (Some(key), Some(value)) = (from.keys.first(), from.values.first()) else { return };
+    let (mut keys, mut values) = (Lines::buffer(*key), Lines::buffer(*value));
+    let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
+    let (mut keys, mut values) = (Lines::new(&mut keys, rooms_of_keys), Lines::new(&mut values, rooms_of_values));
     for (key, value) in from.keys.iter().zip(from.values) {
         let digit = digit.of(*key);
-        if let Some(to) = keys[digit].next() {
-            *to = *key;
-        }
-        if size_of::<V>() > 0
-            && let Some(to) = values[digit].next()
-        {
-            *to = *value;
-        }
+        keys.push(digit, *key);
+        values.push(digit, *value);
     }
+    keys.finish();
+    values.finish();
 }
