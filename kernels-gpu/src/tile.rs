@@ -51,7 +51,7 @@ pub fn column<const NT: usize>(row: usize, random: u64) -> u32 {
 ///
 /// The padding makes every tile a full one: it sorts to the end, where it is not stored.
 ///
-/// Strided, but not each thread in a column of its own: see [`column`]. `NT` is a power of two.
+/// Strided, but not each thread in a column of its own: see [`column()`]. `NT` is a power of two.
 #[inline(always)]
 #[track_caller]
 pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(

@@ -45,7 +45,7 @@ const BEGIN: u32 = WARPS * 2 + 4;
 /// Bytes of these words.
 const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
 
-/// Bytes of dynamic shared memory of a [`PackedTile`] of `slots` keys.
+/// Bytes of dynamic shared memory of a tile of `slots` packed keys.
 pub const fn shared_bytes(slots: usize) -> u32 {
     assert!(slots <= PLACES);
     (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
