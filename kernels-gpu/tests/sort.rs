@@ -12,7 +12,7 @@ use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_lon
 use kernels_gpu::sort::network::sort_registers;
 use kernels_gpu::sort::order::{ORDER_SHARED_BYTES, ORDER_WORDS, copy_runs, look_for_order, reverse};
 use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Shuffle};
-use kernels_gpu::sort::{packed, pairs};
+use kernels_gpu::sort::{packed, packing, pairs};
 use kernels_gpu::tuning;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -159,7 +159,7 @@ fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B
         merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
             packed::merge_long_runs_packed::<B, V, NT, VT>(f, v, n, t, u, splits, starts, d, e, order)
         },
-        shared: (packed::block_shared_bytes(NT * VT), packed::merge_shared_bytes(NT * VT)),
+        shared: (packing::shared_bytes(NT * VT), packed::merge_shared_bytes(NT * VT)),
     }
 }
 

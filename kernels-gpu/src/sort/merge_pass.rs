@@ -548,16 +548,26 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
 ) {
     let shuffle = Shuffle { runs: shuffled_runs, random };
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle };
-    let t = thread::block_idx_x() as usize;
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
-    // SAFETY: the caller's promise.
-    if !unsafe { Order::new(order) }.is_found() {
+    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
     }
+}
+
+/// This block's tile and its splits, which are empty if `splits` is null. `None` if an order has been found.
+///
+/// # Safety
+/// `splits` and `order` are as for [`merge_runs`].
+#[inline(always)]
+pub(super) unsafe fn own_tile(runs: Runs, splits: *const u32, order: *mut u32) -> Option<(usize, Global<u32>)> {
+    let t = thread::block_idx_x() as usize;
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * runs.k as usize }) };
+    // SAFETY: the caller's promise.
+    (!unsafe { Order::new(order) }.is_found()).then_some((t, splits))
 }
 
 /// Kernel: as [`merge_runs`], for the runs of which [`split_long_runs`] has found the splits. Blocks stay, and take one tile
@@ -585,17 +595,62 @@ pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
         return;
     }
     // SAFETY: the caller's promise.
-    let (from, to, starts) =
-        unsafe { (Global::new(from, n), GlobalMut::new(to, n), Global::new(starts, MAX_RUNS as usize + 1)) };
-    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
-    let mut t = thread::block_idx_x() as usize;
-    while t < runs.tiles() {
+    let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
+    let mut t = thread::block_idx_x();
+    while t < runs.tiles() as u32 {
         // SAFETY: the caller's promise.
-        unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
+        unsafe { merge_tile::<B, NT, VT>(runs, t as usize, from, to, splits, Coding { always, when_negative }) };
         thread::sync_threads();
-        t += thread::grid_dim_x() as usize;
+        t += thread::grid_dim_x();
+    }
+}
+
+/// The long runs, of fewer than 2^32 keys, and the splits of their tiles.
+///
+/// # Safety
+/// The arguments are as for [`merge_long_runs`].
+#[inline(always)]
+pub(super) unsafe fn long_runs(
+    n: usize,
+    tile_keys: u32,
+    splits: *const u32,
+    starts: *const usize,
+) -> (LongRuns, Global<u32>) {
+    // SAFETY: the caller's promise.
+    let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
+    // SAFETY: the caller's promise.
+    (runs, unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) })
+}
+
+/// The arrays of a pass with values: those read, and those written.
+#[derive(Clone, Copy)]
+pub(super) struct PairArrays<B, V> {
+    pub(super) from: Global<B>,
+    pub(super) values_from: Global<V>,
+    pub(super) to: GlobalMut<B>,
+    pub(super) values_to: GlobalMut<V>,
+}
+
+impl<B: Word, V: Word> PairArrays<B, V> {
+    /// # Safety
+    /// All have `n` elements, in global memory, and those written do not overlap any other.
+    #[inline(always)]
+    pub(super) unsafe fn new(
+        (from, values_from): (*const B, *const V),
+        (to, values_to): (*mut B, *mut V),
+        n: usize,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                from: Global::new(from, n),
+                values_from: Global::new(values_from, n),
+                to: GlobalMut::new(to, n),
+                values_to: GlobalMut::new(values_to, n),
+            }
+        }
     }
 }
 

@@ -7,22 +7,17 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
-use crate::sort::merge_pass::{BLOCKS, PLAN_BYTES, Plan, merge_pieces, tile_keys};
+use crate::sort::merge_pass::{BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, tile_keys};
 use crate::sort::order::Order;
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
-use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle};
+use crate::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory of [`block_sort_packed`] for tiles of `slots` keys.
-pub const fn block_shared_bytes(slots: usize) -> u32 {
-    packing::shared_bytes(slots)
-}
-
 /// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of `slots` places.
 pub const fn merge_shared_bytes(slots: usize) -> u32 {
-    block_shared_bytes(slots) + PLAN_BYTES
+    packing::shared_bytes(slots) + PLAN_BYTES
 }
 
 /// Kernel: sorts each tile of `NT * VT` keys, with their values, into the same places of `to` and `values_to`, which may be
@@ -33,7 +28,7 @@ pub const fn merge_shared_bytes(slots: usize) -> u32 {
 ///
 /// # Safety
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
-/// threads, a power of two from 32 to 1024, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
+/// threads, a power of two from 32 to 1024, one for each tile, with [`packing::shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32v8 = <u32, u64, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
     u64v4 = <u64, u32, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
@@ -140,21 +135,14 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     when_negative: B,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
-        return;
-    }
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
-    let t = thread::block_idx_x() as usize;
     // SAFETY: the caller's promise.
-    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
-    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
-    // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
-    let decode = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
-    unsafe { merge_tile::<B, V, NT, VT>(runs, t, from, values_from, to, values_to, splits, decode) };
+    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<B, V, NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
+    }
 }
 
 /// Kernel: as [`merge_runs_packed`], for the runs of which
@@ -187,19 +175,13 @@ pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT
         return;
     }
     // SAFETY: the caller's promise.
-    let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
-    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
-    // SAFETY: the caller's promise.
-    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
-    // SAFETY: the caller's promise.
-    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
-    let decode = Coding { always, when_negative };
+    let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
         // SAFETY: the caller's promise.
-        unsafe { merge_tile::<B, V, NT, VT>(runs, t as usize, from, values_from, to, values_to, splits, decode) };
+        unsafe { merge_tile::<B, V, NT, VT>(runs, t as usize, arrays, splits, Coding { always, when_negative }) };
         thread::sync_threads();
         t += thread::grid_dim_x();
     }
@@ -210,14 +192,10 @@ pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT
 /// # Safety
 /// As for [`merge_runs_packed`].
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
     runs: impl Division,
     t: usize,
-    from: Global<B>,
-    values_from: Global<V>,
-    to: GlobalMut<B>,
-    values_to: GlobalMut<V>,
+    PairArrays { from, values_from, to, values_to }: PairArrays<B, V>,
     splits: Global<u32>,
     decode: Coding<B>,
 ) {
@@ -225,7 +203,7 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let count = (in_group.length - in_group.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise.
     let (mut tile, tile_keys, tile_values, plan) = unsafe {
-        let plan = Plan::at(const { block_shared_bytes(NT * VT) });
+        let plan = Plan::at(const { packing::shared_bytes(NT * VT) });
         (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT), plan)
     };
     // SAFETY: the caller's promise.

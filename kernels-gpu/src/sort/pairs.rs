@@ -9,11 +9,11 @@
 //! It is stable because places make all keys different in the network, and because merges take A's first of equal keys.
 
 use crate::key::Coding;
-use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, Plan, tile_keys};
+use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, key_and_place, placed};
-use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle};
+use crate::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -189,21 +189,14 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
-        return;
-    }
     let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
-    let t = thread::block_idx_x() as usize;
     // SAFETY: the caller's promise.
-    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
+    let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
-    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
-    // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * k as usize }) };
-    let decode = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
-    unsafe { merge_tile::<NT, VT>(runs, t, from, values_from, to, values_to, splits, decode) };
+    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
+    }
 }
 
 /// Kernel: as [`merge_runs_pairs`], for the runs of which
@@ -234,19 +227,13 @@ pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
         return;
     }
     // SAFETY: the caller's promise.
-    let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
-    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) };
-    // SAFETY: the caller's promise.
-    let (from, values_from) = unsafe { (Global::new(from, n), Global::new(values_from, n)) };
-    // SAFETY: the caller's promise.
-    let (to, values_to) = unsafe { (GlobalMut::new(to, n), GlobalMut::new(values_to, n)) };
-    let decode = Coding { always, when_negative };
+    let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
         // SAFETY: the caller's promise.
-        unsafe { merge_tile::<NT, VT>(runs, t as usize, from, values_from, to, values_to, splits, decode) };
+        unsafe { merge_tile::<NT, VT>(runs, t as usize, arrays, splits, Coding { always, when_negative }) };
         thread::sync_threads();
         t += thread::grid_dim_x();
     }
@@ -257,14 +244,10 @@ pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_runs_pairs`].
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 unsafe fn merge_tile<const NT: usize, const VT: usize>(
     runs: impl Division,
     t: usize,
-    from: Global<u32>,
-    values_from: Global<u32>,
-    to: GlobalMut<u32>,
-    values_to: GlobalMut<u32>,
+    PairArrays { from, values_from, to, values_to }: PairArrays<u32, u32>,
     splits: Global<u32>,
     decode: Coding<u32>,
 ) {

@@ -130,7 +130,7 @@ impl Gpu {
         let workspace_bytes = many.workspace_bytes::<K>(value_bytes);
         self.check_memory(size_of_val(keys) + values.len() + many.found.len() + workspace_bytes)?;
         self.load::<K>(&["copy_runs"], 0)?;
-        self.load::<K>(&["copy_runs", "block_sort"], value_bytes)?;
+        self.load::<K>(&["copy_runs", "merge_long_runs"], value_bytes)?;
         let stream = self.stream()?;
         let ((merged, found), upload) =
             timed(|| Ok(((self.uploaded(keys)?, self.uploaded(values)?), self.uploaded(&many.found)?)))?;

@@ -11,7 +11,7 @@ use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
-use kernels_gpu::sort::{block_sort, merge_pass, order, packed, pairs};
+use kernels_gpu::sort::{block_sort, merge_pass, order, packed, packing, pairs};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
     merge_batch, merge_batch_tiled, merge_circular, merge_fused, merge_path, merge_ragged, merge_small, merge_tiled,
@@ -214,7 +214,7 @@ impl SortPlan {
         let shared_bytes = match self.value_bytes {
             0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.values),
             4 if size_of::<K>() == 4 => pairs::block_shared_bytes(slots),
-            _ => packed::block_shared_bytes(slots),
+            _ => packing::shared_bytes(slots),
         };
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
@@ -292,12 +292,13 @@ impl Gpu {
     pub(super) fn load<K: Key>(&self, kernels: &[&str], value_bytes: usize) -> Result<(), Error> {
         self.make_current()?;
         kernels.iter().try_for_each(|kernel| {
-            let kernel = if *kernel == "block_sort" { sort_kernels::<K>(value_bytes)[0] } else { *kernel };
-            let suffix = match kernel {
-                kernel if kernel.starts_with("block_sort") => sort_suffix::<K>(value_bytes, false),
-                "copy_runs" => bits(if value_bytes == 0 { size_of::<K>() } else { value_bytes }).to_owned(),
-                kernel if kernel.ends_with("_pairs") => with_values::<K>(value_bytes),
-                _ => K::NAME.to_owned(),
+            let [block_sort, _, merge_long_runs] = sort_kernels::<K>(value_bytes);
+            let (kernel, suffix) = match *kernel {
+                "block_sort" => (block_sort, sort_suffix::<K>(value_bytes, false)),
+                "merge_long_runs" => (merge_long_runs, sort_suffix::<K>(value_bytes, false)),
+                "copy_runs" => (*kernel, bits(if value_bytes == 0 { size_of::<K>() } else { value_bytes }).to_owned()),
+                kernel if kernel.ends_with("_pairs") => (kernel, with_values::<K>(value_bytes)),
+                kernel => (kernel, K::NAME.to_owned()),
             };
             self.kernels.load(kernel, &suffix)
         })
@@ -349,6 +350,7 @@ impl Gpu {
         }
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
         let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, order_at, random];
+        // Kernels read as many as they have: the one that moves values along has no use for a random number.
         let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, order_at, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         launch(block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
@@ -456,8 +458,8 @@ impl Gpu {
         launch("copy_runs", width, copy_shape, &copy)?;
         if value_bytes > 0 {
             // As they are, and once more where runs begin.
-            let (none, copy_values) = (0u64, scratch_values);
-            let copy = arguments![values, copy_values, n, none, none, order_at, begins, starts];
+            let none = 0u64;
+            let copy = arguments![values, scratch_values, n, none, none, order_at, begins, starts];
             launch("copy_runs", bits(value_bytes), copy_shape, &copy)?;
         }
         let tile_keys = plan.long_run_tile_keys();

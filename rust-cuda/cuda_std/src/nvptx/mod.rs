@@ -134,17 +134,17 @@ pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     }
 }
 
-#[inline(always)]
-pub unsafe fn prefetch<T: Word>(from: *const T) {
-    // SAFETY: the caller's promise: `from` is readable.
-    unsafe { asm!("prefetch.global.L2 [{0}];", in(reg64) from, options(nostack)) }
-}
-
 /// The instruction is the same: it does not rely on the memory being constant.
 #[inline(always)]
 pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
     // SAFETY: the caller's promise.
     unsafe { copy_async(to, from) }
+}
+
+#[inline(always)]
+pub unsafe fn prefetch<T: Word>(from: *const T) {
+    // SAFETY: the caller's promise: `from` is readable.
+    unsafe { asm!("prefetch.global.L2 [{0}];", in(reg64) from, options(nostack)) }
 }
 
 #[inline(always)]
