@@ -333,15 +333,10 @@ impl Writer {
                 progress::add(piece.len());
                 Ok(())
             }),
-            Sink::Temporary { temporary, position, .. } => {
-                let (file, begin) = (temporary.file(), *position);
-                *position += bytes.len() as u64;
+            Sink::Temporary { .. } => {
+                let room = self.next_room(bytes.len() as u64)?;
                 let pieces = bytes.par_chunks(PIECE).enumerate();
-                pieces.try_for_each(|(i, piece)| {
-                    file.write_all_at(piece, begin + (i * PIECE) as u64)?;
-                    progress::add(piece.len());
-                    Ok(())
-                })
+                return pieces.try_for_each(|(i, piece)| room.write((i * PIECE) as u64, piece));
             }
         };
         result.map_err(|error| self.failure(&error))
@@ -351,6 +346,11 @@ impl Writer {
     /// output [`takes_any_order`](Output::takes_any_order).
     pub fn room(&mut self, bytes: u64) -> Result<Room<'_>> {
         self.written = bytes;
+        self.next_room(bytes)
+    }
+
+    /// Room for `bytes` bytes after what was written before, in a regular file.
+    fn next_room(&mut self, bytes: u64) -> Result<Room<'_>> {
         let Sink::Temporary { temporary, position, .. } = &mut self.sink else {
             return Err(Failure::file(&self.path, "is no regular file, expected one to write to in any order"));
         };
@@ -375,14 +375,13 @@ impl Writer {
                     file.write_all(&copy)
                 })
             }
-            Sink::Temporary { temporary, position, .. } => {
-                let (file, begin) = (temporary.file(), *position);
-                *position += bytes.len() as u64;
+            Sink::Temporary { .. } => {
+                let room = self.next_room(bytes.len() as u64)?;
                 let pieces = bytes.par_chunks(SWAPPED).enumerate();
-                pieces.try_for_each_init(Vec::new, |copy, (i, piece)| {
+                return pieces.try_for_each_init(Vec::new, |copy, (i, piece)| {
                     swapped(copy, piece);
-                    file.write_all_at(copy, begin + (i * SWAPPED) as u64)
-                })
+                    room.write((i * SWAPPED) as u64, copy)
+                });
             }
         };
         result.map_err(|error| self.failure(&error))
