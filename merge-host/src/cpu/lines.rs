@@ -16,23 +16,22 @@
 //! An item has the same place in its line here as there. The first line and the last are shared with the rooms before and
 //! after, so that only the room's part of them is copied.
 
-use super::digit::VALUES;
 use std::mem;
 
 /// Bytes of a line of the cache.
 const LINE: usize = 64;
 
-/// Room for each value of a digit, and a line for each that is not full yet.
-pub(super) struct Lines<'a, T> {
+/// Rooms, and for each the line that is not full yet.
+pub(super) struct Lines<'a, T, const ROOMS: usize> {
     /// The lines, one after another.
     gathered: &'a mut [T],
     /// Up to where each of them is full. What is full as a whole is in its room already.
-    ends: [u8; VALUES],
+    ends: [u8; ROOMS],
     /// What is left of each room, apart from the items of its line.
     rooms: Vec<&'a mut [T]>,
 }
 
-impl<'a, T: Copy> Lines<'a, T> {
+impl<'a, T: Copy, const ROOMS: usize> Lines<'a, T, ROOMS> {
     /// Items of a line, a power of two. Of a size that does not divide a line, these are as many as make most of one.
     const ITEMS: usize = match size_of::<T>() {
         0 => 1,
@@ -43,15 +42,15 @@ impl<'a, T: Copy> Lines<'a, T> {
     /// Memory for the lines. What it holds does not matter: it is `any`.
     pub fn buffer(any: T) -> Vec<T> {
         // A line more, as it may begin in the middle of one.
-        vec![any; (VALUES + 1) * Self::ITEMS]
+        vec![any; (ROOMS + 1) * Self::ITEMS]
     }
 
-    /// `buffer` is one that [`buffer`](Self::buffer) has made. There are `VALUES` rooms.
+    /// `buffer` is one that [`buffer`](Self::buffer) has made. There are `ROOMS` rooms at most.
     pub fn new(buffer: &'a mut [T], rooms: Vec<&'a mut [T]>) -> Self {
         let skipped = (Self::ITEMS - Self::place_in_line(buffer)) % Self::ITEMS;
-        let gathered = &mut buffer[skipped..][..VALUES * Self::ITEMS];
-        let mut ends = [0; VALUES];
-        assert_eq!(rooms.len(), VALUES);
+        let gathered = &mut buffer[skipped..][..ROOMS * Self::ITEMS];
+        let mut ends = [0; ROOMS];
+        assert!(rooms.len() <= ROOMS);
         ends.iter_mut().zip(&rooms).for_each(|(end, room)| *end = Self::place_in_line(room) as u8);
         Lines { gathered, ends, rooms }
     }
@@ -98,12 +97,12 @@ impl<'a, T: Copy> Lines<'a, T> {
     /// Writes the lines that are not full.
     pub fn finish(mut self) {
         if size_of::<T>() > 0 {
-            (0..VALUES).for_each(|room| self.write(room));
+            (0..self.rooms.len()).for_each(|room| self.write(room));
         }
     }
 }
 
-impl<T> Drop for Lines<'_, T> {
+impl<T, const ROOMS: usize> Drop for Lines<'_, T, ROOMS> {
     /// Waits for the lines that go to memory past the cache: other threads read the rooms next.
     fn drop(&mut self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -152,26 +151,28 @@ mod tests {
     use std::fmt::Debug;
     use std::mem::MaybeUninit;
 
+    const ROOMS: usize = 256;
+
     /// Rooms of `lengths`, then 0, then `rest`, in memory that begins so many items after any place where a line does.
     fn check<T: Copy + PartialEq + Debug>(item: impl Fn(usize) -> T, skipped: usize, lengths: &[usize], rest: usize) {
         let length_of = |room: usize| match room {
             room if room < lengths.len() => lengths[room],
-            room if room == VALUES - 1 => rest,
+            room if room == ROOMS - 1 => rest,
             _ => 0,
         };
-        let total: usize = (0..VALUES).map(length_of).sum();
+        let total: usize = (0..ROOMS).map(length_of).sum();
         let nothing = item(usize::MAX);
         let mut memory = vec![nothing; skipped + total + 1];
         let (mut rooms, mut left) = (Vec::new(), &mut memory[skipped..][..total]);
-        for room in 0..VALUES {
+        for room in 0..ROOMS {
             rooms.push(left.split_off_mut(..length_of(room)).unwrap());
         }
-        let mut buffer = Lines::buffer(nothing);
-        let mut lines = Lines::new(&mut buffer, rooms);
+        let mut buffer = Lines::<_, ROOMS>::buffer(nothing);
+        let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         // In turn, while there is room.
-        let (mut want, mut pushed) = (vec![Vec::new(); VALUES], 0);
+        let (mut want, mut pushed) = (vec![Vec::new(); ROOMS], 0);
         for round in 0.. {
-            let open: Vec<_> = (0..VALUES).filter(|room| length_of(*room) > round).collect();
+            let open: Vec<_> = (0..ROOMS).filter(|room| length_of(*room) > round).collect();
             for room in open.iter().rev() {
                 lines.push(*room, item(pushed));
                 want[*room].push(item(pushed));
@@ -217,9 +218,9 @@ mod tests {
         let mut memory = [MaybeUninit::<(u8, u32)>::uninit(); 100];
         let (room, other) = memory.split_at_mut(3);
         let mut rooms: Vec<&mut [_]> = vec![room, other];
-        rooms.resize_with(VALUES, Default::default);
-        let mut buffer = Lines::buffer(MaybeUninit::uninit());
-        let mut lines = Lines::new(&mut buffer, rooms);
+        rooms.resize_with(ROOMS, Default::default);
+        let mut buffer = Lines::<_, ROOMS>::buffer(MaybeUninit::uninit());
+        let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         for i in 0..97 {
             lines.push(1, if i % 2 == 0 { MaybeUninit::new((i, i.into())) } else { MaybeUninit::uninit() });
         }
@@ -236,9 +237,9 @@ mod tests {
     fn more_items_than_there_is_room_for_go_nowhere() {
         let mut memory = [0u64; 20];
         let mut rooms: Vec<&mut [_]> = vec![&mut memory[..5]];
-        rooms.resize_with(VALUES, Default::default);
-        let mut buffer = Lines::buffer(0);
-        let mut lines = Lines::new(&mut buffer, rooms);
+        rooms.resize_with(ROOMS, Default::default);
+        let mut buffer = Lines::<_, ROOMS>::buffer(0);
+        let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         (0..20).for_each(|i| lines.push(0, i));
         lines.finish();
     }

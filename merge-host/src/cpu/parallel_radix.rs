@@ -11,7 +11,7 @@
 //! divide them once more, by the first digit that differs in these. Every key is moved through memory twice, however many
 //! threads there are: what a thread sorts in the end mostly fits its cache.
 
-use super::digit::{self, Counts, Digit};
+use super::digit;
 use super::lines::Lines;
 use super::radix;
 use super::run::{Run, RunMut};
@@ -25,12 +25,25 @@ const FEW: usize = 1 << 16;
 /// What a thread sorts at once is at most its share of all keys divided by this, so that no thread is left with much to
 /// do when the others are done.
 const PARTS_A_THREAD: usize = 4;
+/// The most values of a digit. With values of keys there are half as many: a line for each, of keys and of values, has to
+/// stay in a core's cache.
+const VALUES: usize = 1 << 11;
+/// Values of a digit that are hardly more work than fewer.
+const CHEAP_VALUES: usize = 1 << 8;
+/// Keys that are worth a value of a digit.
+const KEYS_A_VALUE: usize = 1 << 10;
+/// Bytes of keys and values that a core sorts fast, as its cache holds them along with the memory that they are moved to: no
+/// digit should have more.
+const CACHED: usize = 1 << 17;
 /// Keys that are worth room of their own for each digit.
 const LEAST_CHUNK: usize = 1 << 13;
 /// Keys that are looked at to guess the first digit that differs.
 const SAMPLE: usize = 1 << 10;
 /// Keys that are looked at twice while they are in the cache.
 const PIECE: usize = 1 << 12;
+
+type Digit = digit::Digit<VALUES>;
+type Counts = digit::Counts<VALUES>;
 
 /// Sorts `run`, ascending and stable. `scratch` is as long. This thread belongs to the pool of `threads` to use.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
@@ -61,7 +74,10 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
         return radix::sort(run, scratch, to_scratch);
     }
     let chunk = run.keys.len().div_ceil(shares.threads).max(LEAST_CHUNK);
-    let Some((digit, counts)) = count_first_digit(run.keys, chunk) else {
+    let bytes = run.keys.len() * (size_of::<K>() + size_of::<V>());
+    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
+    let values = (bytes / CACHED).clamp(CHEAP_VALUES, most).min(run.keys.len() / KEYS_A_VALUE);
+    let Some((digit, counts)) = count_first_digit(run.keys, chunk, values) else {
         // All keys are the same.
         if to_scratch {
             let chunks = run.par_chunks(chunk).zip(scratch.par_chunks(chunk));
@@ -69,7 +85,7 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
         }
         return;
     };
-    let rooms = rooms(scratch.part(0..run.keys.len()), &counts);
+    let rooms = rooms(scratch.part(0..run.keys.len()), digit.values(), &counts);
     run.par_chunks(chunk).zip(rooms).for_each(|(chunk, room)| distribute(chunk.as_run(), room, digit));
 
     let mut digits = Vec::with_capacity(digit.values());
@@ -90,14 +106,15 @@ fn is_sorted<K: Key>(keys: &[K]) -> bool {
     (0..keys.len()).into_par_iter().step_by(PIECE).all(|begin| first_unsorted_in_block(piece(begin)).is_none())
 }
 
-/// The first digit that differs, and how often it occurs in each chunk of so many keys, or `None` if all keys are the same.
-fn count_first_digit<K: Key>(keys: &[K], chunk: usize) -> Option<(Digit, Vec<Counts>)> {
+/// The first digit that differs, of so many values at most, and how often it occurs in each chunk of so many keys, or `None`
+/// if all keys are the same.
+fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<(Digit, Vec<Counts>)> {
     let first = *keys.first()?;
     let guess = digit::differing(first, keys.iter().step_by(keys.len().div_ceil(SAMPLE)));
-    let guess = Digit::first(guess, keys.len());
+    let guess = Digit::first(guess, values);
     // A right guess, as most are, saves a way through memory.
     let looks = keys.par_chunks(chunk).map(|chunk| {
-        let (mut differing, mut counts) = (K::Bits::zeroed(), [0; digit::VALUES]);
+        let (mut differing, mut counts) = (K::Bits::zeroed(), [0; VALUES]);
         for piece in chunk.chunks(PIECE) {
             differing = differing | digit::differing(first, piece);
             guess.count(piece, &mut counts);
@@ -106,15 +123,15 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize) -> Option<(Digit, Vec<Cou
     });
     let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = looks.unzip();
     let differing = differing.into_iter().fold(K::Bits::zeroed(), |all, differing| all | differing);
-    if digit::digits(differing) == 0 {
+    if digit::significant(differing) == 0 {
         return None;
     }
-    let digit = Digit::first(differing, keys.len());
+    let digit = Digit::first(differing, values);
     if digit == guess {
         return Some((digit, counts));
     }
     let counts = keys.par_chunks(chunk).map(|chunk| {
-        let mut counts = [0; digit::VALUES];
+        let mut counts = [0; VALUES];
         digit.count(chunk, &mut counts);
         counts
     });
@@ -122,9 +139,9 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize) -> Option<(Digit, Vec<Cou
 }
 
 /// For each chunk the room for its keys of each digit. `counts` are those of each chunk.
-fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, counts: &[Counts]) -> Vec<Vec<RunMut<'a, K, V>>> {
-    let mut rooms: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(digit::VALUES)).collect();
-    for value in 0..digit::VALUES {
+fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) -> Vec<Vec<RunMut<'a, K, V>>> {
+    let mut rooms: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(values)).collect();
+    for value in 0..values {
         for (rooms, counts) in rooms.iter_mut().zip(counts) {
             let room;
             (room, all) = all.split_at(counts[value]);
@@ -137,9 +154,10 @@ fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, counts: &[Counts]) -> Vec<Vec<RunM
 /// Moves each key to the next place in the room for its digit. There is room for just these.
 fn distribute<K: Key, V: Copy>(from: Run<K, V>, rooms: Vec<RunMut<K, V>>, digit: Digit) {
     let (Some(key), Some(value)) = (from.keys.first(), from.values.first()) else { return };
-    let (mut keys, mut values) = (Lines::buffer(*key), Lines::buffer(*value));
+    let (mut keys, mut values) = (Lines::<_, VALUES>::buffer(*key), Lines::<_, VALUES>::buffer(*value));
     let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
-    let (mut keys, mut values) = (Lines::new(&mut keys, rooms_of_keys), Lines::new(&mut values, rooms_of_values));
+    let (mut keys, mut values) =
+        (Lines::<_, VALUES>::new(&mut keys, rooms_of_keys), Lines::<_, VALUES>::new(&mut values, rooms_of_values));
     for (key, value) in from.keys.iter().zip(from.values) {
         let digit = digit.of(*key);
         keys.push(digit, *key);

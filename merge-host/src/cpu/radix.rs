@@ -19,20 +19,27 @@
 //! More keys are divided by the first digit that differs, and the keys of each digit are sorted on their own. Very few are
 //! compared, as going through all values of a digit would take longer.
 
-use super::digit::{self, Counts, Digit};
+use super::digit;
 use super::leaf::Leaf;
 use super::run::{Run, RunMut};
 use crate::Key;
 use crate::sorted::first_unsorted_in_block;
 
+/// Values of a digit.
+const VALUES: usize = 1 << 8;
 /// The most passes, which tell as many keys apart as fit the cache.
 const MOST_PASSES: usize = 3;
 /// Keys that make it worth going through all values of a digit, for each pass.
 const WORTH_A_PASS: usize = 48;
 /// Keys that are inserted one after another.
 const FEW_KEYS: usize = 8;
+/// Keys that are worth a value of the first digit, so that they are enough for passes of their own.
+const KEYS_A_VALUE: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches along with the memory that they are moved to.
 const CACHED: usize = 1 << 21;
+
+type Digit = digit::Digit<VALUES>;
+type Counts = digit::Counts<VALUES>;
 
 /// Sorts `run`. It ends in `scratch` if `to_scratch`, which is as long, and else where it is; what the other holds then
 /// is unspecified.
@@ -50,7 +57,7 @@ fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>,
     let Some(first) = run.keys.first() else { return };
     let differing = digit::differing(*first, &*run.keys);
     let keys = run.keys.len();
-    let passes = digit::digits(differing).min(digit::telling(keys)).min(MOST_PASSES);
+    let passes = Digit::in_bits(digit::significant(differing).min(digit::telling(keys))).min(MOST_PASSES);
     if passes == 0 {
         if to_scratch {
             scratch.copy_from(run.as_run());
@@ -60,7 +67,7 @@ fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>,
     } else if keys * (size_of::<K>() + size_of::<V>()) <= CACHED {
         last_digit_first(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, leaf);
     } else {
-        first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys), leaf);
+        first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_A_VALUE), leaf);
     }
 }
 
@@ -120,7 +127,7 @@ fn pass_by_pass<K: Key, V: Copy, const PASSES: usize>(
     last: Digit,
 ) {
     // One look at the keys counts for all passes: they change the order, not the digits.
-    let mut counts = [[0; digit::VALUES]; PASSES];
+    let mut counts = [[0; VALUES]; PASSES];
     last.count_with_those_before(run.keys, &mut counts);
     let keys = run.keys.len();
     let (mut from, mut to) = (run, scratch);
@@ -148,7 +155,7 @@ fn first_digit_first<K: Key, V: Copy>(
     digit: Digit,
     leaf: &mut Leaf<K>,
 ) {
-    let mut counts = [0; digit::VALUES];
+    let mut counts = [0; VALUES];
     digit.count(run.keys, &mut counts);
     distribute(run.as_run(), &mut scratch, digit, &mut counts);
     let mut begin = 0;
