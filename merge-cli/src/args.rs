@@ -310,7 +310,8 @@ pub struct MemoryArgs {
     ///
     /// As in sort(1), K, M, G and T are powers of 1024, % is a share of the machine's memory, b stands for bytes, and a
     /// number alone counts units of 1024 bytes. At least 1M. What does not fit is sorted in parts, which go to a temporary
-    /// file and are merged. The program itself takes some megabytes more.
+    /// file and are merged; files that are sorted already are merged while they are read. The program itself takes some
+    /// megabytes more.
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
     /// Folder for that temporary file, instead of $TMPDIR or /tmp
@@ -406,6 +407,8 @@ pub struct MergeArgs {
     /// How to merge two files, on either engine; all give the same file. Values need auto or merge-path
     #[arg(long, value_name = "KERNEL", default_value = "auto")]
     pub kernel: Kernel,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
 }
 
 /// `gmerge batch`

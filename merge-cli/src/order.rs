@@ -82,8 +82,8 @@ pub fn first_unsorted_in_runs<K: FileKey>(keys: &[K], length: usize) -> Option<u
 
 /// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it. `place` says
 /// where that is beyond its index, if there is something to say.
-pub fn not_sorted<K: FileKey>(order: SortOrder, input: &Input, pair: &[K], index: usize, place: &str) -> Failure {
-    let (what, byte) = (describe(pair, 1), input.offset_of::<K>(index as u64));
+pub fn not_sorted<K: FileKey>(order: SortOrder, input: &Input, pair: &[K], index: u64, place: &str) -> Failure {
+    let (what, byte) = (describe(pair, 1), input.offset_of::<K>(index));
     let sort = if order == SortOrder::Descending { "gmerge sort --reverse" } else { "gmerge sort" };
     Failure::file(
         input.path(),

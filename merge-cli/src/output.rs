@@ -124,6 +124,11 @@ impl Output {
             && self.encoding.schema.is_none()
     }
 
+    /// Whether the number of keys has to be [expected](Self::expect) before the first of them is written.
+    pub fn needs_count(&self) -> bool {
+        matches!(self.target, Target::Through { .. }) && !self.encoding.header(0).is_empty()
+    }
+
     /// Whether what was written can be read back before it replaces what there is: from a file, as keys in a row.
     pub fn can_be_checked(&self) -> bool {
         matches!(self.target, Target::Replace { .. }) && self.encoding.schema.is_none()

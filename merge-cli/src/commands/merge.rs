@@ -2,7 +2,7 @@
 
 use super::files0;
 use super::pair::{self, Merge, Merging, Pairs, PairsMut};
-use crate::args::{Kernel, MergeArgs, MergingArgs, SortArgs};
+use crate::args::{Kernel, MemoryArgs, MergeArgs, MergingArgs, SortArgs};
 use crate::engine::start_threads;
 use crate::error::{Failure, Result};
 use crate::key_type::{FileKey, with_key_type};
@@ -24,7 +24,9 @@ pub fn run(args: &MergeArgs) -> Result<()> {
             "--kernel {kernel} merges keys only; with --values, take auto or merge-path, which are the same"
         )));
     }
-    let whole = Whole { kernel: (inputs.len() == 2).then_some(kernel) };
+    // The other kernels show how it is done, in memory.
+    let memory = matches!(args.kernel, Kernel::Auto | Kernel::MergePath).then_some(&args.memory);
+    let whole = Whole { kernel: (inputs.len() == 2).then_some(kernel), memory };
     let files = Merge::new(inputs, values, &args.merging);
     start_threads(args.merging.common.parallel)?;
     let (inputs, key_type) = files.open()?;
@@ -63,17 +65,23 @@ pub fn of_sort(args: &SortArgs) -> MergeArgs {
             common: args.common.clone(),
         },
         kernel: Kernel::Auto,
+        memory: args.memory.clone(),
     }
 }
 
 /// One run in each file.
-struct Whole {
+struct Whole<'a> {
     /// For two files.
     kernel: Option<MergeKernel>,
+    memory: Option<&'a MemoryArgs>,
 }
 
-impl<K: FileKey> Merging<K> for Whole {
+impl<K: FileKey> Merging<K> for Whole<'_> {
     const OP: &'static str = "merge";
+
+    fn memory(&self) -> Option<&MemoryArgs> {
+        self.memory
+    }
 
     fn kernel(&self) -> Option<&'static str> {
         self.kernel.map(MergeKernel::name)

@@ -7,6 +7,7 @@ mod files0;
 mod generate;
 mod info;
 mod merge;
+mod merge_through;
 mod pair;
 mod records;
 mod set_operations;

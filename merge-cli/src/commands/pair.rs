@@ -1,7 +1,8 @@
 //! What `merge` and `batch` share: sorted inputs to one output.
 
+use super::merge_through::{self, Through};
 use super::values::ValueFiles;
-use crate::args::MergingArgs;
+use crate::args::{MemoryArgs, MergingArgs};
 use crate::engine::ChosenEngine;
 use crate::error::Result;
 use crate::format;
@@ -69,6 +70,10 @@ pub trait Merging<K: FileKey> {
     fn kernel(&self) -> Option<&'static str> {
         None
     }
+    /// How much memory to use, where files can be merged while they are read.
+    fn memory(&self) -> Option<&MemoryArgs> {
+        None
+    }
     /// Whether these numbers of keys can be merged.
     fn check_counts(&self, _counts: &[u64]) -> Result<()> {
         Ok(())
@@ -106,6 +111,11 @@ pub fn run<K: FileKey, M: Merging<K>>(files: &Merge, mut inputs: Vec<Input>, mer
     let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
     output.check_space(counts.iter().flatten().map(|&count| u128::from(count)).sum::<u128>() * K::SIZE as u128)?;
     let values = ValueFiles::open(files, &counts, &output)?;
+    if let Some(memory) = merging.memory()
+        && let Some(external) = merge_through::plan::<K>(files, memory, &counts, values.as_ref(), &output)?
+    {
+        return merge_through::run::<K>(Through { files, external, inputs, counts, values, output, stats });
+    }
 
     let mut engine = ChosenEngine::start::<K>(args.engine.engine, args.common.parallel)?;
     let order = order_of(args.reverse);
@@ -151,7 +161,7 @@ fn check_order<K: FileKey>(
         if let Some(index) = merging.first_unsorted(i, keys) {
             let mut pair = [keys[index - 1], keys[index]];
             mirror(order, &mut pair);
-            return Err(not_sorted(order, input, &pair, index, &merging.place(i, index)));
+            return Err(not_sorted(order, input, &pair, index as u64, &merging.place(i, index)));
         }
     }
     Ok(())

@@ -31,7 +31,7 @@ fn set_operation<K: FileKey>(operation: SetOperation, args: &SetArgs, inputs: [I
     if !args.assume_sorted {
         for (input, keys) in [(&a, &a_keys), (&b, &b_keys)] {
             if let Some(index) = stats.time(Phase::Check, || first_unsorted(keys)) {
-                return Err(not_sorted(SortOrder::Ascending, input, &keys[index - 1..], index, ""));
+                return Err(not_sorted(SortOrder::Ascending, input, &keys[index - 1..], index as u64, ""));
             }
         }
     }

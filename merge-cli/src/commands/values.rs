@@ -24,8 +24,8 @@ const PIECE: usize = 1 << 14;
 /// The files that `--values` and `--values-out` name.
 #[derive(Debug)]
 pub struct ValueFiles {
-    inputs: Vec<Input>,
-    output: Output,
+    pub inputs: Vec<Input>,
+    pub output: Output,
 }
 
 impl ValueFiles {
@@ -42,6 +42,12 @@ impl ValueFiles {
         let output = prepare_output(path, keys_output)?;
         output.check_space(lengths.iter().map(|length| u128::from(length.unwrap_or(0))).sum())?;
         Ok(Some(Self { inputs, output }))
+    }
+
+    /// The number of bytes of a value of so many keys, if the files' lengths tell.
+    pub fn width(&self, files: &Merge, counts: &[u64]) -> Result<Option<usize>> {
+        let lengths = self.inputs.iter().map(Input::count::<u8>).collect::<Result<Option<Vec<_>>>>()?;
+        lengths.map(|lengths| width(&sides(files, counts, &lengths))).transpose()
     }
 
     /// Reads the values of so many keys.

@@ -11,9 +11,10 @@
 use super::block::{Along, Block};
 use super::coding::Coding;
 use super::joined;
+use super::run::SpilledRun;
 use super::sink::{RunWriter, Target};
 use super::sizes::CHUNKS;
-use super::spill::{Extent, Spill};
+use super::spill::Spill;
 use crate::commands::values::{gather, number};
 use crate::engine::ChosenEngine;
 use crate::error::{Failure, Result};
@@ -24,25 +25,11 @@ use crate::stats::{Phase, Stats};
 use crate::unique::unique;
 use merge_host::{Engine, SortOrder};
 use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 
-/// A sorted run in the temporary file.
-#[derive(Debug)]
-pub struct Run {
-    pub keys: Extent,
-    pub values: Extent,
-    pub count: u64,
-}
-
-impl Run {
-    /// Gives the space back of a run that is not read any more.
-    pub fn release(&self, spill: &Spill) {
-        spill.release(&self.keys);
-        spill.release(&self.values);
-    }
-}
-
-/// The input, chunk by chunk.
+/// An input, part by part.
 #[derive(Debug)]
 pub struct Source<O> {
     pub keys: Input,
@@ -55,16 +42,18 @@ pub struct Source<O> {
 }
 
 impl<O: FileKey> Source<O> {
-    /// Reads keys and what goes along to `block`, as many as there is room for. Fewer only at the end.
-    pub fn read(&mut self, block: &mut Block<O>) -> Result<usize> {
-        let count = (self.coding.read)(&mut self.keys, &mut block.keys)?;
-        self.prepare(block, count)?;
+    /// Reads keys and what goes along to these places of `block`, as many as there are. Fewer only at the end.
+    pub fn read(&mut self, block: &mut Block<O>, places: Range<usize>) -> Result<usize> {
+        let begin = places.start;
+        let count = (self.coding.read)(&mut self.keys, &mut block.keys[places])?;
+        self.prepare(block, begin..begin + count)?;
         Ok(count)
     }
 
-    /// Makes a block of keys read what is to be sorted.
-    pub fn prepare(&mut self, block: &mut Block<O>, count: usize) -> Result<()> {
-        let (keys, values) = block.parts(0..count);
+    /// Makes keys read, at these places of a block, what is to be sorted.
+    pub fn prepare(&mut self, block: &mut Block<O>, places: Range<usize>) -> Result<()> {
+        let count = places.len();
+        let (keys, values) = block.parts(places);
         (self.coding.encode)(keys);
         if self.along == Along::Places {
             let begin = self.position;
@@ -147,10 +136,10 @@ impl<'a> Sorter<'a> {
 pub fn make_runs<O: FileKey>(
     source: &mut Source<O>,
     sorter: &mut Sorter,
-    spill: &Spill,
+    spill: &Arc<Spill>,
     chunk: usize,
     stats: &mut Stats,
-) -> Result<Vec<Run>> {
+) -> Result<Vec<SpilledRun>> {
     let width = source.along.width();
     std::thread::scope(|scope| {
         let (give_back, empty) = channel();
@@ -161,7 +150,7 @@ pub fn make_runs<O: FileKey>(
         let (sorted, unwritten) = sync_channel::<(Block<O>, usize)>(1);
         let reader = scope.spawn(move || {
             for mut block in empty {
-                let count = source.read(&mut block)?;
+                let count = source.read(&mut block, 0..chunk)?;
                 // The other side is closed where something else failed.
                 if count == 0 || read.send((block, count)).is_err() || count < chunk {
                     break;
@@ -196,7 +185,7 @@ pub fn make_runs<O: FileKey>(
 }
 
 /// Spills the first `count` keys of a sorted block.
-pub fn write_run<O: FileKey>(spill: &Spill, block: &mut Block<O>, count: usize) -> Result<Run> {
+pub fn write_run<O: FileKey>(spill: &Arc<Spill>, block: &mut Block<O>, count: usize) -> Result<SpilledRun> {
     let mut run = RunWriter::begin(spill, count as u64, O::SIZE, block.width);
     let (keys, values) = block.parts(0..count);
     run.write(keys, values)?;

@@ -3,9 +3,10 @@
 //! Keys of every type become unsigned integers of as many bits as soon as they are read, and what they were just before
 //! they are written. In between there are five types instead of twelve, and every order is ascending.
 
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::input::Input;
 use crate::key_type::FileKey;
+use crate::order;
 use merge_host::SortOrder;
 use rayon::prelude::*;
 
@@ -21,14 +22,21 @@ pub struct Coding<O> {
     pub encode: fn(&mut [O]),
     /// Makes what is sorted keys to write.
     pub decode: fn(&mut [O]),
+    /// The error of an input whose key at an index, the second of two that are sorted, comes before the one before it.
+    pub not_sorted: fn(&Input, [O; 2], u64) -> Failure,
 }
 
 impl<O: FileKey> Coding<O> {
+    fn of_mirrored<K: FileKey<Ordered = O>, const MIRRORED: bool>() -> Self {
+        let (encode, decode) = (encode::<K, MIRRORED>, decode::<K, MIRRORED>);
+        Self { read: read::<K>, encode, decode, not_sorted: not_sorted::<K, MIRRORED> }
+    }
+
     /// For keys of type `K` in that order.
     pub fn of<K: FileKey<Ordered = O>>(order: SortOrder) -> Self {
         match order {
-            SortOrder::Ascending => Self { read: read::<K>, encode: encode::<K, false>, decode: decode::<K, false> },
-            SortOrder::Descending => Self { read: read::<K>, encode: encode::<K, true>, decode: decode::<K, true> },
+            SortOrder::Ascending => Self::of_mirrored::<K, false>(),
+            SortOrder::Descending => Self::of_mirrored::<K, true>(),
         }
     }
 }
@@ -49,6 +57,12 @@ fn decode<K: FileKey, const MIRRORED: bool>(keys: &mut [K::Ordered]) {
         let bits = bytemuck::cast::<_, K::Bits>(*key);
         *key = bytemuck::cast(K::from_ordered(if MIRRORED { !bits } else { bits }));
     });
+}
+
+fn not_sorted<K: FileKey, const MIRRORED: bool>(input: &Input, mut pair: [K::Ordered; 2], index: u64) -> Failure {
+    decode::<K, MIRRORED>(&mut pair);
+    let order = if MIRRORED { SortOrder::Descending } else { SortOrder::Ascending };
+    order::not_sorted(order, input, bytemuck::cast_slice::<_, K>(&pair), index, "")
 }
 
 fn for_each<K: FileKey>(keys: &mut [K::Ordered], change: impl Fn(&mut K::Ordered) + Sync) {

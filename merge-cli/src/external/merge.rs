@@ -14,11 +14,10 @@
 //! So a window is always one piece of memory, and each key is copied once at most on its way into it.
 
 use super::block::Block;
-use super::chunks::Run;
 use super::joined;
+use super::run::{Reader, Run};
 use super::sink::{Sink, Target};
 use super::sizes::{Shape, head};
-use super::spill::{ExtentReader, Spill};
 use super::window::{Window, cuts};
 use crate::error::{Failure, Result};
 use crate::key_type::FileKey;
@@ -36,45 +35,43 @@ const PIECE: usize = 1 << 14;
 
 /// What a pass needs to know.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass<'a> {
-    pub spill: &'a Spill,
+pub struct Pass {
     pub shape: Shape,
     pub memory: u64,
 }
 
-impl<'a> Pass<'a> {
+impl Pass {
     /// Merges `runs` to `sink`, and gives it back. Of equal keys, those of an earlier run come first.
     pub fn merge<O: FileKey, T: Target<O>>(
         self,
         engine: &Engine,
-        runs: &'a [Run],
+        runs: &mut [Run<O>],
         sink: Sink<O, T>,
         stats: &mut Stats,
     ) -> Result<Sink<O, T>> {
         let width = self.shape.along.width();
-        let longest = runs.iter().map(|run| run.count).max().unwrap_or(0);
-        let slot = self.shape.slot(self.memory, runs.len());
+        // Of one whose length nobody knows, all blocks are full, as far as we know.
+        let longest = runs.iter().map(|run| run.count().unwrap_or(u64::MAX)).max().unwrap_or(0);
+        let (slot, count) = (self.shape.slot(self.memory, runs.len()), runs.len());
         let slot = slot.min(usize::try_from(longest).unwrap_or(slot).saturating_add(head(slot)));
         std::thread::scope(|scope| {
             let (requests, requested) = channel();
             let (replies, streams) = runs
-                .iter()
+                .iter_mut()
                 .enumerate()
                 .map(|(number, run)| {
                     let (reply, ahead) = channel();
-                    let reading = Reading::new(self.spill, run, Block::<O>::new(slot, width)?);
-                    let _ = requests.send((number, reading));
-                    Ok((
-                        reply,
-                        Stream { window: Block::new(slot, width)?, range: 0..0, behind: run.count, number, ahead },
-                    ))
+                    let (reader, block) = (run.reader(), Block::<O>::new(slot, width)?);
+                    let behind = reader.left();
+                    let _ = requests.send((number, Reading { reader, block, range: 0..0 }));
+                    Ok((reply, Stream { window: Block::new(slot, width)?, range: 0..0, behind, number, ahead }))
                 })
                 .collect::<Result<(Vec<_>, Vec<_>)>>()?;
             let reader = scope.spawn(move || read_ahead(&requested, &replies));
 
             let (give_back, empty) = channel();
             for _ in 0..OUTPUTS {
-                let _ = give_back.send(Block::new(slot * runs.len(), width)?);
+                let _ = give_back.send(Block::new(slot * count, width)?);
             }
             let (merged, unwritten) = sync_channel::<(Block<O>, usize)>(1);
             let writer = scope.spawn(move || {
@@ -86,7 +83,7 @@ impl<'a> Pass<'a> {
                 Ok(sink)
             });
 
-            let places = if width == 0 { 0 } else { slot * runs.len() } as u64;
+            let places = if width == 0 { 0 } else { slot * count } as u64;
             let mut merge = Merge {
                 engine,
                 streams,
@@ -110,30 +107,18 @@ impl<'a> Pass<'a> {
 /// What is read of a run: where, and to which block.
 #[derive(Debug)]
 struct Reading<'a, O> {
-    keys: ExtentReader<'a>,
-    values: ExtentReader<'a>,
+    reader: Reader<'a, O>,
     block: Block<O>,
     /// The keys of the block that were read.
     range: Range<usize>,
-    /// Keys of the run that were not read yet.
-    left: u64,
 }
 
-impl<'a, O: FileKey> Reading<'a, O> {
-    fn new(spill: &'a Spill, run: &'a Run, block: Block<O>) -> Self {
-        let (keys, values) = (ExtentReader::new(spill, &run.keys), ExtentReader::new(spill, &run.values));
-        Self { keys, values, block, range: 0..0, left: run.count }
-    }
-
+impl<O: FileKey> Reading<'_, O> {
     /// Fills the block behind its head.
     fn read(&mut self) -> Result<()> {
-        let (begin, room) = (head(self.block.keys.len()), self.block.keys.len());
-        let count = usize::try_from(self.left).unwrap_or(room).min(room - begin);
-        self.range = begin..begin + count;
-        self.left -= count as u64;
-        let (keys, values) = self.block.parts(self.range.clone());
-        self.keys.read(bytemuck::cast_slice_mut(keys))?;
-        self.values.read(values)
+        let room = self.block.keys.len();
+        self.range = self.reader.read(&mut self.block, head(room)..room)?;
+        Ok(())
     }
 }
 
@@ -158,7 +143,7 @@ struct Stream<'a, O> {
     window: Block<O>,
     /// The keys of the window that are not merged yet.
     range: Range<usize>,
-    /// Keys of the run that come after the window.
+    /// Keys of the run that come after the window, at most.
     behind: u64,
     number: usize,
     ahead: Receiver<Result<Reading<'a, O>>>,
@@ -178,7 +163,7 @@ impl<'a, O: FileKey> Stream<'a, O> {
         keys.copy_from_slice(&self.window.keys[self.range.clone()]);
         values.copy_from_slice(self.window.values(self.range.clone()));
         self.range = begin..reading.range.end;
-        self.behind -= reading.range.len() as u64;
+        self.behind = reading.reader.left();
         std::mem::swap(&mut self.window, &mut reading.block);
         if self.behind > 0 {
             // It fails only where the thread has ended, which the next one to wait will see.

@@ -1,4 +1,5 @@
-//! Sort of more than memory holds: sorted runs go to a temporary file, and are merged to the output.
+//! Sort of more than memory holds: sorted runs go to a temporary file, and are merged to the output. Sorted files are runs
+//! already, so that this merges them, too.
 //!
 //! ```text
 //!   input    │ chunk │ chunk │ chunk │ …      read, sorted and written at the same time, each in its own chunk
@@ -14,6 +15,7 @@
 //! | `coding` | keys as unsigned integers in the order that is wanted |
 //! | `block` | a part of the input or of a run in memory |
 //! | `chunks` | from the input to sorted runs |
+//! | `run` | runs, spilled or in files, and reading them |
 //! | `spill` | the temporary file, with checksums |
 //! | `window` | how much of each run can be merged when only a part of each is in memory |
 //! | `merge` | one streaming pass from many runs to one |
@@ -23,6 +25,7 @@ mod block;
 mod chunks;
 mod coding;
 mod merge;
+mod run;
 mod sink;
 mod sizes;
 mod spill;
@@ -31,6 +34,7 @@ mod window;
 pub use block::{Along, Block};
 pub use chunks::Source;
 pub use coding::Coding;
+pub use run::SortedFile;
 pub use sink::Outputs;
 pub use sizes::Shape;
 pub use spill::check_space;
@@ -39,14 +43,17 @@ use crate::engine::ChosenEngine;
 use crate::error::Result;
 use crate::key_type::FileKey;
 use crate::stats::{Phase, Stats};
-use chunks::{Run, Sorter, make_runs, write_run};
+use chunks::{Sorter, make_runs, write_run};
 use merge::Pass;
+use merge_host::Engine;
+use run::{Run, SpilledRun};
 use sink::{RunWriter, Sink};
 use spill::Spill;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-/// How to sort.
+/// How to sort, or to merge files.
 #[derive(Debug)]
 pub struct External {
     pub shape: Shape,
@@ -72,24 +79,53 @@ impl External {
         stats: &mut Stats,
     ) -> Result<(Outputs<O>, u64)> {
         let fan_in = self.shape.fan_in(self.memory, self.batch_size)?;
-        let spill = Spill::create(&self.folder)?;
-        let mut runs = self.make_runs(&mut source, first, &mut engine, &spill, stats)?;
+        let spill = Arc::new(Spill::create(&self.folder)?);
+        let runs = self.make_runs(&mut source, first, &mut engine, &spill, stats)?;
         stats.keys = source.position;
         stats.engine = engine.name()?;
 
-        let engine = engine.into_cpu()?;
-        let pass = Pass { spill: &spill, shape: self.shape, memory: self.memory };
-        let width = self.shape.along.width();
+        let runs = runs.into_iter().map(Run::Spilled).collect();
+        self.merge_runs(runs, fan_in, Some(spill), &engine.into_cpu()?, begin, stats)
+    }
+
+    /// Merges sorted files, of which those with keys that nobody has counted are no more than [`fan_in`](Shape::fan_in).
+    /// Gives the outputs, which `begin` starts, with all that belongs there, and how many keys that is.
+    pub fn merge<O: FileKey>(
+        &self,
+        files: Vec<SortedFile<O>>,
+        engine: &Engine,
+        begin: impl FnOnce() -> Result<Outputs<O>>,
+        stats: &mut Stats,
+    ) -> Result<(Outputs<O>, u64)> {
+        let fan_in = self.shape.fan_in(self.memory, self.batch_size)?;
+        self.merge_runs(files.into_iter().map(Run::File).collect(), fan_in, None, engine, begin, stats)
+    }
+
+    /// Merges runs, at most `fan_in` at once. What is merged again goes to `spill`.
+    fn merge_runs<O: FileKey>(
+        &self,
+        mut runs: Vec<Run<O>>,
+        fan_in: usize,
+        mut spill: Option<Arc<Spill>>,
+        engine: &Engine,
+        begin: impl FnOnce() -> Result<Outputs<O>>,
+        stats: &mut Stats,
+    ) -> Result<(Outputs<O>, u64)> {
+        let pass = Pass { shape: self.shape, memory: self.memory };
         while runs.len() > fan_in {
-            runs = reduced(runs, fan_in, |group| {
-                let count = group.iter().map(|run| run.count).sum();
-                let sink = Sink::new(RunWriter::begin(&spill, count, O::SIZE, width), self.unique);
-                let run = pass.merge::<O, _>(&engine, group, sink, stats)?.target.finish();
-                group.iter().for_each(|run| run.release(&spill));
-                Ok(run)
+            let spill = match &mut spill {
+                Some(spill) => &*spill,
+                None => spill.insert(Arc::new(Spill::create(&self.folder)?)),
+            };
+            runs = reduced(runs, fan_in, |mut group| {
+                let count = group.iter().filter_map(Run::count).sum();
+                let sink = Sink::new(RunWriter::begin(spill, count, O::SIZE, self.shape.along.width()), self.unique);
+                let run = pass.merge(engine, &mut group, sink, stats)?.target.finish();
+                group.into_iter().for_each(Run::release);
+                Ok(Run::Spilled(run))
             })?;
         }
-        let sink = pass.merge::<O, _>(&engine, &runs, Sink::new(begin()?, self.unique), stats)?;
+        let sink = pass.merge(engine, &mut runs, Sink::new(begin()?, self.unique), stats)?;
         Ok((sink.target, sink.count))
     }
 
@@ -98,9 +134,9 @@ impl External {
         source: &mut Source<O>,
         first: Option<Vec<O>>,
         engine: &mut ChosenEngine,
-        spill: &Spill,
+        spill: &Arc<Spill>,
         stats: &mut Stats,
-    ) -> Result<Vec<Run>> {
+    ) -> Result<Vec<SpilledRun>> {
         let chunk = self.shape.chunk(self.memory, engine.device_memory()?)?;
         let mut sorter = Sorter::new(engine, self.unique);
         let mut runs = Vec::new();
@@ -108,7 +144,7 @@ impl External {
             let mut block = Block::new(chunk.min(first.len()), self.shape.along.width())?;
             for keys in first.chunks(chunk) {
                 block.keys[..keys.len()].copy_from_slice(keys);
-                source.prepare(&mut block, keys.len())?;
+                source.prepare(&mut block, 0..keys.len())?;
                 let count = sorter.sort(&mut block, keys.len(), stats)?;
                 runs.push(stats.time(Phase::Write, || write_run(spill, &mut block, count))?);
             }
@@ -120,7 +156,7 @@ impl External {
 
 /// Merges groups of neighbouring runs to one each, from the first on: no more than it takes for `fan_in` to be left, and
 /// each run once at most.
-fn reduced<R>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(&[R]) -> Result<R>) -> Result<Vec<R>> {
+fn reduced<R>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(Vec<R>) -> Result<R>) -> Result<Vec<R>> {
     let mut reduced = Vec::new();
     let mut rest = runs.into_iter();
     loop {
@@ -129,7 +165,7 @@ fn reduced<R>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(&[R]) -> Result
         match group.len() {
             0 => return Ok(reduced),
             1 => reduced.extend(group),
-            _ => reduced.push(merge(&group)?),
+            _ => reduced.push(merge(group)?),
         }
     }
 }
@@ -145,13 +181,13 @@ mod tests {
 
     #[test]
     fn neighbouring_runs_are_merged_in_order_and_no_more_than_it_takes() {
-        let merge = |group: &[Vec<u32>]| Ok(group.concat());
+        let merge = |group: Vec<Vec<u32>>| Ok(group.concat());
         for (count, fan_in) in [(1, 2), (2, 2), (3, 2), (17, 16), (31, 16), (256, 16), (257, 16), (1000, 3)] {
             let mut runs: Vec<Vec<u32>> = (0..count).map(|run| vec![run]).collect();
             let mut merged = 0;
             while runs.len() > fan_in {
                 let before = runs.len();
-                runs = reduced(runs, fan_in, |group: &[Vec<u32>]| {
+                runs = reduced(runs, fan_in, |group: Vec<Vec<u32>>| {
                     assert!((2..=fan_in).contains(&group.len()));
                     merged += group.iter().map(Vec::len).sum::<usize>();
                     merge(group)

@@ -1,13 +1,14 @@
 //! Where merged keys go: to the temporary file as a run again, or to the output.
 
 use super::block::Block;
-use super::chunks::Run;
 use super::coding::Coding;
+use super::run::SpilledRun;
 use super::spill::{ExtentWriter, Spill};
 use crate::error::Result;
 use crate::key_type::FileKey;
 use crate::output::Writer;
 use crate::unique::unique;
+use std::sync::Arc;
 
 /// Takes sorted keys and their values, part by part.
 pub trait Target<O>: Send {
@@ -36,6 +37,7 @@ impl<O: FileKey> Target<O> for Outputs<O> {
 /// A run on its way to the temporary file.
 #[derive(Debug)]
 pub struct RunWriter<'a> {
+    spill: &'a Arc<Spill>,
     keys: ExtentWriter<'a>,
     values: ExtentWriter<'a>,
     count: u64,
@@ -43,14 +45,15 @@ pub struct RunWriter<'a> {
 
 impl<'a> RunWriter<'a> {
     /// A run of at most `count` keys of `key` bytes with values of `width` bytes.
-    pub fn begin(spill: &'a Spill, count: u64, key: usize, width: usize) -> Self {
+    pub fn begin(spill: &'a Arc<Spill>, count: u64, key: usize, width: usize) -> Self {
         let (keys, values) = (spill.begin(count * key as u64), spill.begin(count * width as u64));
-        Self { keys, values, count: 0 }
+        Self { spill, keys, values, count: 0 }
     }
 
     /// The run.
-    pub fn finish(self) -> Run {
-        Run { keys: self.keys.finish(), values: self.values.finish(), count: self.count }
+    pub fn finish(self) -> SpilledRun {
+        let Self { spill, keys, values, count } = self;
+        SpilledRun { spill: spill.clone(), keys: keys.finish(), values: values.finish(), count }
     }
 }
 

@@ -15,6 +15,7 @@ mod generate;
 mod info;
 mod merge;
 mod merge_many;
+mod merge_through;
 mod output;
 mod permissions;
 mod progress;

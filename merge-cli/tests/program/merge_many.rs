@@ -9,7 +9,7 @@ fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
 }
 
 /// Merges runs of these lengths, with values of `width` bytes if that is not 0, and checks the output.
-fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
+pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
     let (folder, name) = (Folder::new(), K::NAME);
     let (mut pairs, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
     for (i, &length) in lengths.iter().enumerate() {

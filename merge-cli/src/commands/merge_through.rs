@@ -1,0 +1,111 @@
+//! Merges files while they are read, so that of each there is only a part in memory.
+
+use super::pair::Merge;
+use super::values::ValueFiles;
+use crate::args::{EngineChoice, MemoryArgs};
+use crate::engine::ChosenEngine;
+use crate::error::{Failure, Result};
+use crate::external::{Along, Coding, External, Outputs, Shape, SortedFile, Source, check_space};
+use crate::input::Input;
+use crate::key_type::FileKey;
+use crate::memory;
+use crate::order::order_of;
+use crate::output::{self, Output};
+use crate::report;
+use crate::stats::{Phase, Stats};
+
+/// How to merge so, if that is better than in memory: files that do not fit, and pipes, of which nobody knows how long
+/// they are.
+pub fn plan<K: FileKey>(
+    files: &Merge,
+    args: &MemoryArgs,
+    counts: &[Option<u64>],
+    values: Option<&ValueFiles>,
+    output: &Output,
+) -> Result<Option<External>> {
+    let memory = memory::budget(args.memory)?;
+    let known: Option<Vec<u64>> = counts.iter().copied().collect();
+    let engine = files.args.engine.engine;
+    let (along, fits) = match (&known, values) {
+        (Some(counts), None) => (Along::Nothing, Some(counts.iter().sum())),
+        // Without any keys there are no values.
+        (Some(counts), Some(values)) => match values.width(files, counts)? {
+            Some(width) if width > 0 => (Along::Values(width), Some(counts.iter().sum())),
+            _ => return Ok(None),
+        },
+        (None, None) if engine != EngineChoice::Gpu && !output.needs_count() => (Along::Nothing, None),
+        (None, _) => return Ok(None),
+    };
+    let shape = Shape { key: K::SIZE, along };
+    let folder = args.tmp_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let external = External { shape, memory, folder, batch_size: args.batch_size, unique: false };
+    let at_once = counts.len() <= shape.fan_in(memory, args.batch_size)?;
+    let Some(count) = fits else {
+        report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
+        // More of them than can be merged at once would have to be counted first.
+        return Ok(at_once.then_some(external));
+    };
+    let needed = shape.in_memory(count);
+    if needed <= memory.into() {
+        report::verbose(format_args!("plan: in memory, of which {memory} bytes may be used"));
+        return Ok(None);
+    }
+    if engine == EngineChoice::Gpu {
+        return Err(Failure::new(format!(
+            "--engine gpu: merges in memory, and these files take {needed} bytes, of {memory} that may be used; --engine \
+             auto merges them on the CPU while they are read"
+        )));
+    }
+    report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
+    if !at_once {
+        let bytes = u128::from(count) * (K::SIZE + along.width()) as u128;
+        let output = output.folder().map(|folder| (folder, bytes));
+        check_space(&external.folder, bytes, output, files.keys[0])?;
+    }
+    Ok(Some(external))
+}
+
+/// Files to merge.
+pub struct Through<'a> {
+    pub files: &'a Merge<'a>,
+    pub external: External,
+    pub inputs: Vec<Input>,
+    /// How many keys each input has, if it tells.
+    pub counts: Vec<Option<u64>>,
+    pub values: Option<ValueFiles>,
+    pub output: Output,
+    pub stats: Stats,
+}
+
+/// Merges the files, and writes the output.
+pub fn run<K: FileKey>(through: Through) -> Result<()> {
+    let Through { files, external, inputs, counts, values, mut output, mut stats } = through;
+    let (args, along) = (files.args, external.shape.along);
+    let coding = Coding::of::<K>(order_of(args.reverse));
+    let (value_inputs, value_output) = values.map(|values| (values.inputs, values.output)).unzip();
+    let mut value_inputs = value_inputs.into_iter().flatten();
+    let runs = inputs.into_iter().map(|keys| {
+        let values = if along == Along::Nothing { None } else { value_inputs.next() };
+        SortedFile::new(Source { keys, values, along, coding, position: 0 }, !args.assume_sorted)
+    });
+    let runs = runs.collect::<Result<Vec<_>>>()?;
+    if let Some(count) = counts.iter().copied().sum() {
+        output.expect(count);
+    }
+    // The merges of parts are short, and the GPU is far away.
+    let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
+    stats.engine = engine.name()?;
+    let begin = || {
+        let values = value_output.map(Output::begin).transpose()?;
+        Ok(Outputs { keys: Some(output.begin()?), values, coding })
+    };
+    let (outputs, count) = external.merge(runs, &engine.into_cpu()?, begin, &mut stats)?;
+    stats.keys = count;
+    if let Along::Values(width) = along {
+        stats.value_size = Some(width);
+    }
+    let writers: Vec<_> = [outputs.keys, outputs.values].into_iter().flatten().collect();
+    stats.time(Phase::Write, || output::finish(writers))?;
+    stats.print(args.common.stats);
+    Ok(())
+}
