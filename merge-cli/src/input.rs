@@ -14,7 +14,7 @@ use crate::progress;
 use crate::report;
 use rayon::prelude::*;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct Input {
     /// Bytes of the keys before the one to read next.
     position: u64,
     /// Bytes of a pipe that were looked at, and are to be read again.
-    ahead: Vec<u8>,
+    ahead: Cursor<Vec<u8>>,
     /// The byte order of the keys.
     endian: Endian,
     header: Header,
@@ -84,7 +84,7 @@ impl Input {
             parts: if is_regular { vec![Part { begin: 0, length: metadata.len() }] } else { Vec::new() },
             length: is_regular.then_some(metadata.len()),
             position: 0,
-            ahead: Vec::new(),
+            ahead: Cursor::default(),
             endian: Endian::Little,
             header: Header::None,
         })
@@ -121,14 +121,33 @@ impl Input {
         };
         bytes.truncate(read.map_err(|e| Failure::io(&self.path, &e))?);
         if !self.is_regular {
-            self.ahead.clone_from(&bytes);
+            self.ahead = Cursor::new(bytes.clone());
         }
         Ok(bytes)
     }
 
+    /// Whether a pipe has no more than so many bytes. What is read for that will be read again.
+    pub fn has_at_most(&mut self, bytes: u64) -> Result<bool> {
+        let before = self.ahead.get_ref().len();
+        // The system gives the memory when something is read to it.
+        let mut ahead = memory::zeroed::<u8>(bytes.max(before as u64).saturating_add(1), &name(&self.path))?;
+        ahead[..before].copy_from_slice(self.ahead.get_ref());
+        let mut file = &self.file;
+        let read = fill(&mut ahead[before..], |part, _| file.read(part));
+        ahead.truncate(before + read.map_err(|e| Failure::io(&self.path, &e))?);
+        let all = ahead.len() as u64 <= bytes;
+        self.ahead = Cursor::new(ahead);
+        Ok(all)
+    }
+
+    /// Bytes that were read ahead.
+    pub fn bytes_ahead(&self) -> u64 {
+        self.ahead.get_ref().len() as u64
+    }
+
     /// Reads the header of an .npy file.
     fn read_npy(&mut self) -> Result<()> {
-        self.ahead.clear();
+        self.ahead = Cursor::default();
         let header = if self.is_regular {
             let rest = ReadAt { file: &self.file, position: npy::MAGIC.len() as u64 };
             npy::Header::read(&self.path, rest)?
@@ -322,9 +341,10 @@ impl Input {
 
     /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
     fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
-        let again = self.ahead.len().min(bytes.len());
-        bytes[..again].copy_from_slice(&self.ahead[..again]);
-        self.ahead.drain(..again);
+        let again = self.ahead.read(bytes).map_err(|e| Failure::io(&self.path, &e))?;
+        if again < bytes.len() {
+            self.ahead = Cursor::default();
+        }
         let mut file = &self.file;
         let mut read = |bytes: &mut [u8]| fill(bytes, |part, _| file.read(part));
         let count = again + read(&mut bytes[again..]).map_err(|e| self.unreadable(self.position, &e))?;

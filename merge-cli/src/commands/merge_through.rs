@@ -86,7 +86,7 @@ pub fn run<K: FileKey>(through: Through) -> Result<()> {
     let mut value_inputs = value_inputs.into_iter().flatten();
     let runs = inputs.into_iter().map(|keys| {
         let values = if along == Along::Nothing { None } else { value_inputs.next() };
-        SortedFile::new(Source { keys, values, along, coding, position: 0 }, !args.assume_sorted)
+        SortedFile::new(Source { keys, values, along, coding, key_of: None, position: 0 }, !args.assume_sorted)
     });
     let runs = runs.collect::<Result<Vec<_>>>()?;
     if let Some(count) = counts.iter().copied().sum() {

@@ -10,6 +10,7 @@ mod merge;
 mod merge_through;
 mod pair;
 mod records;
+mod records_external;
 mod set_operations;
 mod sort;
 mod sort_segments;

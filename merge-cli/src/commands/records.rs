@@ -1,5 +1,6 @@
 //! `gmerge sort` and `gmerge check` of records.
 
+use super::records_external::Many;
 use super::values::{Index, number};
 use crate::args::{CheckArgs, SortArgs};
 use crate::engine::{ChosenEngine, start_threads};
@@ -15,6 +16,8 @@ use rayon::prelude::*;
 const PIECE: usize = 1 << 20;
 /// Bytes of records that are checked at once, so that a file of any size can be.
 const ROOM: usize = 64 << 20;
+/// Of a pipe so many parts fit in the memory: one is read ahead, and copied to memory that grows.
+const PARTS: u64 = 4;
 /// The name of a record, where other files have a type.
 const RECORD: &str = "record";
 
@@ -45,6 +48,11 @@ impl Work<'_> {
         let output = Output::prepare(&args.output.output)?;
         output.check_space(length.unwrap_or(0).into())?;
         start_threads(args.common.parallel)?;
+        let memory = memory::budget(args.memory.memory)?;
+        if !self.fits::<W>(&mut input, length, memory)? {
+            let (size, key) = (self.size, self.key.clone());
+            return Many { args, size, key, memory, input, length, output, stats }.sort();
+        }
 
         let mut engine = ChosenEngine::start::<W>(args.engine.engine, args.common.parallel)?;
         let mut writer = output.begin()?;
@@ -69,6 +77,20 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Whether all records can be sorted in so many bytes of memory. Of a pipe, as much is read as it takes to know.
+    fn fits<W: WordNumber>(&self, input: &mut Input, length: Option<u64>, memory: u64) -> Result<bool> {
+        // The words and places, and as many again to sort with.
+        let needed = |length: u64| {
+            let count = length / self.size as u64;
+            let place = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
+            u128::from(length) + u128::from(count) * 2 * (size_of::<W>() + place) as u128
+        };
+        Ok(match length {
+            Some(length) => needed(length) <= memory.into(),
+            None => input.has_at_most(memory / PARTS)?,
+        })
+    }
+
     /// All records, and the first words of their keys.
     fn read<W: WordNumber>(&self, input: &mut Input, length: Option<u64>) -> Result<(Vec<u8>, Vec<W>)> {
         let what = name(input.path());
@@ -80,9 +102,6 @@ impl Work<'_> {
             return Ok((records, words));
         };
         let count = count(input, length, self.size)?;
-        // The words and places, and as many again to sort with.
-        let place = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
-        memory::check(u128::from(length) + u128::from(count) * 2 * (size_of::<W>() + place) as u128, &what)?;
         let mut records = memory::zeroed::<u8>(length, &what)?;
         let mut words = memory::zeroed::<W>(count, "the records' keys")?;
         memory::prefer_large_pages(&mut records);

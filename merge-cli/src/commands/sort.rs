@@ -231,7 +231,8 @@ impl Sort<'_> {
         let external = External { shape, memory, folder, batch_size: args.memory.batch_size, unique: args.unique };
         let coding = Coding::of::<K>(order);
         let (values_input, values_output) = values.map(|values| (values.input, values.output)).unzip();
-        let source = Source { keys: input, values: values_input, along: shape.along, coding, position: 0 };
+        let source =
+            Source { keys: input, values: values_input, along: shape.along, coding, key_of: None, position: 0 };
         let begin = || {
             let first = Some(output.begin()?);
             if shape.along == Along::Places {

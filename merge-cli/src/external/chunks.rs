@@ -25,25 +25,38 @@ use crate::stats::{Phase, Stats};
 use crate::unique::unique;
 use merge_host::{Engine, SortOrder};
 use rayon::prelude::*;
+use std::fmt::{self, Debug, Formatter};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 
+/// Records that a thread makes keys of at once.
+const PIECE: usize = 1 << 12;
+
 /// An input, part by part.
-#[derive(Debug)]
 pub struct Source<O> {
     pub keys: Input,
     /// The values' file, for [`Along::Values`]. It has a value for each key.
     pub values: Option<Input>,
     pub along: Along,
     pub coding: Coding<O>,
+    /// What makes keys of records, where `keys` is a file of records, which are the values.
+    pub key_of: Option<KeyOf<O>>,
     /// Keys read so far.
     pub position: u64,
 }
 
+/// The key of a record.
+pub type KeyOf<O> = Box<dyn Fn(&[u8]) -> O + Send + Sync>;
+
 impl<O: FileKey> Source<O> {
     /// Reads keys and what goes along to these places of `block`, as many as there are. Fewer only at the end.
     pub fn read(&mut self, block: &mut Block<O>, places: Range<usize>) -> Result<usize> {
+        if let Some(key_of) = &self.key_of {
+            let count = read_records(&mut self.keys, block, places, key_of)?;
+            self.position += count as u64;
+            return Ok(count);
+        }
         let begin = places.start;
         let count = (self.coding.read)(&mut self.keys, &mut block.keys[places])?;
         self.prepare(block, begin..begin + count)?;
@@ -67,6 +80,34 @@ impl<O: FileKey> Source<O> {
         self.position += count as u64;
         Ok(())
     }
+}
+
+impl<O> Debug for Source<O> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("keys", &self.keys).field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+/// Reads records to these places of a block, as its values, and makes their keys.
+fn read_records<O: FileKey>(
+    input: &mut Input,
+    block: &mut Block<O>,
+    places: Range<usize>,
+    key_of: &KeyOf<O>,
+) -> Result<usize> {
+    let size = block.width;
+    let (keys, records) = block.parts(places);
+    let bytes = input.read::<u8>(records)?;
+    if !bytes.is_multiple_of(size) {
+        let expected = format!("a multiple of {size}, the size of a record");
+        return Err(Failure::file(
+            input.path(),
+            format!("ends after {} bytes of a record, expected {expected}", bytes % size),
+        ));
+    }
+    let made = keys.par_iter_mut().zip(records[..bytes].par_chunks(size)).with_min_len(PIECE);
+    made.for_each(|(key, record)| *key = key_of(record));
+    Ok(bytes / size)
 }
 
 /// Sorts blocks, ascending.

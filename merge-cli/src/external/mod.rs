@@ -32,7 +32,7 @@ mod spill;
 mod window;
 
 pub use block::{Along, Block};
-pub use chunks::Source;
+pub use chunks::{KeyOf, Source};
 pub use coding::Coding;
 pub use run::SortedFile;
 pub use sink::Outputs;

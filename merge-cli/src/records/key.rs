@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 const WORD: usize = 8;
 
 /// How to compare the keys of records.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Key {
     words: Vec<Word>,
 }
@@ -50,6 +50,16 @@ impl Key {
         &self.words
     }
 
+    /// Bytes of all fields.
+    pub fn size(&self) -> usize {
+        self.words.iter().map(Word::size).sum()
+    }
+
+    /// The key of a record as one number, if it has no more than 16 bytes.
+    pub fn whole(&self, record: &[u8]) -> u128 {
+        self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
+    }
+
     /// The order of two records of which all words before the word `from` are equal.
     pub fn compare_from(&self, from: usize, a: &[u8], b: &[u8]) -> Ordering {
         let words = self.words[from..].iter();
@@ -58,7 +68,7 @@ impl Key {
 }
 
 /// Up to 8 bytes of a key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Word {
     pieces: Vec<Piece>,
 }
@@ -85,7 +95,7 @@ impl Word {
 }
 
 /// Bytes of one field in a word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Piece {
     /// Where they are in the record.
     begin: usize,

@@ -375,14 +375,44 @@ fn errors() {
 }
 
 #[test]
-fn more_records_than_memory_is_an_error_before_they_are_read() {
+fn more_records_than_there_is_room_for_is_an_error_before_they_are_read() {
     let folder = Folder::new();
     let file = fs::File::create(folder.path("huge")).unwrap();
     // Where a file system cannot have such a file, there is nothing to test.
     if file.set_len(100 << 36).is_ok() {
         let run = folder.run("sort huge -o /dev/null --record-size 100 --key 0:bytes10 --engine cpu");
-        run.fails(2, &["huge takes ", " bytes of memory"]);
+        run.fails(2, &["huge: does not fit in memory", "--tmp-dir"]);
+        let run = folder.run("sort huge -o /dev/null --record-size 100 --key 0:bytes17 --engine cpu");
+        run.fails(2, &["huge: does not fit in the", "at most 16 bytes, found 17"]);
     }
+}
+
+#[test]
+fn records_that_do_not_fit_in_memory() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    let layouts = [
+        Layout { size: 100, fields: vec![Field::new(0, "bytes", 10)] },
+        Layout { size: 8, fields: vec![Field::new(3, "i16", 2)] },
+        Layout { size: 37, fields: vec![Field::new(30, "i32", 4), Field::new(0, "f32", 4), Field::new(5, "bytes", 8)] },
+        Layout { size: 1000, fields: vec![Field::new(1, "u8", 1)] },
+    ];
+    for layout in layouts {
+        let arguments = layout.arguments();
+        for bytes in [300_000, 1_000_000, 5_000_000] {
+            let records = layout.records(&mut random, bytes / layout.size);
+            for more in ["", "-r --batch-size 2"] {
+                sorts(&folder, &layout, &records, &format!("-S 1M {more}"));
+                let want = layout.sorted(&records, !more.is_empty());
+                let run = folder.run_with_input(&format!("sort - -o - -S 1M {arguments} {more}"), &records);
+                run.succeeds();
+                assert_records(run.stdout(), &want, &layout);
+            }
+        }
+    }
+    let run = folder.run_with_input("sort - -o out2 -S 1M --record-size 100 --key 0:bytes10", &vec![1; 4_000_001]);
+    run.fails(2, &["-: ", "multiple of 100"]);
+    assert_eq!(folder.files(), ["in", "out"]);
 }
 
 #[test]
