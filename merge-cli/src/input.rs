@@ -246,6 +246,27 @@ impl Input {
         Ok(true)
     }
 
+    /// The same file once more, from its first key on, if it can be read twice.
+    pub fn again(&self) -> Result<Option<Self>> {
+        if !self.is_regular {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            path: self.path.clone(),
+            file: self.file.try_clone().map_err(|error| Failure::io(&self.path, &error))?,
+            parts: self.parts.clone(),
+            ahead: Cursor::default(),
+            header: Header::None,
+            position: 0,
+            ..*self
+        }))
+    }
+
+    /// Goes to the key at `index` of a regular file.
+    pub fn seek<K: Element>(&mut self, index: u64) {
+        self.position = index * K::SIZE as u64;
+    }
+
     /// All keys from here to the end.
     pub fn read_all<K: Element>(&mut self) -> Result<Vec<K>> {
         let what = crate::error::name(&self.path);

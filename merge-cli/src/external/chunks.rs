@@ -23,7 +23,7 @@ use crate::key_type::FileKey;
 use crate::memory;
 use crate::stats::{Phase, Stats};
 use crate::unique::unique;
-use merge_host::{Engine, SortOrder};
+use merge_host::{Engine, SortOrder, Timing};
 use rayon::prelude::*;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub struct Source<O> {
 }
 
 /// The key of a record.
-pub type KeyOf<O> = Box<dyn Fn(&[u8]) -> O + Send + Sync>;
+pub type KeyOf<O> = Arc<dyn Fn(&[u8]) -> O + Send + Sync>;
 
 impl<O: FileKey> Source<O> {
     /// Reads keys and what goes along to these places of `block`, as many as there are. Fewer only at the end.
@@ -61,6 +61,33 @@ impl<O: FileKey> Source<O> {
         let count = (self.coding.read)(&mut self.keys, &mut block.keys[places])?;
         self.prepare(block, begin..begin + count)?;
         Ok(count)
+    }
+
+    /// The same input once more, if it can be read twice.
+    pub fn again(&self) -> Result<Option<Self>> {
+        let values = self.values.as_ref().map(Input::again).transpose()?;
+        Ok(match (self.keys.again()?, values) {
+            (None, _) | (_, Some(None)) => None,
+            (Some(keys), values) => {
+                let (key_of, values) = (self.key_of.clone(), values.flatten());
+                Some(Self { keys, values, along: self.along, coding: self.coding, key_of, position: 0 })
+            }
+        })
+    }
+
+    /// Reads the keys from key `index` on, as [`read`](Self::read). The input is one that can be read twice.
+    pub fn read_from(&mut self, index: u64, block: &mut Block<O>, places: Range<usize>) -> Result<usize> {
+        let width = block.width as u64;
+        if self.key_of.is_some() {
+            self.keys.seek::<u8>(index * width);
+        } else {
+            self.keys.seek::<O>(index);
+        }
+        if let Some(values) = &mut self.values {
+            values.seek::<u8>(index * width);
+        }
+        self.position = index;
+        self.read(block, places)
     }
 
     /// Makes keys read, at these places of a block, what is to be sorted.
@@ -112,71 +139,92 @@ fn read_records<O: FileKey>(
 
 /// Sorts blocks, ascending.
 #[derive(Debug)]
-pub struct Sorter<'a> {
+pub struct Sorter<'a, O> {
     pub engine: &'a mut ChosenEngine,
     pub unique: bool,
+    /// What is read again where a GPU has failed and left anything behind.
+    again: Option<Source<O>>,
     /// Scratch memory for values that are moved by their places.
     places: Vec<u32>,
     spare: Vec<u64>,
 }
 
-impl<'a> Sorter<'a> {
-    pub fn new(engine: &'a mut ChosenEngine, unique: bool) -> Self {
-        Self { engine, unique, places: Vec::new(), spare: Vec::new() }
+/// The first keys of a block, and where they come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// How many there are.
+    pub count: usize,
+    /// How many come before them in the input.
+    pub before: u64,
+}
+
+impl<'a, O: FileKey> Sorter<'a, O> {
+    /// Sorts blocks of the keys that `source` gives.
+    pub fn new(engine: &'a mut ChosenEngine, unique: bool, source: &Source<O>) -> Result<Self> {
+        Ok(Self { engine, unique, again: source.again()?, places: Vec::new(), spare: Vec::new() })
     }
 
-    /// Sorts the first `count` keys of a block, with what goes along, and gives how many are left of them, which is fewer
-    /// only where just the first of equal keys is wanted.
-    pub fn sort<O: FileKey>(&mut self, block: &mut Block<O>, count: usize, stats: &mut Stats) -> Result<usize> {
-        let width = block.width;
-        let (keys, values) = block.parts(0..count);
+    /// Sorts a chunk, with what goes along, and gives how many keys are left of it, which is fewer only where just the
+    /// first of equal keys is wanted.
+    pub fn sort(&mut self, block: &mut Block<O>, chunk: Chunk, stats: &mut Stats) -> Result<usize> {
+        let (width, count) = (block.width, chunk.count);
         let timing = match width {
             0 => {
-                let sort = |engine: &Engine, keys: &mut &mut [O]| engine.sort_with(SortOrder::Ascending, keys);
-                self.engine.run(&mut { keys }, sort, |_| Ok(false))?
+                let sort = |engine: &Engine, block: &mut Block<O>| {
+                    engine.sort_with(SortOrder::Ascending, block.parts(0..count).0)
+                };
+                self.engine.run(block, sort, |block| restore(&mut self.again, block, chunk))?
             }
-            4 => self.sort_pairs::<O, u32>(keys, bytemuck::cast_slice_mut(values))?,
-            8 => self.sort_pairs::<O, u64>(keys, bytemuck::cast_slice_mut(values))?,
-            _ => self.sort_by_place(block, count)?,
+            4 => self.sort_pairs::<u32>(block, chunk)?,
+            8 => self.sort_pairs::<u64>(block, chunk)?,
+            _ => self.sort_by_place(block, chunk)?,
         };
         stats.add(timing);
         let (keys, values) = block.parts(0..count);
         Ok(if self.unique { stats.time(Phase::Compute, || unique(keys, values, width, None)) } else { count })
     }
 
-    fn sort_pairs<O: FileKey, V: bytemuck::Pod + Send + Sync>(
-        &mut self,
-        keys: &mut [O],
-        values: &mut [V],
-    ) -> Result<merge_host::Timing> {
-        let sort = |engine: &Engine, pairs: &mut (&mut [O], &mut [V])| {
-            engine.sort_pairs(SortOrder::Ascending, pairs.0, pairs.1)
+    fn sort_pairs<V: bytemuck::Pod + Send + Sync>(&mut self, block: &mut Block<O>, chunk: Chunk) -> Result<Timing> {
+        let sort = |engine: &Engine, block: &mut Block<O>| {
+            let (keys, values) = block.parts(0..chunk.count);
+            engine.sort_pairs::<O, V>(SortOrder::Ascending, keys, bytemuck::cast_slice_mut(values))
         };
-        self.engine.run(&mut (keys, values), sort, |_| Ok(false))
+        self.engine.run(block, sort, |block| restore(&mut self.again, block, chunk))
     }
 
-    fn sort_by_place<O: FileKey>(&mut self, block: &mut Block<O>, count: usize) -> Result<merge_host::Timing> {
-        let room = block.keys.len();
+    fn sort_by_place(&mut self, block: &mut Block<O>, chunk: Chunk) -> Result<Timing> {
+        let (room, count) = (block.keys.len(), chunk.count);
         if self.places.len() < room {
             self.places = memory::zeroed(room as u64, "the values' places")?;
             self.spare = memory::zeroed((room * block.width).div_ceil(8) as u64, "the values in their order")?;
         }
-        let mut places = std::mem::take(&mut self.places);
-        number(&mut places[..count]);
-        let timing = self.sort_pairs(block.parts(0..count).0, &mut places[..count])?;
+        let places = &mut self.places[..count];
+        number(places);
+        let sort = |engine: &Engine, (block, places): &mut (&mut Block<O>, &mut [u32])| {
+            engine.sort_pairs(SortOrder::Ascending, block.parts(0..count).0, places)
+        };
+        let timing = self.engine.run(&mut (&mut *block, places), sort, |(block, places)| {
+            number(places);
+            restore(&mut self.again, block, chunk)
+        })?;
         let spare: &mut [u8] = bytemuck::cast_slice_mut(&mut self.spare);
         let bytes = count * block.width;
-        gather(block.width, &[block.values(0..count)], &places[..count], &mut spare[..bytes]);
+        gather(block.width, &[block.values(0..count)], &self.places[..count], &mut spare[..bytes]);
         block.swap_values(&mut self.spare);
-        self.places = places;
         Ok(timing)
     }
+}
+
+/// Reads a chunk again, if that is possible.
+fn restore<O: FileKey>(again: &mut Option<Source<O>>, block: &mut Block<O>, chunk: Chunk) -> Result<bool> {
+    let Some(source) = again else { return Ok(false) };
+    Ok(source.read_from(chunk.before, block, 0..chunk.count)? == chunk.count)
 }
 
 /// Reads all of the input, sorts it in chunks of `chunk` keys and spills each as a run.
 pub fn make_runs<O: FileKey>(
     source: &mut Source<O>,
-    sorter: &mut Sorter,
+    sorter: &mut Sorter<O>,
     spill: &Arc<Spill>,
     chunk: usize,
     stats: &mut Stats,
@@ -191,9 +239,10 @@ pub fn make_runs<O: FileKey>(
         let (sorted, unwritten) = sync_channel::<(Block<O>, usize)>(1);
         let reader = scope.spawn(move || {
             for mut block in empty {
+                let before = source.position;
                 let count = source.read(&mut block, 0..chunk)?;
                 // The other side is closed where something else failed.
-                if count == 0 || read.send((block, count)).is_err() || count < chunk {
+                if count == 0 || read.send((block, Chunk { count, before })).is_err() || count < chunk {
                     break;
                 }
             }
@@ -208,8 +257,8 @@ pub fn make_runs<O: FileKey>(
             Ok(runs)
         });
         let sorting: Result<()> = (|| {
-            while let Ok((mut block, count)) = stats.time(Phase::Read, || unsorted.recv()) {
-                let count = sorter.sort(&mut block, count, stats)?;
+            while let Ok((mut block, chunk)) = stats.time(Phase::Read, || unsorted.recv()) {
+                let count = sorter.sort(&mut block, chunk, stats)?;
                 if stats.time(Phase::Write, || sorted.send((block, count))).is_err() {
                     break;
                 }
@@ -231,4 +280,39 @@ pub fn write_run<O: FileKey>(spill: &Arc<Spill>, block: &mut Block<O>, count: us
     let (keys, values) = block.parts(0..count);
     run.write(keys, values)?;
     Ok(run.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_chunk_that_is_read_again_is_what_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keys, values) = (folder.path().join("keys"), folder.path().join("values"));
+        fs::write(&keys, [3, 1, 4, 1, 5, 9]).unwrap();
+        fs::write(&values, "aabbccddeeff").unwrap();
+        let open = |path: &std::path::Path| Input::open(path).unwrap();
+        let coding = Coding::of::<u8>(SortOrder::Descending);
+        let key_of: KeyOf<u8> = Arc::new(|record| record[0]);
+        for (along, keys, values, key_of) in [
+            (Along::Nothing, &keys, None, None),
+            (Along::Values(2), &keys, Some(open(&values)), None),
+            (Along::Places, &keys, None, None),
+            (Along::Values(2), &values, None, Some(key_of)),
+        ] {
+            let mut source = Source { keys: open(keys), values, along, coding, key_of, position: 0 };
+            let mut again = source.again().unwrap();
+            let block = || Block::<u8>::new(4, along.width()).unwrap();
+            let (mut first, mut second, mut found) = (block(), block(), block());
+            assert_eq!(source.read(&mut first, 0..4).unwrap(), 4);
+            assert_eq!(source.read(&mut second, 0..4).unwrap(), 2);
+            for (block, before, count) in [(&second, 4, 2), (&first, 0, 4), (&second, 4, 2)] {
+                assert!(restore(&mut again, &mut found, Chunk { count, before }).unwrap(), "{along:?}");
+                assert_eq!(found.keys[..count], block.keys[..count], "{along:?}");
+                assert_eq!(found.values(0..count), block.values(0..count), "{along:?}");
+            }
+        }
+    }
 }

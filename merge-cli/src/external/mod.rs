@@ -43,7 +43,7 @@ use crate::engine::ChosenEngine;
 use crate::error::Result;
 use crate::key_type::FileKey;
 use crate::stats::{Phase, Stats};
-use chunks::{Sorter, make_runs, write_run};
+use chunks::{Chunk, Sorter, make_runs, write_run};
 use merge::Pass;
 use merge_host::Engine;
 use run::{Run, SpilledRun};
@@ -138,14 +138,15 @@ impl External {
         stats: &mut Stats,
     ) -> Result<Vec<SpilledRun>> {
         let chunk = self.shape.chunk(self.memory, engine.device_memory()?)?;
-        let mut sorter = Sorter::new(engine, self.unique);
+        let mut sorter = Sorter::new(engine, self.unique, source)?;
         let mut runs = Vec::new();
         if let Some(first) = first {
             let mut block = Block::new(chunk.min(first.len()), self.shape.along.width())?;
             for keys in first.chunks(chunk) {
                 block.keys[..keys.len()].copy_from_slice(keys);
+                let before = source.position;
                 source.prepare(&mut block, 0..keys.len())?;
-                let count = sorter.sort(&mut block, keys.len(), stats)?;
+                let count = sorter.sort(&mut block, Chunk { count: keys.len(), before }, stats)?;
                 runs.push(stats.time(Phase::Write, || write_run(spill, &mut block, count))?);
             }
         }
