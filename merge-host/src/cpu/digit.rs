@@ -47,6 +47,11 @@ impl<const VALUES: usize> Digit<VALUES> {
         self.shift == 0
     }
 
+    /// The bits after it.
+    pub fn bits_after<B: Bits + Zeroable>(self) -> B {
+        !(!B::zeroed() << self.shift)
+    }
+
     /// Whether two keys are the same up to the end of this digit.
     #[inline(always)]
     pub fn is_same_up_to_here<K: Key>(self, a: K, b: K) -> bool {

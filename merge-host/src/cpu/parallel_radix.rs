@@ -13,10 +13,11 @@
 
 use super::digit;
 use super::lines::Lines;
+use super::memory;
 use super::radix;
-use super::run::{Run, RunMut};
-use crate::Key;
+use super::run::RunMut;
 use crate::sorted::first_unsorted_in_block;
+use crate::{Error, Index, Key, SortOrder};
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 
@@ -51,8 +52,60 @@ pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: Ru
     if is_sorted(run.keys) {
         return;
     }
-    let few = FEW.max(run.keys.len() / (threads * PARTS_A_THREAD));
-    sort_by_digits(run, scratch, false, Shares { threads, few });
+    let shares = Shares::of(run.keys.len(), threads);
+    sort_by_digits(run, scratch, false, None, shares);
+}
+
+/// Whether the places of so many keys are worth [`argsort`].
+pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
+    threads > 1 && keys > FEW
+}
+
+/// Writes to `indices` the places of `keys` in sorted order, of as many keys as [`can_argsort`] is for. There are as many
+/// indices. This thread belongs to the pool of `threads` to use.
+///
+/// Keys go straight to their digits' rooms, and those of a digit to memory that the next one uses again, so that this takes
+/// no more memory than keys and indices do.
+pub(super) fn argsort<K: Key, I: Index>(
+    order: SortOrder,
+    keys: &[K],
+    mut indices: &mut [I],
+    threads: usize,
+) -> Result<(), Error> {
+    let shares = Shares::of(keys.len(), threads);
+    let chunk = shares.chunk(keys.len());
+    let first_digit = if order == SortOrder::Ascending && is_sorted(keys) {
+        None
+    } else {
+        count_first_digit(keys, chunk, values::<K, I>(keys.len()))
+    };
+    let Some((digit, mut counts)) = first_digit else {
+        indices.par_iter_mut().enumerate().for_each(|(place, index)| *index = I::new(place));
+        return Ok(());
+    };
+    if order == SortOrder::Descending {
+        // Of mirrored keys, every bit of the digit is the other one.
+        counts.iter_mut().for_each(|counts| counts[..digit.values()].reverse());
+    }
+    let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
+    let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
+    let rooms = rooms(scratch.part(0..keys.len()), digit.values(), &counts);
+    keys.par_chunks(chunk).zip(rooms).enumerate().for_each(|(i, (keys, room))| {
+        let keys = keys.iter().map(|key| order.applied_to(*key));
+        distribute(keys.zip((i * chunk..).map(I::new)), room, digit);
+    });
+    let mut digits = Vec::with_capacity(digit.values());
+    for count in keys_of_digits(digit, &counts) {
+        let (scratch_of_digit, indices_of_digit);
+        (scratch_of_digit, scratch) = scratch.split_at(count);
+        (indices_of_digit, indices) = indices.split_at_mut(count);
+        digits.push((scratch_of_digit, indices_of_digit));
+    }
+    digits.into_par_iter().with_max_len(1).try_for_each(|(run, indices)| {
+        let mut keys = memory::zeroed(indices.len())?;
+        sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), shares);
+        Ok(())
+    })
 }
 
 /// How the keys are shared among the threads.
@@ -63,21 +116,38 @@ struct Shares {
     few: usize,
 }
 
-/// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is.
+impl Shares {
+    fn of(keys: usize, threads: usize) -> Self {
+        Shares { threads, few: FEW.max(keys / (threads * PARTS_A_THREAD)) }
+    }
+
+    /// How many of so many keys a thread moves.
+    fn chunk(self, keys: usize) -> usize {
+        keys.div_ceil(self.threads).max(LEAST_CHUNK)
+    }
+}
+
+/// How many values of a digit are best for so many keys with values.
+fn values<K, V>(keys: usize) -> usize {
+    let bytes = keys * (size_of::<K>() + size_of::<V>());
+    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
+    (bytes / CACHED).clamp(CHEAP_VALUES, most).min(keys / KEYS_A_VALUE)
+}
+
+/// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is. `may_differ` are the bits that may not be the same in
+/// all keys, if something is known of them.
 fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
+    may_differ: Option<K::Bits>,
     shares: Shares,
 ) {
     if run.keys.len() <= shares.few {
-        return radix::sort(run, scratch, to_scratch);
+        return radix::sort(run, scratch, to_scratch, may_differ);
     }
-    let chunk = run.keys.len().div_ceil(shares.threads).max(LEAST_CHUNK);
-    let bytes = run.keys.len() * (size_of::<K>() + size_of::<V>());
-    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
-    let values = (bytes / CACHED).clamp(CHEAP_VALUES, most).min(run.keys.len() / KEYS_A_VALUE);
-    let Some((digit, counts)) = count_first_digit(run.keys, chunk, values) else {
+    let chunk = shares.chunk(run.keys.len());
+    let Some((digit, counts)) = count_first_digit(run.keys, chunk, values::<K, V>(run.keys.len())) else {
         // All keys are the same.
         if to_scratch {
             let chunks = run.par_chunks(chunk).zip(scratch.par_chunks(chunk));
@@ -86,18 +156,24 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
         return;
     };
     let rooms = rooms(scratch.part(0..run.keys.len()), digit.values(), &counts);
-    run.par_chunks(chunk).zip(rooms).for_each(|(chunk, room)| distribute(chunk.as_run(), room, digit));
+    run.par_chunks(chunk).zip(rooms).for_each(|(chunk, room)| {
+        distribute(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), room, digit);
+    });
 
     let mut digits = Vec::with_capacity(digit.values());
-    for value in 0..digit.values() {
-        let count = counts.iter().map(|counts| counts[value]).sum();
+    for count in keys_of_digits(digit, &counts) {
         let (run_of_digit, scratch_of_digit);
         (run_of_digit, run) = run.split_at(count);
         (scratch_of_digit, scratch) = scratch.split_at(count);
         digits.push((scratch_of_digit, run_of_digit));
     }
     let digits = digits.into_par_iter().with_max_len(1);
-    digits.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, shares));
+    digits.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, Some(digit.bits_after()), shares));
+}
+
+/// How many keys there are of each value of `digit`. `counts` are those of each chunk.
+fn keys_of_digits(digit: Digit, counts: &[Counts]) -> impl Iterator<Item = usize> {
+    (0..digit.values()).map(|value| counts.iter().map(|counts| counts[value]).sum())
 }
 
 fn is_sorted<K: Key>(keys: &[K]) -> bool {
@@ -151,17 +227,17 @@ fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) 
     rooms
 }
 
-/// Moves each key to the next place in the room for its digit. There is room for just these.
-fn distribute<K: Key, V: Copy>(from: Run<K, V>, rooms: Vec<RunMut<K, V>>, digit: Digit) {
-    let (Some(key), Some(value)) = (from.keys.first(), from.values.first()) else { return };
-    let (mut keys, mut values) = (Lines::<_, VALUES>::buffer(*key), Lines::<_, VALUES>::buffer(*value));
+/// Moves each of these keys with its value to the next place in the room for its digit. There is room for just these.
+fn distribute<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, rooms: Vec<RunMut<K, V>>, digit: Digit) {
+    let Some((key, value)) = pairs.clone().next() else { return };
+    let (mut keys, mut values) = (Lines::<_, VALUES>::buffer(key), Lines::<_, VALUES>::buffer(value));
     let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
     let (mut keys, mut values) =
         (Lines::<_, VALUES>::new(&mut keys, rooms_of_keys), Lines::<_, VALUES>::new(&mut values, rooms_of_values));
-    for (key, value) in from.keys.iter().zip(from.values) {
-        let digit = digit.of(*key);
-        keys.push(digit, *key);
-        values.push(digit, *value);
+    for (key, value) in pairs {
+        let digit = digit.of(key);
+        keys.push(digit, key);
+        values.push(digit, value);
     }
     keys.finish();
     values.finish();

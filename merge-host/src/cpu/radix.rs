@@ -42,21 +42,34 @@ type Digit = digit::Digit<VALUES>;
 type Counts = digit::Counts<VALUES>;
 
 /// Sorts `run`. It ends in `scratch` if `to_scratch`, which is as long, and else where it is; what the other holds then
-/// is unspecified.
-pub(super) fn sort<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>, to_scratch: bool) {
+/// is unspecified. `may_differ` are the bits that may not be the same in all keys, if something is known of them.
+pub(super) fn sort<K: Key, V: Copy>(
+    run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    may_differ: Option<K::Bits>,
+) {
     if first_unsorted_in_block(run.keys).is_none() {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
     } else {
-        sort_by_digits(run, scratch, to_scratch, &mut Leaf::new());
+        sort_by_digits(run, scratch, to_scratch, may_differ, &mut Leaf::new());
     }
 }
 
-fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>, to_scratch: bool, leaf: &mut Leaf<K>) {
+fn sort_by_digits<K: Key, V: Copy>(
+    run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    may_differ: Option<K::Bits>,
+    leaf: &mut Leaf<K>,
+) {
     let Some(first) = run.keys.first() else { return };
-    let differing = digit::differing(*first, &*run.keys);
     let keys = run.keys.len();
+    let is_cached = keys * (size_of::<K>() + size_of::<V>()) <= CACHED;
+    // A look at all keys costs a fifth of a pass. Not to look can cost passes that move nothing, each of which is a look too.
+    let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let passes = Digit::in_bits(digit::significant(differing).min(digit::telling(keys))).min(MOST_PASSES);
     if passes == 0 {
         if to_scratch {
@@ -64,7 +77,7 @@ fn sort_by_digits<K: Key, V: Copy>(run: RunMut<K, V>, mut scratch: RunMut<K, V>,
         }
     } else if keys < WORTH_A_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         leaf.sort(run, scratch, to_scratch);
-    } else if keys * (size_of::<K>() + size_of::<V>()) <= CACHED {
+    } else if is_cached {
         last_digit_first(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, leaf);
     } else {
         first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_A_VALUE), leaf);
@@ -99,7 +112,7 @@ fn last_digit_first<K: Key, V: Copy>(
         let begin = unsorted - sorted.keys[..unsorted].iter().rev().take_while(is_same).count();
         end = unsorted + sorted.keys[unsorted..].iter().take_while(is_same).count();
         if end - begin > FEW_KEYS {
-            sort_by_digits(sorted.part(begin..end), scratch.part(begin..end), false, leaf);
+            sort_by_digits(sorted.part(begin..end), scratch.part(begin..end), false, None, leaf);
         } else {
             insert(sorted.part(begin..end));
         }
@@ -165,7 +178,7 @@ fn first_digit_first<K: Key, V: Copy>(
         let (run_of_digit, scratch_of_digit);
         (run_of_digit, run) = run.split_at(count);
         (scratch_of_digit, scratch) = scratch.split_at(count);
-        sort_by_digits(scratch_of_digit, run_of_digit, !to_scratch, leaf);
+        sort_by_digits(scratch_of_digit, run_of_digit, !to_scratch, Some(digit.bits_after()), leaf);
     }
 }
 

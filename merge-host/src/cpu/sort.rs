@@ -52,7 +52,7 @@ pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize,
 /// to use.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     if threads == 1 {
-        radix::sort(run, scratch, false);
+        radix::sort(run, scratch, false, None);
     } else {
         parallel_radix::sort(run, scratch, threads);
     }

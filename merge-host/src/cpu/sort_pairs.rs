@@ -10,7 +10,7 @@
 //! ```
 
 use super::run::RunMut;
-use super::{for_each_piece, memory, sort};
+use super::{for_each_piece, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::{Error, Index, Key, SortOrder};
 use std::mem::MaybeUninit;
@@ -82,6 +82,9 @@ pub(super) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
+    if parallel_radix::can_argsort(keys.len(), threads) {
+        return parallel_radix::argsort(order, keys, indices, threads);
+    }
     let mut sorted = memory::zeroed(keys.len())?;
     let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
     let mut run = RunMut::new((&mut *sorted, indices));
