@@ -456,6 +456,11 @@ pub struct SetArgs {
     /// Do not look whether A and B are sorted; if they are not, the output is unspecified
     #[arg(long)]
     pub assume_sorted: bool,
+    /// Use at most so much memory for keys: like 8G, 500M or 50%, as in `gmerge sort`; without it, most of what is available
+    ///
+    /// Files that do not fit are handled while they are read.
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<MemorySize>,
     #[command(flatten)]
     pub common: CommonArgs,
 }

@@ -55,7 +55,7 @@ impl<'a> Room<'a> {
         file.set_len(begin + bytes)?;
         let in_memory = rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY);
         let pages = if in_memory && bytes >= WORTH_PAGES {
-            Some(Pages::of(file.try_clone()?, Mapping::of(file)?, true)?)
+            Some(Pages::of(file.try_clone()?, Mapping::of(file)?, begin as usize, true)?)
         } else {
             None
         };
@@ -102,12 +102,12 @@ struct State {
 }
 
 impl Pages {
-    /// Starts to ask for the pages of `file`, `large` ones at first.
-    fn of(file: File, mapping: Mapping, large: bool) -> io::Result<Self> {
+    /// Starts to ask for the pages of `file` from byte `begin` on, `large` ones at first.
+    fn of(file: File, mapping: Mapping, begin: usize, large: bool) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             file,
             mapping,
-            next: AtomicUsize::new(0),
+            next: AtomicUsize::new(begin / LARGE_PAGE * LARGE_PAGE),
             large: AtomicBool::new(large),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -245,18 +245,18 @@ mod tests {
         assert!(found == expected, "{bytes} bytes after {begin}");
     }
 
-    fn pages(file: &File, large: bool) -> Pages {
-        Pages::of(file.try_clone().unwrap(), Mapping::of(file).unwrap(), large).unwrap()
+    fn pages(file: &File, begin: usize, large: bool) -> Pages {
+        Pages::of(file.try_clone().unwrap(), Mapping::of(file).unwrap(), begin, large).unwrap()
     }
 
     #[test]
     fn files_of_all_lengths_are_filled_whatever_pages_there_are() {
         let lengths = [1, 4095, LARGE_PAGE - 128, LARGE_PAGE, LARGE_PAGE + 1, PIECE, 2 * PIECE + LARGE_PAGE + 4097];
         for bytes in lengths {
-            for begin in [0, 128] {
+            for begin in [0, 128, LARGE_PAGE + 5000] {
                 check(begin, bytes, |_| None);
-                check(begin, bytes, |file| Some(pages(file, true)));
-                check(begin, bytes, |file| Some(pages(file, false)));
+                check(begin, bytes, |file| Some(pages(file, begin, true)));
+                check(begin, bytes, |file| Some(pages(file, begin, false)));
             }
         }
     }
@@ -267,7 +267,7 @@ mod tests {
         // More than there is memory.
         file.set_len(1 << 40).unwrap();
         for large in [true, false] {
-            drop(pages(&file, large));
+            drop(pages(&file, 0, large));
         }
         let blocks = file.metadata().unwrap().blocks();
         assert!(blocks < 1 << 24, "{blocks} blocks of 512 bytes");
@@ -280,7 +280,7 @@ mod tests {
             file.as_file().set_len(3 * PIECE as u64).unwrap();
             // The system does not give pages to who may only read.
             let reader = File::open(file.path()).unwrap();
-            let pages = Pages::of(reader, Mapping::of(file.as_file()).unwrap(), large).unwrap();
+            let pages = Pages::of(reader, Mapping::of(file.as_file()).unwrap(), 0, large).unwrap();
             let error = pages.write(0, &[1]).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
         }

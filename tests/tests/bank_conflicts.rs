@@ -188,21 +188,28 @@ fn conflicts_of_the_first_phase() {
 }
 
 #[test]
-fn conflicts_of_the_passes() {
+fn conflicts_of_one_pass() {
+    conflicts_of_passes(32);
+}
+
+#[test]
+fn conflicts_of_two_passes() {
+    conflicts_of_passes(48);
+}
+
+/// Those of all passes over so many tiles.
+fn conflicts_of_passes(tiles: usize) {
     for (block, runs, bytes, _, least) in SHAPES {
-        // One pass, and two.
-        for tiles in [32, 48] {
-            let n = tiles * block.keys();
-            let (mut others, seed) = random(n);
-            let mut bad = conflicting(n, block, runs, bytes);
-            let mut run = block.keys();
-            for k in Passes::of(tiles) {
-                let what = format!("pass of {k} runs, {runs:?}, {bytes} bytes");
-                let of = |keys: &mut [u32]| of_pass(keys, run, k, runs, keys_across(bytes));
-                let (found, usual) = compare(&what, &of(&mut bad), &of(&mut others));
-                assert!(found > least * usual, "{what}: {found} for {usual}, seed {seed}");
-                run *= k as usize;
-            }
+        let n = tiles * block.keys();
+        let (mut others, seed) = random(n);
+        let mut bad = conflicting(n, block, runs, bytes);
+        let mut run = block.keys();
+        for k in Passes::of(tiles) {
+            let what = format!("pass of {k} runs, {runs:?}, {bytes} bytes");
+            let of = |keys: &mut [u32]| of_pass(keys, run, k, runs, keys_across(bytes));
+            let (found, usual) = compare(&what, &of(&mut bad), &of(&mut others));
+            assert!(found > least * usual, "{what}: {found} for {usual}, seed {seed}");
+            run *= k as usize;
         }
     }
 }

@@ -12,6 +12,7 @@ mod pair;
 mod records;
 mod records_external;
 mod set_operations;
+mod set_through;
 mod sort;
 mod sort_segments;
 mod sort_through;

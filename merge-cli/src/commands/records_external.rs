@@ -33,8 +33,8 @@ impl Many<'_> {
     pub fn sort(self) -> Result<()> {
         let key = self.key.clone();
         match key.size() {
-            ..=8 => self.sort_by::<u64>(Arc::new(move |record| key.whole(record) as u64)),
-            ..=16 => self.sort_by::<u128>(Arc::new(move |record| key.whole(record))),
+            0..=8 => self.sort_by::<u64>(Arc::new(move |record| key.whole(record) as u64)),
+            9..=16 => self.sort_by::<u128>(Arc::new(move |record| key.whole(record))),
             bytes => {
                 let message = format!(
                     "does not fit in the {} bytes of --memory: for that, expected a key of at most 16 bytes, found {bytes}",

@@ -1,5 +1,6 @@
 //! `gmerge union`, `intersect`, `difference` and `symmetric-difference`
 
+use super::set_through;
 use crate::args::{EngineChoice, SetArgs};
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result};
@@ -23,8 +24,14 @@ fn set_operation<K: FileKey>(operation: SetOperation, args: &SetArgs, inputs: [I
     let mut stats = Stats::begin::<K>(operation.name());
     let output = Output::prepare_keys::<K>(&args.output, &args.common, &inputs)?;
     let [mut a, mut b] = inputs;
-    let _ = (a.count::<K>()?, b.count::<K>()?);
+    let counts = (a.count::<K>()?, b.count::<K>()?);
     start_threads(args.common.parallel)?;
+    let memory = memory::budget(args.memory)?;
+    if let (Some(m), Some(n)) = counts
+        && 2 * (u128::from(m) + u128::from(n)) * K::SIZE as u128 > memory.into()
+    {
+        return set_through::run::<K>(operation, args, [a, b], output, memory, stats);
+    }
 
     let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
     let (a_keys, b_keys) = stats.time(Phase::Read, || Ok::<_, Failure>((a.read_all::<K>()?, b.read_all::<K>()?)))?;

@@ -7,12 +7,13 @@ use super::sort_values::ValueFile;
 use crate::args::{EngineChoice, SegmentArgs, SortArgs};
 use crate::engine::{ChosenEngine, start_threads};
 use crate::error::{Failure, Result, name};
+use crate::external::{Along, Shape};
 use crate::input::{Input, check_standard_input};
 use crate::key_type::FileKey;
 use crate::memory;
 use crate::offsets::Offsets;
 use crate::order::order_of;
-use crate::output::{self, Output};
+use crate::output::{self, Output, Writer};
 use crate::stats::{Phase, Stats};
 use bytemuck::Pod;
 use merge_host::{Engine, Error, SortOrder, Timing};
@@ -35,13 +36,21 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     let values = ValueFile::open(args, count, &output)?;
 
     let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
+    let (memory, order) = (memory::budget(args.memory.memory)?, order_of(args.reverse));
+    if let (Some(count), None) = (count, &values) {
+        stats.keys = count;
+        let offsets = segments.offsets(count as usize);
+        let writer = part_by_part::<K>(order, &mut input, &offsets, output, memory, &mut engine, &mut stats)?;
+        stats.time(Phase::Write, || output::finish([writer]))?;
+        stats.engine = engine.name()?;
+        stats.print(args.common.stats);
+        return Ok(());
+    }
     let mut keys = stats.time(Phase::Read, || input.read_all::<K>())?;
     stats.keys = keys.len() as u64;
     segments.check(&args.input, stats.keys)?;
-    let order = order_of(args.reverse);
     let how = Sorting { order, offsets: Some(segments.offsets(keys.len())) };
     if let Some(values) = values {
-        let memory = memory::budget(args.memory.memory)?;
         let sort = Sort { args, order, memory, engine, input, output, output_bytes: 0, stats };
         return values.sort(sort, how, keys);
     }
@@ -51,6 +60,39 @@ pub fn run<K: FileKey>(args: &SortArgs, inputs: [Input; 1]) -> Result<()> {
     stats.engine = engine.name()?;
     stats.print(args.common.stats);
     Ok(())
+}
+
+/// Sorts the segments between `offsets`, as many at once as `memory` bytes are enough for, and writes them.
+fn part_by_part<K: FileKey>(
+    order: SortOrder,
+    input: &mut Input,
+    mut offsets: &[usize],
+    mut output: Output,
+    memory: u64,
+    engine: &mut ChosenEngine,
+    stats: &mut Stats,
+) -> Result<Writer> {
+    output.expect(stats.keys);
+    let mut writer = output.begin()?;
+    let most =
+        usize::try_from(Shape { key: K::SIZE, along: Along::Nothing }.most_in_memory(memory)).unwrap_or(usize::MAX);
+    while let [begin, _, ..] = *offsets {
+        let last = offsets.partition_point(|&offset| offset - begin <= most) - 1;
+        if last == 0 {
+            let (keys, place) = (offsets[1] - begin, input.offset_of::<K>(begin as u64));
+            let message =
+                format!("the segment at byte {place} has {keys} keys, too many for the {memory} bytes of --memory");
+            return Err(Failure::file(input.path(), message));
+        }
+        let part = offsets[..=last].iter().map(|offset| offset - begin).collect();
+        let how = Sorting { order, offsets: Some(part) };
+        let mut keys = memory::zeroed::<K>((offsets[last] - begin) as u64, &name(input.path()))?;
+        stats.time(Phase::Read, || input.read(&mut keys))?;
+        stats.add(engine.run(&mut keys, |engine: &Engine, keys| how.sort(engine, keys), |_| Ok(false))?);
+        stats.time(Phase::Write, || writer.write(bytemuck::cast_slice(&keys)))?;
+        offsets = &offsets[last..];
+    }
+    Ok(writer)
 }
 
 /// How the command line tells where segments are.

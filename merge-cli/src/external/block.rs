@@ -14,6 +14,8 @@ pub enum Along {
     Values(usize),
     /// The place of each key in the input, as a number of 8 bytes.
     Places,
+    /// A byte that tells which input the key is from.
+    Origin(u8),
 }
 
 impl Along {
@@ -23,6 +25,7 @@ impl Along {
             Self::Nothing => 0,
             Self::Values(width) => width,
             Self::Places => size_of::<u64>(),
+            Self::Origin(_) => 1,
         }
     }
 }

@@ -99,6 +99,8 @@ impl<O: FileKey> Source<O> {
             let begin = self.position;
             let places = bytemuck::cast_slice_mut::<u8, u64>(values);
             places.par_iter_mut().enumerate().for_each(|(i, place)| *place = begin + i as u64);
+        } else if let Along::Origin(origin) = self.along {
+            values.fill(origin);
         } else if let Some(input) = &mut self.values
             && input.read::<u8>(values)? < values.len()
         {

@@ -35,7 +35,7 @@ pub use block::{Along, Block};
 pub use chunks::{KeyOf, Source};
 pub use coding::Coding;
 pub use run::SortedFile;
-pub use sink::Outputs;
+pub use sink::{Outputs, Target};
 pub use sizes::Shape;
 pub use spill::check_space;
 
@@ -89,28 +89,35 @@ impl External {
     }
 
     /// Merges sorted files, of which those with keys that nobody has counted are no more than [`fan_in`](Shape::fan_in).
-    /// Gives the outputs, which `begin` starts, with all that belongs there, and how many keys that is.
-    pub fn merge<O: FileKey>(
+    /// Gives the target, which `begin` makes, with all that belongs there, and how many keys that is.
+    pub fn merge<O: FileKey, T: Target<O>>(
         &self,
         files: Vec<SortedFile<O>>,
         engine: &Engine,
-        begin: impl FnOnce() -> Result<Outputs<O>>,
+        begin: impl FnOnce() -> Result<T>,
         stats: &mut Stats,
-    ) -> Result<(Outputs<O>, u64)> {
+    ) -> Result<(T, u64)> {
         let fan_in = self.shape.fan_in(self.memory, self.batch_size)?;
-        self.merge_runs(files.into_iter().map(Run::File).collect(), fan_in, None, engine, begin, stats)
+        self.merge_runs(
+            files.into_iter().map(|file| Run::File(Box::new(file))).collect(),
+            fan_in,
+            None,
+            engine,
+            begin,
+            stats,
+        )
     }
 
     /// Merges runs, at most `fan_in` at once. What is merged again goes to `spill`.
-    fn merge_runs<O: FileKey>(
+    fn merge_runs<O: FileKey, T: Target<O>>(
         &self,
         mut runs: Vec<Run<O>>,
         fan_in: usize,
         mut spill: Option<Arc<Spill>>,
         engine: &Engine,
-        begin: impl FnOnce() -> Result<Outputs<O>>,
+        begin: impl FnOnce() -> Result<T>,
         stats: &mut Stats,
-    ) -> Result<(Outputs<O>, u64)> {
+    ) -> Result<(T, u64)> {
         let pass = Pass { shape: self.shape, memory: self.memory };
         while runs.len() > fan_in {
             let spill = match &mut spill {

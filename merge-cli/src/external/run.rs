@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Run<O> {
     Spilled(SpilledRun),
-    File(SortedFile<O>),
+    File(Box<SortedFile<O>>),
 }
 
 impl<O: FileKey> Run<O> {

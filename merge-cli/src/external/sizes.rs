@@ -32,7 +32,8 @@ impl Shape {
             // The sorted keys are a third copy.
             Along::Places => 3 * key + 2 * size_of::<u64>(),
             Along::Values(width @ (4 | 8)) => 2 * (key + width),
-            Along::Values(width) => {
+            Along::Values(_) | Along::Origin(_) => {
+                let width = self.along.width();
                 let place = if u32::try_from(count).is_ok() { 4 } else { 8 };
                 (2 * (key + place) + width).max(key + place + 2 * width)
             }
@@ -52,7 +53,7 @@ impl Shape {
         let value = match self.along {
             Along::Nothing => 0,
             Along::Values(width @ (4 | 8)) => width,
-            Along::Values(_) => 4,
+            Along::Values(_) | Along::Origin(_) => 4,
             Along::Places => 8,
         };
         2 * (self.key + value) as u64
@@ -67,8 +68,8 @@ impl Shape {
     fn of_chunk(self) -> u64 {
         let (key, width) = (self.key, self.along.width());
         let scratch = match self.along {
-            Along::Values(width) if !matches!(width, 4 | 8) => key + 2 * size_of::<u32>() + width,
-            _ => key + width,
+            Along::Nothing | Along::Values(4 | 8) | Along::Places => key + width,
+            Along::Values(_) | Along::Origin(_) => key + 2 * size_of::<u32>() + width,
         };
         (CHUNKS * (key + width) + scratch) as u64
     }

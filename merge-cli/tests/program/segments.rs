@@ -143,6 +143,28 @@ fn sorts_segments() {
 }
 
 #[test]
+fn segments_that_do_not_fit_in_memory_together() {
+    let (mut random, folder) = (Random::new(), Folder::new());
+    // 131072 keys are sorted in 1 MiB.
+    for lengths in [lengths(&mut random, 40, 60_000), vec![0, 131_072, 0, 0, 1, 131_071, 131_072, 0], vec![30_000; 20]]
+    {
+        let offsets = offsets(&lengths);
+        let mut keys = random.keys::<u32>(offsets[lengths.len()] as usize);
+        folder.write("in.u32", &keys);
+        folder.write("in.offsets", &offsets);
+        folder.run("sort in.u32 --segments in.offsets -o out.u32 -S 1M -r").succeeds();
+        let ends = offsets.windows(2);
+        ends.for_each(|ends| keys[ends[0] as usize..ends[1] as usize].sort_by(|x, y| y.cmp(x)));
+        assert_same(&folder.read::<u32>("out.u32"), &keys, &format!("{lengths:?}"));
+    }
+    let files = folder.files();
+    folder.write("in.offsets", &[0u64, 10, 10 + 131_073, 600_000]);
+    let run = folder.run("sort in.u32 --segments in.offsets -o new.u32 -S 1M");
+    run.fails(2, &["in.u32: the segment at byte 40 has 131073 keys, too many for the 1048576 bytes of --memory"]);
+    assert_eq!(folder.files(), files);
+}
+
+#[test]
 fn sorts_of_segments_that_are_refused() {
     let folder = Folder::new();
     folder.write("in.u32", &[3u32, 2, 1, 0]);

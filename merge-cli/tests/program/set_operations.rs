@@ -105,3 +105,41 @@ fn bad_input_is_named_and_nothing_is_written() {
         folder.run(&format!("{command} good.u32 bad.u32 -o /dev/null --assume-sorted")).succeeds();
     }
 }
+
+#[test]
+fn files_that_do_not_fit_in_memory() {
+    let mut random = Random::new();
+    let folder = Folder::new();
+    // Groups of equal keys of all lengths, among them some that are longer than what is in memory of a file.
+    let mut group = |common: bool| {
+        let length = [1, 1, 2, 3, 1000, 300_000][random.next() as usize % if common { 5 } else { 6 }];
+        (random.next() % 1000, length)
+    };
+    let mut keys = || {
+        let mut keys: Vec<i16> = Vec::new();
+        for i in 0..1500 {
+            let (key, length) = group(i % 500 > 0);
+            keys.extend(std::iter::repeat_n(key as i16 - 500, length as usize));
+        }
+        keys.sort();
+        keys
+    };
+    let (a, b) = (keys(), keys());
+    folder.write("a.i16", &a);
+    folder.write("b.i16", &b);
+    for command in COMMANDS {
+        folder.run(&format!("{command} a.i16 b.i16 -o want.i16 -S 1G")).succeeds();
+        folder.run(&format!("{command} a.i16 b.i16 -o out.i16 -S 1M")).succeeds();
+        assert_same(&folder.read::<i16>("out.i16"), &folder.read::<i16>("want.i16"), command);
+        folder.run(&format!("{command} a.i16 b.i16 -o out.npy -S 1M")).succeeds();
+        assert_same(
+            bytemuck::cast_slice(&folder.read::<u8>("out.npy")[128..]),
+            &folder.read::<i16>("want.i16"),
+            command,
+        );
+    }
+    let mut unsorted = b;
+    unsorted[12_345] = 20_000;
+    folder.write("b.i16", &unsorted);
+    folder.run("union a.i16 b.i16 -o out.i16 -S 1M").fails(2, &["b.i16: not sorted at index 12346: ", "after 20000"]);
+}

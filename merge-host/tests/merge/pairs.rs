@@ -95,11 +95,11 @@ fn merges_arrays_of_which_one_comes_first() {
 
 fn on_several_threads<K: TestKey, V: TestValue>(seed: u64) {
     let mut rng = rng(seed);
-    for engine in cpu_engines() {
-        for kind in KINDS {
+    for engine in &cpu_engines()[1..] {
+        for kind in ["any bits", "16 values", "special"] {
             for (m, n) in [(200_001, 200_002), (3, 400_000), (399_999, 17)] {
                 let (a, b) = (sorted(keys::<K>(kind, m, &mut rng)), sorted(keys(kind, n, &mut rng)));
-                check::<K, V>(&engine, &a, &b, || format!("{kind}, seed {seed}"));
+                check::<K, V>(engine, &a, &b, || format!("{kind}, seed {seed}"));
             }
         }
     }
