@@ -316,7 +316,8 @@ impl Engine {
     ///
     /// The keys stay as they are. An index is a `u32` or a `u64`, and there are as many as keys.
     ///
-    /// Work is as in [`sort_with`](Self::sort_with). Uses scratch memory for twice the keys and as many indices again.
+    /// Work is as in [`sort_with`](Self::sort_with). Uses scratch memory for as many keys and indices again;
+    /// on a GPU, and on one thread of the CPU, for twice the keys.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32

@@ -26,7 +26,7 @@ pub fn plan<K: FileKey>(
     let memory = memory::budget(args.memory)?;
     let known: Option<Vec<u64>> = counts.iter().copied().collect();
     let engine = files.args.engine.engine;
-    let (along, fits) = match (&known, values) {
+    let (along, total) = match (&known, values) {
         (Some(counts), None) => (Along::Nothing, Some(counts.iter().sum())),
         // Without any keys there are no values.
         (Some(counts), Some(values)) => match values.width(files, counts)? {
@@ -39,11 +39,14 @@ pub fn plan<K: FileKey>(
     let shape = Shape { key: K::SIZE, along };
     let folder = args.tmp_dir.clone().unwrap_or_else(std::env::temp_dir);
     let external = External { shape, memory, folder, batch_size: args.batch_size, unique: false };
-    let at_once = counts.len() <= shape.fan_in(memory, args.batch_size)?;
-    let Some(count) = fits else {
-        report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
+    let at_once = || -> Result<bool> { Ok(counts.len() <= shape.fan_in(memory, args.batch_size)?) };
+    let Some(count) = total else {
         // More of them than can be merged at once would have to be counted first.
-        return Ok(at_once.then_some(external));
+        if !at_once()? {
+            return Ok(None);
+        }
+        report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
+        return Ok(Some(external));
     };
     let needed = shape.in_memory(count);
     if needed <= memory.into() {
@@ -57,7 +60,7 @@ pub fn plan<K: FileKey>(
         )));
     }
     report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
-    if !at_once {
+    if !at_once()? {
         let bytes = u128::from(count) * (K::SIZE + along.width()) as u128;
         let output = output.folder().map(|folder| (folder, bytes));
         check_space(&external.folder, bytes, output, files.keys[0])?;
