@@ -14,8 +14,15 @@ use crate::output::{self, Output};
 use crate::report;
 use crate::stats::{Phase, Stats};
 
-/// How to merge so, if that is better than in memory: files that do not fit, and pipes, of which nobody knows how long
-/// they are.
+/// Bytes of keys that are merged faster while they are read: the memory for a part is used again for the next one, and
+/// reading, merging and writing go on at the same time.
+const WORTH_IT: u128 = 64 << 20;
+/// Bytes of memory that are enough for that, and for each of many files.
+const ENOUGH: u64 = 512 << 20;
+const ENOUGH_FOR_A_FILE: u64 = 2 << 20;
+
+/// How to merge so, if that is better than in memory: files that do not fit, large ones, and pipes, of which nobody knows
+/// how long they are.
 pub fn plan<K: FileKey>(
     files: &Merge,
     args: &MemoryArgs,
@@ -23,7 +30,8 @@ pub fn plan<K: FileKey>(
     values: Option<&ValueFiles>,
     output: &Output,
 ) -> Result<Option<External>> {
-    let memory = memory::budget(args.memory)?;
+    let budget = memory::budget(args.memory)?;
+    let memory = budget.min(ENOUGH.max(ENOUGH_FOR_A_FILE * counts.len() as u64));
     let known: Option<Vec<u64>> = counts.iter().copied().collect();
     let engine = files.args.engine.engine;
     let (along, total) = match (&known, values) {
@@ -49,13 +57,17 @@ pub fn plan<K: FileKey>(
         return Ok(Some(external));
     };
     let needed = shape.in_memory(count);
-    if needed <= memory.into() {
-        report::verbose(format_args!("plan: in memory, of which {memory} bytes may be used"));
-        return Ok(None);
+    if needed <= budget.into() {
+        let bytes = u128::from(count) * K::SIZE as u128;
+        let is_faster = along == Along::Nothing && engine != EngineChoice::Gpu && bytes >= WORTH_IT;
+        if !is_faster || !at_once()? {
+            report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
+            return Ok(None);
+        }
     }
     if engine == EngineChoice::Gpu {
         return Err(Failure::new(format!(
-            "--engine gpu: merges in memory, and these files take {needed} bytes, of {memory} that may be used; --engine \
+            "--engine gpu: merges in memory, and these files take {needed} bytes, of {budget} that may be used; --engine \
              auto merges them on the CPU while they are read"
         )));
     }

@@ -130,3 +130,20 @@ fn a_gpu_merges_what_fits_in_memory() {
     // The other kernels show how it is done in memory.
     folder.run("merge a.u32 a.u32 -o out.u32 -S 1M --engine cpu --kernel tiled").succeeds();
 }
+
+#[test]
+fn large_files_that_fit_in_memory() {
+    let folder = Folder::new();
+    let count = (64 << 20) / 16;
+    for i in 0..2u64 {
+        folder.write(&format!("{i}.u64"), &(0..count).map(|key| 2 * key + i).collect::<Vec<u64>>());
+    }
+    let run = folder.run("merge 0.u64 1.u64 -o out.u64 -v");
+    assert_eq!(run.code(), Some(0));
+    assert!(run.stderr().contains("merged while read"), "{}", run.stderr());
+    assert!(folder.read::<u64>("out.u64").into_iter().eq(0..2 * count));
+    // Here it is not worth it.
+    folder.write("0.u64", &[7u64]);
+    let run = folder.run("merge 0.u64 1.u64 -o out.u64 -v");
+    assert!(run.stderr().contains("plan: in memory"), "{}", run.stderr());
+}
