@@ -322,6 +322,13 @@ pub struct MemoryArgs {
     pub batch_size: Option<usize>,
 }
 
+impl MemoryArgs {
+    /// The folder for the temporary file.
+    pub fn folder(&self) -> PathBuf {
+        self.tmp_dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
 /// Flags of `gmerge sort` for segments.
 #[derive(Debug, clap::Args)]
 pub struct SegmentArgs {

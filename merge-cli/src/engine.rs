@@ -168,6 +168,7 @@ fn no_gpu(error: Error) -> Failure {
     Failure::new(format!("--engine gpu: {error}{hint}"))
 }
 
-fn cpu(threads: Option<usize>) -> Result<Engine> {
+/// The CPU, with so many threads or one for each core.
+pub fn cpu(threads: Option<usize>) -> Result<Engine> {
     threads.map_or_else(|| Ok(Engine::cpu()), |threads| Ok(Engine::cpu_with_threads(threads)?))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Bytes of a large page on x86-64.
-const LARGE_PAGE: usize = 2 << 20;
+pub const LARGE_PAGE: usize = 2 << 20;
 /// What to say where the system has refused.
 const NONE_GIVEN: &str = "and the system gives none";
 

@@ -18,8 +18,9 @@
 mod mapping;
 
 use crate::error::{Failure, Result};
+use crate::memory::LARGE_PAGE;
 use crate::progress;
-use mapping::{LARGE_PAGE, Mapping};
+use mapping::Mapping;
 use rustix::fs::{FallocateFlags, FsWord};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;

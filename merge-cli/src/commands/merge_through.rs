@@ -3,7 +3,7 @@
 use super::pair::Merge;
 use super::values::ValueFiles;
 use crate::args::{EngineChoice, MemoryArgs};
-use crate::engine::ChosenEngine;
+use crate::engine::cpu;
 use crate::error::{Failure, Result};
 use crate::external::{Along, Coding, External, Outputs, Shape, SortedFile, Source, check_space};
 use crate::input::Input;
@@ -45,8 +45,7 @@ pub fn plan<K: FileKey>(
         (None, _) => return Ok(None),
     };
     let shape = Shape { key: K::SIZE, along };
-    let folder = args.tmp_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let external = External { shape, memory, folder, batch_size: args.batch_size, unique: false };
+    let external = External { shape, memory, folder: args.folder(), batch_size: args.batch_size, unique: false };
     let at_once = || -> Result<bool> { Ok(counts.len() <= shape.fan_in(memory, args.batch_size)?) };
     let Some(count) = total else {
         // More of them than can be merged at once would have to be counted first.
@@ -59,7 +58,9 @@ pub fn plan<K: FileKey>(
     let needed = shape.in_memory(count);
     if needed <= budget.into() {
         let bytes = u128::from(count) * K::SIZE as u128;
-        let is_faster = along == Along::Nothing && engine != EngineChoice::Gpu && bytes >= WORTH_IT;
+        // What a pipe has taken does not come back, where a file turns out not to be sorted.
+        let is_safe = files.args.assume_sorted || output.folder().is_some();
+        let is_faster = along == Along::Nothing && engine != EngineChoice::Gpu && bytes >= WORTH_IT && is_safe;
         if !is_faster || !at_once()? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             return Ok(None);
@@ -108,13 +109,13 @@ pub fn run<K: FileKey>(through: Through) -> Result<()> {
         output.expect(count);
     }
     // The merges of parts are short, and the GPU is far away.
-    let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
-    stats.engine = engine.name()?;
+    let engine = cpu(args.common.parallel)?;
+    stats.engine = engine.kind().name();
     let begin = || {
         let values = value_output.map(Output::begin).transpose()?;
         Ok(Outputs { keys: Some(output.begin()?), values, coding })
     };
-    let (outputs, count) = external.merge(runs, &engine.into_cpu()?, begin, &mut stats)?;
+    let (outputs, count) = external.merge(runs, &engine, begin, &mut stats)?;
     stats.keys = count;
     if let Along::Values(width) = along {
         stats.value_size = Some(width);

@@ -8,7 +8,7 @@ use crate::error::{Failure, Result, name};
 use crate::input::Input;
 use crate::memory;
 use crate::output::{self, Blocks, Output};
-use crate::records::{Key, Layout, Sorter, WordNumber, gather};
+use crate::records::{Key, Layout, Sorter, WordNumber, count, gather};
 use crate::stats::{Phase, Stats};
 use rayon::prelude::*;
 
@@ -136,15 +136,6 @@ impl Work<'_> {
             blocks.write(|begin, block: &mut [u8]| gather(records, self.size, &places, begin, block))
         })
     }
-}
-
-/// The number of records in so many bytes of a file.
-fn count(input: &Input, length: u64, size: usize) -> Result<u64> {
-    if length.is_multiple_of(size as u64) {
-        return Ok(length / size as u64);
-    }
-    let expected = format!("a multiple of {size}, the size of a record");
-    Err(Failure::file(input.path(), format!("length is {length} bytes, expected {expected}")))
 }
 
 /// Tells whether records are in order.

@@ -50,7 +50,7 @@ impl Many<'_> {
         report::verbose(format_args!("plan: in chunks, with {memory} bytes of memory"));
         let along = Along::Values(size);
         let shape = Shape { key: K::SIZE, along };
-        let folder = args.memory.tmp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = args.memory.folder();
         let bytes = u128::from(length.unwrap_or(0));
         let spilled = bytes + bytes / size as u128 * K::SIZE as u128;
         check_space(&folder, spilled, output.folder().map(|folder| (folder, bytes)), &args.input)?;

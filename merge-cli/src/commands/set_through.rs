@@ -8,8 +8,8 @@
 //!   from     A A B A B A
 //! ```
 
-use crate::args::{EngineChoice, SetArgs};
-use crate::engine::ChosenEngine;
+use crate::args::SetArgs;
+use crate::engine::cpu;
 use crate::error::Result;
 use crate::external::{Along, Coding, External, Shape, SortedFile, Source, Target};
 use crate::input::Input;
@@ -45,13 +45,13 @@ pub fn run<K: FileKey>(
         batch_size: None,
         unique: false,
     };
-    let mut engine = ChosenEngine::start::<K>(EngineChoice::Cpu, args.common.parallel)?;
-    stats.engine = engine.name()?;
+    let engine = cpu(args.common.parallel)?;
+    stats.engine = engine.kind().name();
     let begin = || {
         let (key, kept, writer) = (None, Vec::with_capacity(PIECE), output.begin()?);
         Ok(Counted { operation, coding, key, times: [0; 2], kept, writer })
     };
-    let (mut counted, count) = external.merge(files, &engine.into_cpu()?, begin, &mut stats)?;
+    let (mut counted, count) = external.merge(files, &engine, begin, &mut stats)?;
     stats.keys = count;
     stats.time(Phase::Write, || {
         counted.keep()?;

@@ -223,7 +223,7 @@ impl Sort<'_> {
         {
             output.expect(count);
         }
-        let folder = args.memory.tmp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = args.memory.folder();
         let width = shape.along.width();
         let spilled = u128::from(count.unwrap_or(0)) * (K::SIZE + width) as u128;
         check_space(&folder, spilled, output.folder().map(|folder| (folder, output_bytes)), &args.input)?;

@@ -21,6 +21,7 @@ use crate::error::{Failure, Result};
 use crate::input::Input;
 use crate::key_type::FileKey;
 use crate::memory;
+use crate::records;
 use crate::stats::{Phase, Stats};
 use crate::unique::unique;
 use merge_host::{Engine, SortOrder, Timing};
@@ -53,7 +54,7 @@ impl<O: FileKey> Source<O> {
     /// Reads keys and what goes along to these places of `block`, as many as there are. Fewer only at the end.
     pub fn read(&mut self, block: &mut Block<O>, places: Range<usize>) -> Result<usize> {
         if let Some(key_of) = &self.key_of {
-            let count = read_records(&mut self.keys, block, places, key_of)?;
+            let count = read_records(&mut self.keys, self.position, block, places, key_of)?;
             self.position += count as u64;
             return Ok(count);
         }
@@ -117,26 +118,21 @@ impl<O> Debug for Source<O> {
     }
 }
 
-/// Reads records to these places of a block, as its values, and makes their keys.
+/// Reads records, which come after `before` others, to these places of a block, as its values, and makes their keys.
 fn read_records<O: FileKey>(
     input: &mut Input,
+    before: u64,
     block: &mut Block<O>,
     places: Range<usize>,
     key_of: &KeyOf<O>,
 ) -> Result<usize> {
     let size = block.width;
-    let (keys, records) = block.parts(places);
-    let bytes = input.read::<u8>(records)?;
-    if !bytes.is_multiple_of(size) {
-        let expected = format!("a multiple of {size}, the size of a record");
-        return Err(Failure::file(
-            input.path(),
-            format!("ends after {} bytes of a record, expected {expected}", bytes % size),
-        ));
-    }
-    let made = keys.par_iter_mut().zip(records[..bytes].par_chunks(size)).with_min_len(PIECE);
+    let (keys, values) = block.parts(places);
+    let bytes = input.read::<u8>(values)?;
+    let count = records::count(input, before * size as u64 + bytes as u64, size)? - before;
+    let made = keys.par_iter_mut().zip(values[..bytes].par_chunks(size)).with_min_len(PIECE);
     made.for_each(|(key, record)| *key = key_of(record));
-    Ok(bytes / size)
+    Ok(count as usize)
 }
 
 /// Sorts blocks, ascending.

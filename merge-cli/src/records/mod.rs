@@ -18,10 +18,22 @@ mod gather;
 mod key;
 mod sorter;
 
+use crate::error::{Failure, Result};
+use crate::input::Input;
+
 pub use field::{KeyField, Layout};
 pub use gather::gather;
 pub use key::Key;
 pub use sorter::{Sorter, WordNumber};
+
+/// The number of records in so many bytes of a file.
+pub fn count(input: &Input, length: u64, size: usize) -> Result<u64> {
+    if length.is_multiple_of(size as u64) {
+        return Ok(length / size as u64);
+    }
+    let expected = format!("a multiple of {size}, the size of a record");
+    Err(Failure::file(input.path(), format!("length is {length} bytes, expected {expected}")))
+}
 
 /// Has the processor fetch the line of memory at `index` of `bytes`, if there is one, while it goes on with other work.
 #[inline(always)]

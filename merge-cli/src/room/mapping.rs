@@ -8,14 +8,12 @@
 //!                   └ a multiple of 2 MiB
 //! ```
 
+use crate::memory::LARGE_PAGE;
 use memmap2::{MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-
-/// Bytes of a large page.
-pub const LARGE_PAGE: usize = 2 << 20;
 
 /// A file's bytes at addresses of this program.
 #[derive(Debug)]

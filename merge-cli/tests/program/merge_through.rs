@@ -142,6 +142,13 @@ fn large_files_that_fit_in_memory() {
     assert_eq!(run.code(), Some(0));
     assert!(run.stderr().contains("merged while read"), "{}", run.stderr());
     assert!(folder.read::<u64>("out.u64").into_iter().eq(0..2 * count));
+    // What a pipe has taken does not come back: the files are looked at before.
+    folder.write("1.u64", &(0..count).map(|key| key % (count - 1)).collect::<Vec<u64>>());
+    let run = folder.run("merge 0.u64 1.u64 -o -");
+    run.fails(2, &["1.u64: not sorted at index 4194303"]);
+    assert!(run.stdout().is_empty());
+    folder.run("merge 0.u64 1.u64 -o bad.u64").fails(2, &["1.u64: not sorted at index 4194303"]);
+    assert!(!folder.path("bad.u64").exists());
     // Here it is not worth it.
     folder.write("0.u64", &[7u64]);
     let run = folder.run("merge 0.u64 1.u64 -o out.u64 -v");

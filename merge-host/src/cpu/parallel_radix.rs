@@ -12,7 +12,7 @@
 //! threads there are: what a thread sorts in the end mostly fits its cache.
 
 use super::digit;
-use super::lines::Lines;
+use super::lines;
 use super::memory;
 use super::radix;
 use super::run::RunMut;
@@ -45,6 +45,7 @@ const PIECE: usize = 1 << 12;
 
 type Digit = digit::Digit<VALUES>;
 type Counts = digit::Counts<VALUES>;
+type Lines<'a, T> = lines::Lines<'a, T, VALUES>;
 
 /// Sorts `run`, ascending and stable. `scratch` is as long. This thread belongs to the pool of `threads` to use.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
@@ -69,7 +70,7 @@ pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
 pub(super) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],
-    mut indices: &mut [I],
+    indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
     let shares = Shares::of(keys.len(), threads);
@@ -94,14 +95,8 @@ pub(super) fn argsort<K: Key, I: Index>(
         let keys = keys.iter().map(|key| order.applied_to(*key));
         distribute(keys.zip((i * chunk..).map(I::new)), room, digit);
     });
-    let mut digits = Vec::with_capacity(digit.values());
-    for count in keys_of_digits(digit, &counts) {
-        let (scratch_of_digit, indices_of_digit);
-        (scratch_of_digit, scratch) = scratch.split_at(count);
-        (indices_of_digit, indices) = indices.split_at_mut(count);
-        digits.push((scratch_of_digit, indices_of_digit));
-    }
-    digits.into_par_iter().with_max_len(1).try_for_each(|(run, indices)| {
+    let digits = divided(scratch, RunMut::of_keys(indices), digit, &counts);
+    digits.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;
         sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), shares);
         Ok(())
@@ -160,20 +155,26 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
         distribute(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), room, digit);
     });
 
-    let mut digits = Vec::with_capacity(digit.values());
-    for count in keys_of_digits(digit, &counts) {
-        let (run_of_digit, scratch_of_digit);
-        (run_of_digit, run) = run.split_at(count);
-        (scratch_of_digit, scratch) = scratch.split_at(count);
-        digits.push((scratch_of_digit, run_of_digit));
-    }
-    let digits = digits.into_par_iter().with_max_len(1);
+    let digits = divided(scratch, run, digit, &counts).into_par_iter().with_max_len(1);
     digits.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, Some(digit.bits_after()), shares));
 }
 
-/// How many keys there are of each value of `digit`. `counts` are those of each chunk.
-fn keys_of_digits(digit: Digit, counts: &[Counts]) -> impl Iterator<Item = usize> {
-    (0..digit.values()).map(|value| counts.iter().map(|counts| counts[value]).sum())
+/// The parts of two runs that belong to each value of `digit`. `counts` are those of each chunk.
+fn divided<'a, 'b, A, B, C, D>(
+    mut a: RunMut<'a, A, B>,
+    mut b: RunMut<'b, C, D>,
+    digit: Digit,
+    counts: &[Counts],
+) -> Vec<(RunMut<'a, A, B>, RunMut<'b, C, D>)> {
+    let mut parts = Vec::with_capacity(digit.values());
+    for value in 0..digit.values() {
+        let count = counts.iter().map(|counts| counts[value]).sum();
+        let (of_a, of_b);
+        (of_a, a) = a.split_at(count);
+        (of_b, b) = b.split_at(count);
+        parts.push((of_a, of_b));
+    }
+    parts
 }
 
 fn is_sorted<K: Key>(keys: &[K]) -> bool {
@@ -230,10 +231,9 @@ fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) 
 /// Moves each of these keys with its value to the next place in the room for its digit. There is room for just these.
 fn distribute<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, rooms: Vec<RunMut<K, V>>, digit: Digit) {
     let Some((key, value)) = pairs.clone().next() else { return };
-    let (mut keys, mut values) = (Lines::<_, VALUES>::buffer(key), Lines::<_, VALUES>::buffer(value));
+    let (mut keys, mut values) = (Lines::buffer(key), Lines::buffer(value));
     let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
-    let (mut keys, mut values) =
-        (Lines::<_, VALUES>::new(&mut keys, rooms_of_keys), Lines::<_, VALUES>::new(&mut values, rooms_of_values));
+    let (mut keys, mut values) = (Lines::new(&mut keys, rooms_of_keys), Lines::new(&mut values, rooms_of_values));
     for (key, value) in pairs {
         let digit = digit.of(key);
         keys.push(digit, key);
