@@ -32,6 +32,11 @@ impl<const VALUES: usize> Digit<VALUES> {
         Digit { shift: significant(differing).saturating_sub(bits * digits as u32), bits }
     }
 
+    /// The digit of `VALUES` values before so many bits.
+    pub fn after(bits: u32) -> Self {
+        Digit { shift: bits, bits: Self::MOST_BITS }
+    }
+
     /// The digit of as many bits that is so many before it.
     pub fn before(self, digits: usize) -> Self {
         Digit { shift: self.shift + self.bits * digits as u32, ..self }
@@ -55,14 +60,20 @@ impl<const VALUES: usize> Digit<VALUES> {
     /// Whether two keys are the same up to the end of this digit.
     #[inline(always)]
     pub fn is_same_up_to_here<K: Key>(self, a: K, b: K) -> bool {
-        (a.to_ordered() ^ b.to_ordered()) >> self.shift == K::Bits::zeroed()
+        self.up_to_here(a) ^ self.up_to_here(b) == K::Bits::zeroed()
+    }
+
+    /// The bits of a key up to the end of this digit.
+    #[inline(always)]
+    pub fn up_to_here<K: Key>(self, key: K) -> K::Bits {
+        key.to_ordered() >> self.shift
     }
 
     /// That of a key.
     #[inline(always)]
     pub fn of<K: Key>(self, key: K) -> usize {
         // The compiler knows then that there is a count for it.
-        (key.to_ordered() >> self.shift).low() & (self.values() - 1) & (VALUES - 1)
+        self.up_to_here(key).low() & (self.values() - 1) & (VALUES - 1)
     }
 
     /// How many values it has.
@@ -83,7 +94,7 @@ impl<const VALUES: usize> Digit<VALUES> {
         counts: &mut [Counts<VALUES>; DIGITS],
     ) {
         for key in keys {
-            let bits = key.to_ordered() >> self.shift;
+            let bits = self.up_to_here(*key);
             // How far the others are shifted is constant.
             for (d, counts) in counts.iter_mut().enumerate() {
                 counts[(bits >> (Self::MOST_BITS * d as u32)).low() & (VALUES - 1)] += 1;

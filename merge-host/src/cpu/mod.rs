@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 mod both_ends;
+mod by_items;
 mod counting;
 mod digit;
 mod leaf;

@@ -14,20 +14,20 @@
 use super::digit;
 use super::lines;
 use super::memory;
-use super::radix;
+use super::radix::{self, Workspace};
 use super::run::RunMut;
 use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Index, Key, SortOrder};
 use bytemuck::Zeroable;
 use rayon::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The most keys of a digit that one thread sorts, if there are many more in all.
 const FEW: usize = 1 << 16;
 /// What a thread sorts at once is at most its share of all keys divided by this, so that no thread is left with much to
 /// do when the others are done.
 const PARTS_A_THREAD: usize = 4;
-/// The most values of a digit. With values of keys there are half as many: a line for each, of keys and of values, has to
-/// stay in a core's cache.
+/// The most values of a digit: a line for each, of keys and of values, has to stay in a core's cache.
 const VALUES: usize = 1 << 11;
 /// Values of a digit that are hardly more work than fewer.
 const CHEAP_VALUES: usize = 1 << 8;
@@ -54,7 +54,7 @@ pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: Ru
         return;
     }
     let shares = Shares::of(run.keys.len(), threads);
-    sort_by_digits(run, scratch, false, None, shares);
+    sort_by_digits(run, scratch, false, None, &shares);
 }
 
 /// Whether the places of so many keys are worth [`argsort`].
@@ -98,35 +98,44 @@ pub(super) fn argsort<K: Key, I: Index>(
     let digits = divided(scratch, RunMut::of_keys(indices), digit, &counts);
     digits.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;
-        sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), shares);
+        sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), &shares);
         Ok(())
     })
 }
 
-/// How the keys are shared among the threads.
-#[derive(Clone, Copy)]
-struct Shares {
+/// How the keys are shared among the threads, and what each thread uses for one share after another.
+struct Shares<K: Key> {
     threads: usize,
     /// The most keys that one thread sorts.
     few: usize,
+    workspaces: Vec<Mutex<Workspace<K>>>,
 }
 
-impl Shares {
+impl<K: Key> Shares<K> {
     fn of(keys: usize, threads: usize) -> Self {
-        Shares { threads, few: FEW.max(keys / (threads * PARTS_A_THREAD)) }
+        Shares {
+            threads,
+            few: FEW.max(keys / (threads * PARTS_A_THREAD)),
+            workspaces: (0..threads).map(|_| Mutex::new(Workspace::new())).collect(),
+        }
     }
 
     /// How many of so many keys a thread moves.
-    fn chunk(self, keys: usize) -> usize {
+    fn chunk(&self, keys: usize) -> usize {
         keys.div_ceil(self.threads).max(LEAST_CHUNK)
+    }
+
+    /// That of this thread, which nobody else asks for.
+    fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
+        let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
+        self.workspaces[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How many values of a digit are best for so many keys with values.
 fn values<K, V>(keys: usize) -> usize {
     let bytes = keys * (size_of::<K>() + size_of::<V>());
-    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
-    (bytes / CACHED).clamp(CHEAP_VALUES, most).min(keys / KEYS_A_VALUE)
+    (bytes / CACHED).clamp(CHEAP_VALUES, VALUES).min(keys / KEYS_A_VALUE)
 }
 
 /// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is. `may_differ` are the bits that may not be the same in
@@ -136,10 +145,10 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
-    shares: Shares,
+    shares: &Shares<K>,
 ) {
     if run.keys.len() <= shares.few {
-        return radix::sort(run, scratch, to_scratch, may_differ);
+        return radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
     }
     let chunk = shares.chunk(run.keys.len());
     let Some((digit, counts)) = count_first_digit(run.keys, chunk, values::<K, V>(run.keys.len())) else {

@@ -18,8 +18,11 @@
 //!
 //! More keys are divided by the first digit that differs, and the keys of each digit are sorted on their own. Very few are
 //! compared, as going through all values of a digit would take longer.
+//!
+//! Where keys are to be moved elsewhere, that is done only once if they are large: see [`by_items`].
 
-use super::digit;
+use super::by_items::{self, Items};
+use super::digit::{self, Counts};
 use super::leaf::Leaf;
 use super::run::{Run, RunMut};
 use crate::Key;
@@ -37,9 +40,19 @@ const FEW_KEYS: usize = 8;
 const KEYS_A_VALUE: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches along with the memory that they are moved to.
 const CACHED: usize = 1 << 21;
-
 type Digit = digit::Digit<VALUES>;
-type Counts = digit::Counts<VALUES>;
+
+/// Memory that is used for one run after another.
+pub(super) struct Workspace<K: Key> {
+    leaf: Leaf<K>,
+    items: Items,
+}
+
+impl<K: Key> Workspace<K> {
+    pub fn new() -> Self {
+        Workspace { leaf: Leaf::new(), items: Items::default() }
+    }
+}
 
 /// Sorts `run`. It ends in `scratch` if `to_scratch`, which is as long, and else where it is; what the other holds then
 /// is unspecified. `may_differ` are the bits that may not be the same in all keys, if something is known of them.
@@ -48,13 +61,14 @@ pub(super) fn sort<K: Key, V: Copy>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
+    workspace: &mut Workspace<K>,
 ) {
     if first_unsorted_in_block(run.keys).is_none() {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
     } else {
-        sort_by_digits(run, scratch, to_scratch, may_differ, &mut Leaf::new());
+        sort_by_digits(run, scratch, to_scratch, may_differ, workspace);
     }
 }
 
@@ -63,7 +77,7 @@ fn sort_by_digits<K: Key, V: Copy>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
-    leaf: &mut Leaf<K>,
+    workspace: &mut Workspace<K>,
 ) {
     let Some(first) = run.keys.first() else { return };
     let keys = run.keys.len();
@@ -76,11 +90,14 @@ fn sort_by_digits<K: Key, V: Copy>(
             scratch.copy_from(run.as_run());
         }
     } else if keys < WORTH_A_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
-        leaf.sort(run, scratch, to_scratch);
+        workspace.leaf.sort(run, scratch, to_scratch);
+    } else if is_cached && to_scratch && by_items::can_sort::<K, V>(keys) {
+        let last = by_items::sort(run.as_run(), scratch.part(0..keys), differing, &mut workspace.items);
+        sort_after(last, scratch, run, workspace);
     } else if is_cached {
-        last_digit_first(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, leaf);
+        last_digit_first(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, workspace);
     } else {
-        first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_A_VALUE), leaf);
+        first_digit_first(run, scratch, to_scratch, Digit::first(differing, keys / KEYS_A_VALUE), workspace);
     }
 }
 
@@ -91,30 +108,40 @@ fn last_digit_first<K: Key, V: Copy>(
     to_scratch: bool,
     last: Digit,
     passes: usize,
-    leaf: &mut Leaf<K>,
+    workspace: &mut Workspace<K>,
 ) {
     let keys = run.keys.len();
     let (from, to) = (run.part(0..keys), scratch.part(0..keys));
     match passes {
-        1 => pass_by_pass::<K, V, 1>(from, to, to_scratch, last),
-        2 => pass_by_pass::<K, V, 2>(from, to, to_scratch, last),
-        _ => pass_by_pass::<K, V, MOST_PASSES>(from, to, to_scratch, last),
+        1 => pass_by_pass::<K, V, VALUES, 1>(from, to, to_scratch, last),
+        2 => pass_by_pass::<K, V, VALUES, 2>(from, to, to_scratch, last),
+        _ => pass_by_pass::<K, V, VALUES, MOST_PASSES>(from, to, to_scratch, last),
     }
-    if last.ends_key() {
+    let (sorted, scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
+    sort_after(last, sorted, scratch, workspace);
+}
+
+/// Sorts keys that are sorted up to `digit` by the bits after it.
+fn sort_after<K: Key, V: Copy, const VALUES: usize>(
+    digit: digit::Digit<VALUES>,
+    mut run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    workspace: &mut Workspace<K>,
+) {
+    if digit.ends_key() {
         return;
     }
-    let (mut sorted, mut scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
     // Keys that are the same so far are neighbours.
     let mut end = 0;
-    while let Some(unsorted) = first_unsorted_in_block(&sorted.keys[end..]) {
+    while let Some(unsorted) = first_unsorted_in_block(&run.keys[end..]) {
         let unsorted = end + unsorted;
-        let is_same = |key: &&K| last.is_same_up_to_here(**key, sorted.keys[unsorted]);
-        let begin = unsorted - sorted.keys[..unsorted].iter().rev().take_while(is_same).count();
-        end = unsorted + sorted.keys[unsorted..].iter().take_while(is_same).count();
+        let is_same = |key: &&K| digit.is_same_up_to_here(**key, run.keys[unsorted]);
+        let begin = unsorted - run.keys[..unsorted].iter().rev().take_while(is_same).count();
+        end = unsorted + run.keys[unsorted..].iter().take_while(is_same).count();
         if end - begin > FEW_KEYS {
-            sort_by_digits(sorted.part(begin..end), scratch.part(begin..end), false, None, leaf);
+            sort_by_digits(run.part(begin..end), scratch.part(begin..end), false, None, workspace);
         } else {
-            insert(sorted.part(begin..end));
+            insert(run.part(begin..end));
         }
     }
 }
@@ -132,12 +159,12 @@ fn insert<K: Key, V: Copy>(run: RunMut<K, V>) {
     }
 }
 
-/// Sorts by `last` and the digits before it, `PASSES` in all: a constant, so that the compiler unrolls what counts them.
-fn pass_by_pass<K: Key, V: Copy, const PASSES: usize>(
+/// Sorts by `last`, of as many bits as `VALUES` have, and the digits before it, `PASSES` in all: a constant, so that the compiler unrolls what counts them.
+pub(super) fn pass_by_pass<K: Key, V: Copy, const VALUES: usize, const PASSES: usize>(
     run: RunMut<K, V>,
     scratch: RunMut<K, V>,
     to_scratch: bool,
-    last: Digit,
+    last: digit::Digit<VALUES>,
 ) {
     // One look at the keys counts for all passes: they change the order, not the digits.
     let mut counts = [[0; VALUES]; PASSES];
@@ -166,7 +193,7 @@ fn first_digit_first<K: Key, V: Copy>(
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     digit: Digit,
-    leaf: &mut Leaf<K>,
+    workspace: &mut Workspace<K>,
 ) {
     let mut counts = [0; VALUES];
     digit.count(run.keys, &mut counts);
@@ -178,12 +205,17 @@ fn first_digit_first<K: Key, V: Copy>(
         let (run_of_digit, scratch_of_digit);
         (run_of_digit, run) = run.split_at(count);
         (scratch_of_digit, scratch) = scratch.split_at(count);
-        sort_by_digits(scratch_of_digit, run_of_digit, !to_scratch, Some(digit.bits_after()), leaf);
+        sort_by_digits(scratch_of_digit, run_of_digit, !to_scratch, Some(digit.bits_after()), workspace);
     }
 }
 
 /// Moves each key to the place that its digit and the keys before it give it. `counts` become the ends of the digits.
-fn distribute<K: Key, V: Copy>(from: Run<K, V>, to: &mut RunMut<K, V>, digit: Digit, counts: &mut Counts) {
+fn distribute<K: Key, V: Copy, const VALUES: usize>(
+    from: Run<K, V>,
+    to: &mut RunMut<K, V>,
+    digit: digit::Digit<VALUES>,
+    counts: &mut Counts<VALUES>,
+) {
     let mut sum = 0;
     for count in counts.iter_mut() {
         let next = sum;

@@ -8,6 +8,7 @@
 //!
 //! Many keys of 1 or 2 bytes are counted instead. A few keys of any type are compared.
 
+use super::radix::Workspace;
 use super::run::RunMut;
 use super::{counting, for_each_piece_of_keys, leaf, memory, parallel_radix, radix};
 use crate::{Error, Key, SortOrder};
@@ -52,7 +53,7 @@ pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize,
 /// to use.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     if threads == 1 {
-        radix::sort(run, scratch, false, None);
+        radix::sort(run, scratch, false, None, &mut Workspace::new());
     } else {
         parallel_radix::sort(run, scratch, threads);
     }
