@@ -179,15 +179,16 @@ pub fn shared_to_global<K: Key, const NT: usize, const VT: usize>(shared: Shared
     }
 }
 
-/// Shared to global, strided, as `coding` decodes them: the first `to.len()` keys.
+/// Shared to global, strided, as `coding` decodes them: the first `to.len()` keys. The thread begins with key `first`, another
+/// one for each.
 ///
 /// In a loop that stays one, which takes fewer registers than [`shared_to_global`]: a kernel that has many in use for
 /// other things can have more threads.
 #[inline(always)]
 #[track_caller]
-pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
+pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalMut<B>, coding: Coding<B>, first: u32) {
     let each = |decode: fn(Coding<B>, B) -> B| {
-        let mut i = thread::thread_idx_x() as usize;
+        let mut i = first as usize;
         while i < to.len() {
             to.set(i, decode(coding, shared.get(i as u32)));
             i += NT;

@@ -59,6 +59,11 @@ pub struct Row {
     pub small_runs_8: Tile,
     /// Up to so many keys are few.
     pub small_sort: usize,
+    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. The more, the
+    /// sooner is found where; but tiles are that much smaller.
+    pub slack: u32,
+    /// The same in the sort of few keys.
+    pub small_slack: u32,
     /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
     pub split_warps: usize,
     /// The first phase of the sort of 4-byte keys with 4-byte values: a power of two threads.
@@ -91,6 +96,8 @@ pub const SM_90: Row = Row {
     small_runs_4: Tile { threads: 256, values: 9 },
     small_runs_8: Tile { threads: 256, values: 9 },
     small_sort: 1 << 21,
+    slack: 16,
+    small_slack: 64,
     split_warps: 5280,
     block_4v4: Tile { threads: 256, values: 33 },
     runs_4v4: Tile { threads: 256, values: 29 },

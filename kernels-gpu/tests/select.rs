@@ -36,8 +36,8 @@ fn counted<B: Bits>(runs: &Runs<B>, ranks: &[usize]) -> Vec<Counts> {
     found
 }
 
-/// What the lanes of a warp find for each of `ranks`, in the ranges that go with it.
-fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts, Counts)]) -> Vec<Counts> {
+/// What the lanes of a warp find for each of `ranks`, give or take `slack`, in the ranges that go with it.
+fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts, Counts)], slack: u32) -> Vec<Counts> {
     let mut emulator = Emulator::new(seed);
     let starts: Vec<usize> = (0..LANES).map(|lane| runs.iter().take(lane).map(Vec::len).sum()).collect();
     let lengths: Vec<usize> = (0..LANES).map(|lane| runs.get(lane).map_or(0, Vec::len)).collect();
@@ -50,8 +50,9 @@ fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts,
             let lane = warp::lane_id() as usize;
             let run = keys.slice(starts[lane], lengths[lane]);
             for (i, (&rank, (low, high))) in ranks.iter().zip(ranges).enumerate() {
-                // SAFETY: all lanes have the same rank.
-                let count = unsafe { select(Range { run, low: low[lane], high: high[lane] }, rank as u64) };
+                let range = Range { run, low: low[lane], high: high[lane] };
+                // SAFETY: all lanes have the same rank and slack.
+                let count = unsafe { select(range, rank as u64, slack) };
                 out.set(i * LANES + lane, count);
             }
         })
@@ -85,7 +86,7 @@ fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usi
             expected.push(answer);
         }
     }
-    for (i, found) in found(seed, runs, &each, &ranges).into_iter().enumerate() {
+    for (i, found) in found(seed, runs, &each, &ranges, 0).into_iter().enumerate() {
         let (bits, (low, high)) = (8 * size_of::<B>(), ranges[i]);
         assert_eq!(
             found, expected[i],
@@ -95,17 +96,48 @@ fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usi
     }
 }
 
+/// Checks at each of `ranks` that what is found with some slack is what there is at a rank near by: from whole runs, and as
+/// `split_runs` narrows them from what it has found before.
+fn check_slack_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
+    const SLACKS: [u32; 3] = [1, 7, 64];
+    let lengths: Counts = std::array::from_fn(|lane| runs.get(lane).map_or(0, Vec::len) as u32);
+    for slack in SLACKS {
+        let check = |ranks: &[usize], ranges: &[(Counts, Counts)]| {
+            let found = found(seed, runs, ranks, ranges, slack);
+            let near: Vec<usize> = found.iter().map(|counts| counts.iter().sum::<u32>() as usize).collect();
+            for (i, answer) in counted(runs, &near).iter().enumerate() {
+                let case = || format!("{what}, rank {}, slack {slack}, {:?}, seed {seed}", ranks[i], ranges[i]);
+                assert!(near[i].abs_diff(ranks[i]) <= slack as usize, "{} found: {}", near[i], case());
+                assert_eq!(found[i], *answer, "{}", case());
+            }
+            found
+        };
+        let whole = vec![([0; LANES], lengths); ranks.len()];
+        let before = check(ranks, &whole);
+        for tile_keys in [2 * slack + 1, 1000] {
+            let too_many = tile_keys + 2 * slack + 1;
+            let total = lengths.iter().sum::<u32>() as usize;
+            let next: Vec<usize> = ranks.iter().map(|rank| (rank + tile_keys as usize).min(total)).collect();
+            let high = |low: &Counts| std::array::from_fn(|lane| (low[lane] + too_many).min(lengths[lane]));
+            check(&next, &before.iter().map(|low| (*low, high(low))).collect::<Vec<_>>());
+        }
+    }
+}
+
 /// At all ranks if there are few keys, and else at both ends and some between.
 fn check<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>) {
     assert!(runs.iter().all(|run| run.is_sorted()));
     let total = runs.iter().map(Vec::len).sum::<usize>();
     if total <= 100 {
-        return check_at(what, seed, runs, &(0..=total).collect::<Vec<_>>());
+        let ranks: Vec<_> = (0..=total).collect();
+        check_slack_at(what, seed, runs, &ranks);
+        return check_at(what, seed, runs, &ranks);
     }
     let mut random = StdRng::seed_from_u64(!seed);
     let mut ranks = vec![0, 1, 2, total / 2, total - 2, total - 1, total];
     ranks.extend((0..8).map(|_| random.random_range(0..=total)));
     check_at(what, seed, runs, &ranks);
+    check_slack_at(what, seed, runs, &ranks);
 }
 
 /// A distribution of keys: its name, and random bits of which a type takes the lowest.

@@ -55,7 +55,7 @@ where
         copy_runs(from, to, n, always, when_negative, order, begins, starts)
     })?;
     if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
-        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS);
+        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS, 0);
         let tiles = n.div_ceil(tile_keys as usize);
         let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
         // SAFETY: as above.
@@ -88,7 +88,10 @@ where
     let mut run = slots;
     let mut shuffled = (n / run) as u32;
     while let Some(k) = passes.next() {
-        let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
+        let shape = tuning::Tile { threads: NT, values: VT };
+        // As much slack as a small tile can have, or none.
+        let slack = if seed % 3 > 0 { merge_pass::tile_keys(slots, VT, k, 0) / 8 } else { 0 };
+        let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         let warps = runs.tile_count().div_ceil(3);
         // For every other seed the blocks that merge find their splits themselves.
@@ -96,7 +99,8 @@ where
         if !splits.is_null() {
             // SAFETY: as above.
             emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                split_runs(from.as_ptr(), n, run, k, runs.tile_keys, splits, 3, order.as_mut_ptr(), shuffled, random)
+                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys, order.as_mut_ptr());
+                split_runs(from, n, run, k, tile_keys, slack, splits, 3, order, shuffled, random)
             })?;
         }
         let decode = decode(passes);
@@ -105,7 +109,7 @@ where
         emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
             let (always, when_negative) = (decode.always, decode.when_negative);
             let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
-            merge_runs::<_, NT, VT>(from, n, run, k, to, splits, always, when_negative, order, shuffled, random)
+            merge_runs::<_, NT, VT>(from, n, run, k, slack, to, splits, always, when_negative, order, shuffled, random)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
@@ -119,7 +123,7 @@ struct PairKernels<B, V, const NT: usize, const VT: usize> {
     #[allow(clippy::type_complexity)]
     block_sort: unsafe fn(*mut B, *mut V, *mut B, *mut V, usize, [B; 4], *mut u32, u64),
     #[allow(clippy::type_complexity)]
-    merge_runs: unsafe fn(*const B, *const V, usize, usize, u32, *mut B, *mut V, *const u32, [B; 2], *mut u32),
+    merge_runs: unsafe fn(*const B, *const V, usize, usize, [u32; 2], *mut B, *mut V, *const u32, [B; 2], *mut u32),
     #[allow(clippy::type_complexity)]
     merge_long_runs: unsafe fn(*const B, *const V, usize, *mut B, *mut V, *const u32, *const usize, [B; 2], *mut u32),
     shared: (u32, u32),
@@ -133,8 +137,8 @@ fn moved<const NT: usize, const VT: usize>() -> PairKernels<u32, u32, NT, VT> {
             pairs::block_sort_pairs::<NT, VT>(k, v, t, u, n, e, f, d, g, order)
         },
         // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
-            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
+        merge_runs: |f, v, n, run, [k, slack], t, u, splits, [d, e], order| unsafe {
+            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, slack, t, u, splits, d, e, order)
         },
         // SAFETY: the kernel's own conditions.
         merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
@@ -152,8 +156,8 @@ fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B
             packed::block_sort_packed::<B, V, NT, VT>(k, v, t, u, n, e, f, d, g, order, random)
         },
         // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, k, t, u, splits, [d, e], order| unsafe {
-            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, t, u, splits, d, e, order)
+        merge_runs: |f, v, n, run, [k, slack], t, u, splits, [d, e], order| unsafe {
+            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, slack, t, u, splits, d, e, order)
         },
         // SAFETY: the kernel's own conditions.
         merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
@@ -208,7 +212,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
             let (begins, starts, order) = (begins.as_ptr(), starts.as_mut_ptr(), order.as_mut_ptr());
             copy_runs(from.1.as_ptr(), to.1.as_mut_ptr(), n, V::MIN, V::MIN, order, begins, starts)
         })?;
-        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS);
+        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS, 0);
         let tiles = n.div_ceil(tile_keys as usize);
         let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
         // SAFETY: as above.
@@ -238,18 +242,21 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
-        let runs = merge_pass::runs_in_tiles(n, run, k, tuning::Tile { threads: NT, values: VT });
+        let shape = tuning::Tile { threads: NT, values: VT };
+        let slack = if seed % 3 > 0 { merge_pass::tile_keys(slots, VT, k, 0) / 8 } else { 0 };
+        let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
-            split_runs(from.0.as_ptr(), n, run, k, runs.tile_keys, splits.as_mut_ptr(), 1, order.as_mut_ptr(), 0, 0)
+            let (from, splits, order) = (from.0.as_ptr(), splits.as_mut_ptr(), order.as_mut_ptr());
+            split_runs(from, n, run, k, runs.tile_keys, slack, splits, 1, order, 0, 0)
         })?;
         let d = decode(passes);
         // SAFETY: as above.
         emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, kernels.shared.1, || unsafe {
             let (f, v, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
             let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
-            (kernels.merge_runs)(f, v, n, run, k, t, u, splits, [d.always, d.when_negative], order)
+            (kernels.merge_runs)(f, v, n, run, [k, slack], t, u, splits, [d.always, d.when_negative], order)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;

@@ -21,7 +21,7 @@
 
 use kernels_gpu::sort::merge_pass::runs_in_tiles;
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes};
-use kernels_gpu::tuning::Tile;
+use kernels_gpu::tuning::{ROW, Tile};
 
 /// Keys of `bytes` bytes, 4 or 8, that lie next to each other across all banks. So many lanes read at a time.
 pub const fn keys_across(bytes: usize) -> usize {
@@ -65,7 +65,7 @@ pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> 
 
 /// What the runs of `run` keys are before a pass that merges `k` of them at a time into `merged`.
 fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<u32> {
-    let runs = runs_in_tiles(merged.len(), run, k, shape);
+    let runs = runs_in_tiles(merged.len(), run, k, shape, ROW.slack);
     let mut keys = vec![0; merged.len()];
     let mut taken = [0; MAX_RUNS as usize];
     for t in 0..runs.tiles() {

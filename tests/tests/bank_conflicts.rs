@@ -120,7 +120,7 @@ fn of_block(tile: &[u32], shape: Tile, across: usize) -> Vec<Count> {
 
 /// The rounds of a pass over runs of `run` keys, which are sorted here first, in each tile.
 fn of_pass(keys: &mut [u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<Vec<Count>> {
-    let runs = runs_in_tiles(keys.len(), run, k, shape);
+    let runs = runs_in_tiles(keys.len(), run, k, shape, ROW.slack);
     keys.chunks_mut(run).for_each(<[u32]>::sort);
     let of_tile = |t: usize| {
         let tile = runs.tile(t);

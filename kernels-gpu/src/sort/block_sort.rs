@@ -60,7 +60,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     }
     // Any VT keys will do for a thread to begin with, so those that it loads.
     sort_tile(tile::global_to_registers::<B, NT, VT>(from, encode, random), NT as u32, tile);
-    tile::decode_to_global::<_, NT>(tile, to, decode);
+    tile::decode_to_global::<_, NT>(tile, to, decode, thread::thread_idx_x());
 }
 
 /// Registers to shared: sorts the `VT` keys that each thread has, all together.

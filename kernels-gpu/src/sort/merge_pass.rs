@@ -15,7 +15,7 @@
 use crate::key::{Bits, Coding};
 use crate::sort::order::Order;
 use crate::sort::runs::{Division, LongRuns, MAX_RUNS, Runs, Shuffle, TileOfRuns};
-use crate::sort::select::{Range, select};
+use crate::sort::select::{Range, select, sum};
 use crate::tile;
 use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
@@ -38,7 +38,7 @@ pub const fn split_blocks(tiles: usize) -> usize {
 /// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`.
 ///
 /// # Safety
-/// `from` has `n` keys in ascending runs of `run` keys; `run`, `k` and `tile_keys` are as [`Runs`] says; `splits` has room for
+/// `from` has `n` keys in ascending runs of `run` keys; `run`, `k`, `tile_keys` and `slack` are as [`Runs`] says; `splits` has room for
 /// `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
 /// `order` is that of `block_sort`. The first `shuffled_runs` runs, which are of `run` keys, form groups in the order of a
 /// [`Shuffle`] by `random`.
@@ -50,13 +50,14 @@ pub unsafe fn split_runs<B: Bits>(
     run: usize,
     k: u32,
     tile_keys: u32,
+    slack: u32,
     splits: *mut u32,
     per_warp: u32,
     order: *mut u32,
     shuffled_runs: u32,
     random: u64,
 ) {
-    let runs = Runs { n, run, k, tile_keys, shuffle: Shuffle { runs: shuffled_runs, random } };
+    let runs = Runs { n, run, k, tile_keys, slack, shuffle: Shuffle { runs: shuffled_runs, random } };
     // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: the caller's promise.
@@ -109,13 +110,14 @@ unsafe fn find_splits<B: Bits>(runs: impl Division, from: Global<B>, splits: Glo
         let split = if tile.rank == 0 {
             0
         } else {
-            // A tile takes from no run more than its own length.
+            // A tile takes from no run more than its own length; with so many keys it would be longer than may be.
+            let too_many = runs.tile_keys() + 2 * runs.slack() + 1;
             let (low, high) = match known {
                 None => (0, length),
-                Some(low) => (low, low.saturating_add(runs.tile_keys()).min(length)),
+                Some(low) => (low, low.saturating_add(too_many).min(length)),
             };
             // SAFETY: the lanes of a warp have the same tile, and so the same path through here.
-            unsafe { select(Range { run: own, low, high }, tile.rank as u64) }
+            unsafe { select(Range { run: own, low, high }, tile.rank as u64, runs.slack()) }
         };
         known = Some(split);
         if lane < k {
@@ -124,15 +126,16 @@ unsafe fn find_splits<B: Bits>(runs: impl Division, from: Global<B>, splits: Glo
     }
 }
 
-/// Keys that a tile of `slots` places in shared memory takes: `pairs` of pieces may each leave up to `values - 1` places
-/// empty. A multiple of 32, so that tiles begin at whole lines of memory.
-pub const fn tile_keys(slots: usize, values: usize, k: u32) -> u32 {
-    ((slots - k as usize / 2 * (values - 1)) / 32 * 32) as u32
+/// Keys that a tile of `slots` places in shared memory takes: `k / 2` pairs of pieces may each leave up to `values - 1` places
+/// empty, and there may be `slack` keys more at both ends. A multiple of 32, so that tiles without slack begin at whole lines of
+/// memory.
+pub const fn tile_keys(slots: usize, values: usize, k: u32, slack: u32) -> u32 {
+    ((slots - k as usize / 2 * (values - 1) - 2 * slack as usize) / 32 * 32) as u32
 }
 
 /// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
-pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile) -> Runs {
-    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k), shuffle: Shuffle::NONE }
+pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, slack: u32) -> Runs {
+    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k, slack), slack, shuffle: Shuffle::NONE }
 }
 
 /// Bytes of dynamic shared memory for tiles of `slots` places.
@@ -141,8 +144,9 @@ pub const fn shared_bytes<B>(slots: usize) -> u32 {
 }
 
 /// Words of shared memory besides the tile: for each piece where it begins, which is two words, its length, its place and how
-/// many keys come before it; for each pair where it begins, and one for where the last one ends; how many pieces there are.
-const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 2;
+/// many keys come before it; for each pair where it begins, and one for where the last one ends; how many pieces there are, and
+/// how many keys; where the tile begins, which is two words.
+const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 5;
 
 /// Bytes of a line of memory.
 pub(super) const LINE: usize = 128;
@@ -167,6 +171,8 @@ pub(super) struct Plan {
     /// Where pairs begin, and after the last one the end.
     pairs: Shared<u32>,
     pieces: Shared<u32>,
+    keys: Shared<u32>,
+    begin: Shared<u32>,
 }
 
 impl Plan {
@@ -184,6 +190,8 @@ impl Plan {
             before: array(4 * MAX_RUNS, MAX_RUNS),
             pairs: array(5 * MAX_RUNS, MAX_RUNS / 2 + 1),
             pieces: array(5 * MAX_RUNS + MAX_RUNS / 2 + 1, 1),
+            keys: array(5 * MAX_RUNS + MAX_RUNS / 2 + 2, 1),
+            begin: array(5 * MAX_RUNS + MAX_RUNS / 2 + 3, 2),
         }
     }
 
@@ -223,11 +231,12 @@ impl Plan {
         if lane == WARP_SIZE - 1 {
             self.pairs.set(MAX_RUNS / 2, end);
             self.pieces.set(0, pieces);
+            self.keys.set(0, sum);
         }
     }
 
-    /// Divides the group's runs for tile `t`, which has `count` keys, at its splits and those of the next, or at those that
-    /// two warps search now if `splits` is empty. Ends with a barrier.
+    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and those of the next, or at those that two warps
+    /// search now if `splits` is empty. Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, two warps or more; `splits` are those of [`split_runs`].
@@ -238,7 +247,6 @@ impl Plan {
         runs: impl Division,
         t: usize,
         tile: TileOfRuns,
-        count: usize,
         from: Global<B>,
         splits: Global<u32>,
         values: u32,
@@ -250,13 +258,14 @@ impl Plan {
             // The first warp has the places where the tile begins, the second those where it ends.
             let at_end = thread >= WARP_SIZE;
             let (start, length) = runs.place_of(tile, lane);
+            let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
             let rank = tile.rank + if at_end { count } else { 0 };
             place = if rank == 0 { 0 } else { length };
             if rank > 0 && rank < tile.length {
                 if splits.is_empty() {
                     let run = from.slice(start, length as usize);
                     // SAFETY: the lanes of a warp have the same rank.
-                    place = unsafe { select(Range { run, low: 0, high: length }, rank as u64) };
+                    place = unsafe { select(Range { run, low: 0, high: length }, rank as u64, runs.slack()) };
                 } else if lane < runs.k() {
                     place = splits.get((t + (thread / WARP_SIZE) as usize) * k + lane as usize);
                 }
@@ -264,6 +273,13 @@ impl Plan {
             begin = start;
             if at_end {
                 self.places.set(lane, place);
+            } else {
+                // SAFETY: this is the first warp.
+                let begin = tile.group as u64 + unsafe { sum(place) };
+                if lane == 0 {
+                    self.begin.set(0, begin as u32);
+                    self.begin.set(1, (begin >> 32) as u32);
+                }
             }
         }
         thread::sync_threads();
@@ -276,6 +292,27 @@ impl Plan {
             }
         }
         thread::sync_threads();
+    }
+
+    /// How many keys the tile has.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn keys(self) -> usize {
+        self.keys.get(0) as usize
+    }
+
+    /// The tile's part of an array that is written.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
+        array.slice(self.begin(), self.keys())
+    }
+
+    /// Where the tile begins in such an array.
+    #[inline(always)]
+    #[track_caller]
+    fn begin(self) -> usize {
+        self.begin.get(0) as usize | (self.begin.get(1) as usize) << 32
     }
 
     /// A piece of the array of the keys, or of that of their values.
@@ -538,6 +575,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     n: usize,
     run: usize,
     k: u32,
+    slack: u32,
     to: *mut B,
     splits: *const u32,
     always: B,
@@ -547,7 +585,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     random: u64,
 ) {
     let shuffle = Shuffle { runs: shuffled_runs, random };
-    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle };
+    let runs = Runs { shuffle, ..runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack) };
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise.
@@ -595,7 +633,7 @@ pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
         return;
     }
     // SAFETY: the caller's promise.
-    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     let mut t = thread::block_idx_x();
@@ -668,12 +706,11 @@ unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let tile = runs.tile(t);
-    let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
     let (keys, plan) =
         unsafe { (Shared::<B>::dynamic(0, (NT * VT) as u32), Plan::at((NT * VT * size_of::<B>()) as u32)) };
     // SAFETY: the caller's promise.
-    unsafe { plan.divide(runs, t, tile, count, from, splits, VT as u32) };
+    unsafe { plan.divide(runs, t, tile, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
         let source = plan.piece_of(piece, from);
         move |i, slot| keys.copy_async(slot, source, i as usize)
@@ -682,8 +719,9 @@ unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     shared::wait_for_copies();
     merge_pieces::<B, NT, VT>(plan, keys);
 
-    // Shared to global.
-    tile::decode_to_global::<_, NT>(keys, to.slice(tile.group + tile.rank, count), coding);
+    // Shared to global. A warp writes whole lines of memory, wherever the tile begins.
+    let first = thread::thread_idx_x().wrapping_sub(plan.begin() as u32) % NT as u32;
+    tile::decode_to_global::<_, NT>(keys, plan.part_of(to), coding, first);
 }
 
 /// Merges the pieces of a tile in shared memory by rounds: in each, a list of `1 << level` pairs of pieces is merged from

@@ -7,12 +7,14 @@
 
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
-use crate::sort::merge_pass::{BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, tile_keys};
+use crate::sort::merge_pass::{
+    BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, runs_in_tiles, tile_keys,
+};
 use crate::sort::order::Order;
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
-use crate::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
+use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of `slots` places.
@@ -128,6 +130,7 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     n: usize,
     run: usize,
     k: u32,
+    slack: u32,
     to: *mut B,
     values_to: *mut V,
     splits: *const u32,
@@ -135,7 +138,7 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     when_negative: B,
     order: *mut u32,
 ) {
-    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
+    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
@@ -175,7 +178,7 @@ pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT
         return;
     }
     // SAFETY: the caller's promise.
-    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
@@ -200,15 +203,13 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
     decode: Coding<B>,
 ) {
     let in_group = runs.tile(t);
-    let count = (in_group.length - in_group.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise.
     let (mut tile, tile_keys, tile_values, plan) = unsafe {
         let plan = Plan::at(const { packing::shared_bytes(NT * VT) });
         (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT), plan)
     };
     // SAFETY: the caller's promise.
-    unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
-    tile.note_place(in_group.group + in_group.rank, count);
+    unsafe { plan.divide(runs, t, in_group, from, splits, VT as u32) };
     plan.prefetch::<NT, V>(values_from);
     loop {
         if tile.ranked {
@@ -227,13 +228,13 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
         }
         plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
         merge_pieces::<u64, NT, VT>(plan, tile.packed);
-        if tile.is_in_order::<NT, VT>(tile.count()) {
+        if tile.is_in_order::<NT, VT>(plan.keys()) {
             break;
         }
     }
 
-    let own = own(tile.part_of(to));
-    let places: [u32; VT] = tile.unpack::<NT, VT>(tile.count(), decode == Coding::NONE, |i, key, is_plain| {
+    let own = own(plan.part_of(to));
+    let places: [u32; VT] = tile.unpack::<NT, VT>(plan.keys(), decode == Coding::NONE, |i, key, is_plain| {
         let key = B::from_register(key);
         own.set(i * NT, if is_plain { key } else { decode.decode(key) });
     });
@@ -244,12 +245,12 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
             let (keys, before) = (plan.piece_of(piece, from), plan.before.get(piece));
             move |i, _| tile_keys.copy_async(before + i, keys, i as usize)
         });
-        gather::<B, NT, VT>(tile_keys, places, tile.part_of(to), |key| decode.decode(key));
+        gather::<B, NT, VT>(tile_keys, places, plan.part_of(to), |key| decode.decode(key));
         thread::sync_threads();
     }
     plan.each_piece::<NT, _>(|piece| {
         let (values, before) = (plan.piece_of(piece, values_from), plan.before.get(piece));
         move |i, _| tile_values.copy_async(before + i, values, i as usize)
     });
-    gather::<V, NT, VT>(tile_values, places, tile.part_of(values_to), |value| value);
+    gather::<V, NT, VT>(tile_values, places, plan.part_of(values_to), |value| value);
 }

@@ -9,13 +9,15 @@
 //! It is stable because places make all keys different in the network, and because merges take A's first of equal keys.
 
 use crate::key::Coding;
-use crate::sort::merge_pass::{BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, tile_keys};
+use crate::sort::merge_pass::{
+    BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_in_tiles, tile_keys,
+};
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, key_and_place, placed};
-use crate::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
+use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
@@ -76,7 +78,7 @@ impl PairTile {
     #[inline(always)]
     #[track_caller]
     fn store_to<const NT: usize>(self, to: GlobalMut<u32>, values_to: GlobalMut<u32>, coding: Coding<u32>) {
-        tile::decode_to_global::<_, NT>(self.keys, to, coding);
+        tile::decode_to_global::<_, NT>(self.keys, to, coding, thread::thread_idx_x());
         let mut i = thread::thread_idx_x() as usize;
         while i < values_to.len() {
             values_to.set(i, self.values.get(i as u32));
@@ -182,6 +184,7 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     n: usize,
     run: usize,
     k: u32,
+    slack: u32,
     to: *mut u32,
     values_to: *mut u32,
     splits: *const u32,
@@ -189,7 +192,7 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    let runs = Runs { n, run, k, tile_keys: tile_keys(NT * VT, VT, k), shuffle: Shuffle::NONE };
+    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
@@ -227,7 +230,7 @@ pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
         return;
     }
     // SAFETY: the caller's promise.
-    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS), splits, starts) };
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
@@ -252,11 +255,10 @@ unsafe fn merge_tile<const NT: usize, const VT: usize>(
     decode: Coding<u32>,
 ) {
     let in_group = runs.tile(t);
-    let count = (in_group.length - in_group.rank).min(runs.tile_keys() as usize);
     // SAFETY: the caller's promise.
     let (tile, plan) = unsafe { (PairTile::at_start(NT * VT), Plan::at(const { block_shared_bytes(NT * VT) })) };
     // SAFETY: the caller's promise.
-    unsafe { plan.divide(runs, t, in_group, count, from, splits, VT as u32) };
+    unsafe { plan.divide(runs, t, in_group, from, splits, VT as u32) };
     plan.each_piece::<NT, _>(|piece| {
         let (keys, values) = (plan.piece_of(piece, from), plan.piece_of(piece, values_from));
         move |i, place| {
@@ -286,6 +288,5 @@ unsafe fn merge_tile<const NT: usize, const VT: usize>(
         tile.merge::<VT>(list, place, upwards);
         level += 1;
     }
-    let start = in_group.group + in_group.rank;
-    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
+    tile.store_to::<NT>(plan.part_of(to), plan.part_of(values_to), decode);
 }

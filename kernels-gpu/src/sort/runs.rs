@@ -18,6 +18,8 @@ pub trait Division: Copy {
     fn k(self) -> u32;
     /// Keys of a tile, but for the last one of a group.
     fn tile_keys(self) -> u32;
+    /// How many keys earlier or later than that a tile may begin.
+    fn slack(self) -> u32;
     /// How many tiles there are in all.
     fn tiles(self) -> usize;
     /// Tile `t`.
@@ -57,6 +59,10 @@ impl Division for LongRuns {
     #[inline(always)]
     fn tile_keys(self) -> u32 {
         self.tile_keys
+    }
+    #[inline(always)]
+    fn slack(self) -> u32 {
+        0
     }
     #[inline(always)]
     fn tiles(self) -> usize {
@@ -149,6 +155,8 @@ pub struct Runs {
     pub k: u32,
     /// Keys of a tile.
     pub tile_keys: u32,
+    /// How many keys earlier or later than that a tile may begin: less than half of it.
+    pub slack: u32,
     /// In what order runs form groups.
     pub shuffle: Shuffle,
 }
@@ -162,7 +170,7 @@ pub struct TileOfRuns {
     pub first_run: u32,
     /// Keys of the group.
     pub length: usize,
-    /// Keys of the group before the tile.
+    /// Keys of the group before the tile, give or take the [`slack`](Division::slack).
     pub rank: usize,
 }
 
@@ -199,6 +207,10 @@ impl Division for Runs {
     #[inline(always)]
     fn tile_keys(self) -> u32 {
         self.tile_keys
+    }
+    #[inline(always)]
+    fn slack(self) -> u32 {
+        self.slack
     }
     #[inline(always)]
     fn tiles(self) -> usize {

@@ -13,6 +13,9 @@
 //! counts the keys of every run that belong before it. By the sum of the counts the division is on one side of that key
 //! or on the other, so that one end of all ranges moves. Each round does away with one key at least, whatever the runs are;
 //! when there is one key left a lane, their order decides. It takes about five rounds.
+//!
+//! Each of these keys divides the runs, too, at some other rank. Where any rank near the one asked for is as good, the second
+//! or third of them will do.
 
 use crate::key::Bits;
 use core::hint::assert_unchecked;
@@ -42,7 +45,7 @@ const ROUNDS_OF_SHARES: u32 = 5;
 /// All lanes of the warp make the same call.
 #[inline(always)]
 #[track_caller]
-unsafe fn sum(value: u32) -> u64 {
+pub(super) unsafe fn sum(value: u32) -> u64 {
     // SAFETY: the caller's promise.
     let (low, high) = unsafe { (reduce_add(FULL_MASK, value & 0xffff), reduce_add(FULL_MASK, value >> 16)) };
     low as u64 + ((high as u64) << 16)
@@ -72,13 +75,16 @@ fn deviation(count: u32) -> u32 {
     1 << ((32 - count.leading_zeros()) / 2)
 }
 
-/// How many keys of the lane's run are among the first `rank` of the merge of all lanes' runs.
+/// How many keys of the lane's run are among the first `rank` of the merge of all lanes' runs, or the first of up to `slack` more
+/// or fewer.
 ///
 /// # Safety
-/// All lanes of the warp make the same call, with the same `rank`. The ranges hold the answer.
+/// All lanes of the warp make the same call, with the same `rank` and `slack`. The ranges hold the answer for `rank`. If there is
+/// slack, the lanes' `low` are the answer for some rank, and where a run goes on beyond its `high`, so many keys of it come too
+/// late by more than the slack.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
+pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
     let Range { run, mut low, mut high } = range;
     let (lane, mut round) = (warp::lane_id(), 0);
     loop {
@@ -120,7 +126,11 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64) -> u32 {
             count_near(low, high, expected, before(own), |i| before(run.get(i as usize)))
         };
         // SAFETY: as above.
-        if unsafe { sum(counted - low) } <= left {
+        let before = unsafe { sum(counted - low) };
+        if before.abs_diff(left) <= slack as u64 {
+            return counted;
+        }
+        if before < left {
             low = counted;
         } else {
             high = if lane == source { expected } else { counted };

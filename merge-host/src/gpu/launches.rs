@@ -174,6 +174,16 @@ impl SortPlan {
         Self { value_bytes, block, runs, small }
     }
 
+    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole lines of
+    /// memory.
+    const fn slack(self) -> u32 {
+        match self.value_bytes {
+            _ if self.small => tuning::ROW.small_slack,
+            0 => tuning::ROW.slack,
+            _ => 0,
+        }
+    }
+
     fn passes(self, n: usize) -> Passes {
         Passes::of(n.div_ceil(self.block.keys()))
     }
@@ -182,7 +192,7 @@ impl SortPlan {
     pub(super) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
         let mut run = self.block.keys();
         let splits = self.passes(n).map(|k| {
-            let runs = merge_pass::runs_in_tiles(n, run, k, self.runs);
+            let runs = merge_pass::runs_in_tiles(n, run, k, self.runs, self.slack());
             run *= k as usize;
             runs.tile_count() * k as usize * size_of::<u32>()
         });
@@ -196,7 +206,7 @@ impl SortPlan {
 
     /// Keys of a tile where as many runs are merged as can be.
     const fn long_run_tile_keys(self) -> u32 {
-        merge_pass::tile_keys(self.runs.keys(), self.runs.values, MAX_RUNS)
+        merge_pass::tile_keys(self.runs.keys(), self.runs.values, MAX_RUNS, 0)
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
@@ -358,16 +368,17 @@ impl Gpu {
         // Runs of which the order is not known before; merging them makes others that are not known either.
         let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
         while let Some(k) = passes.next() {
-            let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs);
-            let (tiles, tile_keys) = (runs.tile_count(), runs.tile_keys);
+            let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs, plan.slack());
+            let (tiles, tile_keys, slack) = (runs.tile_count(), runs.tile_keys, runs.slack);
             let per_warp = merge_pass::boundaries_per_warp(tiles);
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
             if splits != 0 {
-                let arguments = arguments![f, n, run, k, tile_keys, splits, per_warp, order_at, shuffled, random];
+                let arguments =
+                    arguments![f, n, run, k, tile_keys, slack, splits, per_warp, order_at, shuffled, random];
                 launch("split_runs", bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
             }
-            let keys_alone = arguments![f, n, run, k, t, splits, d, d_n, order_at, shuffled, random];
-            let with_values = arguments![f, fv, n, run, k, t, tv, splits, d, d_n, order_at];
+            let keys_alone = arguments![f, n, run, k, slack, t, splits, d, d_n, order_at, shuffled, random];
+            let with_values = arguments![f, fv, n, run, k, slack, t, tv, splits, d, d_n, order_at];
             let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
             launch(merge_runs, &suffix, plan.runs_shape::<K>(tiles), arguments)?;
             (from, to) = (to, from);
