@@ -30,17 +30,11 @@ pub const PLACES: usize = 1 << PLACE_BITS;
 /// Warps of a block, at most.
 const WARPS: u32 = 32;
 
-/// Words of shared memory in which warps tell each other two numbers each, and those from here on.
-const WORDS: u32 = WARPS * 2 + 6;
+/// Words of shared memory: two numbers that each warp tells the others, and those for how keys are packed.
+const WORDS: u32 = WARPS * 2 + 2;
 
-/// The words for how keys are packed.
+/// The first of the words for how keys are packed.
 const PACKING: u32 = WARPS * 2;
-
-/// The word for how many keys the tile has.
-const COUNT: u32 = WARPS * 2 + 2;
-
-/// The words for where it begins.
-const BEGIN: u32 = WARPS * 2 + 4;
 
 /// Bytes of these words.
 const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
@@ -154,33 +148,6 @@ impl<B: Bits> PackedTile<B> {
                 of: PhantomData,
             }
         }
-    }
-
-    /// Notes where the tile begins in the array that is written, and its number of keys, so that no registers are in use for it
-    /// meanwhile.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn note_place(self, begin: usize, count: usize) {
-        if thread::thread_idx_x() == 0 {
-            self.words.set(BEGIN, begin as u32);
-            self.words.set(BEGIN + 1, (begin >> 32) as u32);
-            self.words.set(COUNT, count as u32);
-        }
-    }
-
-    /// The number of keys. A barrier divides this from noting it.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn count(self) -> usize {
-        self.words.get(COUNT) as usize
-    }
-
-    /// The tile's part of an array that is written. A barrier divides this from noting its place.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
-        let begin = self.words.get(BEGIN) as usize | (self.words.get(BEGIN + 1) as usize) << 32;
-        array.slice(begin, self.count())
     }
 
     /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.

@@ -9,6 +9,7 @@ use cust::stream::Stream;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 /// Each module's name, `family_type`, and its PTX.
@@ -21,8 +22,41 @@ pub fn kernel_modules() -> Vec<&'static str> {
 
 /// The kernels that have been loaded into one context.
 #[derive(Default)]
-pub(crate) struct Kernels {
-    modules: Mutex<HashMap<&'static str, Module>>,
+pub(crate) struct Kernels(Mutex<Loaded>);
+
+#[derive(Default)]
+struct Loaded {
+    /// By entry point, those that have been launched: to ask the driver again takes as long as a launch.
+    functions: HashMap<String, Function<'static>>,
+    /// By name.
+    modules: HashMap<&'static str, Module>,
+}
+
+impl Loaded {
+    /// The function of an entry point: `kernel`, `_` and `key`.
+    fn function(&mut self, entry: String, kernel: &str, key: &str) -> Result<&Function<'static>, Error> {
+        let vacant = match self.functions.entry(entry) {
+            Entry::Occupied(function) => return Ok(function.into_mut()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let entry = vacant.key();
+        let missing = || Error::Device {
+            call: format!("looking for kernel {entry}"),
+            reason: "this build does not have it".to_owned(),
+        };
+        let name = format!("{}_{key}", kernels_gpu::modules::family(kernel).ok_or_else(missing)?);
+        let (name, ptx) = MODULES.iter().find(|(module, _)| *module == name).ok_or_else(missing)?;
+        let module = match self.modules.entry(name) {
+            Entry::Occupied(loaded) => loaded.into_mut(),
+            Entry::Vacant(place) => {
+                place.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
+            }
+        };
+        let function = module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?;
+        // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
+        let function = unsafe { mem::transmute::<Function<'_>, Function<'static>>(function) };
+        Ok(vacant.insert(function))
+    }
 }
 
 /// The shape of a launch: blocks, threads of a block, and bytes of dynamic shared memory of a block.
@@ -60,30 +94,22 @@ impl Kernels {
         let blocks = u32::try_from(shape.blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
         self.with(kernel, key, |function| {
             if shape.shared_bytes > SHARED_BYTES_UNASKED {
-                allow_shared_bytes(&function, shape.shared_bytes)?;
+                allow_shared_bytes(function, shape.shared_bytes)?;
             }
             // SAFETY: the caller's promise.
-            unsafe { stream.launch(&function, blocks, shape.threads, shape.shared_bytes, arguments) }
+            unsafe { stream.launch(function, blocks, shape.threads, shape.shared_bytes, arguments) }
                 .or_failure("cuLaunchKernel")
         })
     }
 
-    fn with(&self, kernel: &str, key: &str, work: impl FnOnce(Function<'_>) -> Result<(), Error>) -> Result<(), Error> {
-        let entry = format!("{kernel}_{key}");
-        let missing = || Error::Device {
-            call: format!("looking for kernel {entry}"),
-            reason: "this build does not have it".to_owned(),
-        };
-        let name = format!("{}_{key}", kernels_gpu::modules::family(kernel).ok_or_else(missing)?);
-        let (name, ptx) = MODULES.iter().find(|(module, _)| *module == name).ok_or_else(missing)?;
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let module = match modules.entry(name) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(place) => {
-                place.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
-            }
-        };
-        work(module.get_function(&entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?)
+    fn with(
+        &self,
+        kernel: &str,
+        key: &str,
+        work: impl FnOnce(&Function<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(loaded.function(format!("{kernel}_{key}"), kernel, key)?)
     }
 }
 
