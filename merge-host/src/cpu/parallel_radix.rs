@@ -27,8 +27,9 @@ const FEW: usize = 1 << 16;
 /// What a thread sorts at once is at most its share of all keys divided by this, so that no thread is left with much to
 /// do when the others are done.
 const PARTS_A_THREAD: usize = 4;
-/// The most values of a digit: a line for each, of keys and of values, has to stay in a core's cache.
-const VALUES: usize = 1 << 11;
+/// The most values of a digit. With values of keys there are half as many: a line for each, of keys and of values, has to
+/// stay in a core's cache.
+const VALUES: usize = 1 << 12;
 /// Values of a digit that are hardly more work than fewer.
 const CHEAP_VALUES: usize = 1 << 8;
 /// Keys that are worth a value of a digit.
@@ -135,7 +136,8 @@ impl<K: Key> Shares<K> {
 /// How many values of a digit are best for so many keys with values.
 fn values<K, V>(keys: usize) -> usize {
     let bytes = keys * (size_of::<K>() + size_of::<V>());
-    (bytes / CACHED).clamp(CHEAP_VALUES, VALUES).min(keys / KEYS_A_VALUE)
+    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
+    (bytes / CACHED).clamp(CHEAP_VALUES, most).min(keys / KEYS_A_VALUE)
 }
 
 /// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is. `may_differ` are the bits that may not be the same in
