@@ -80,8 +80,8 @@ fn deviation(count: u32) -> u32 {
 ///
 /// # Safety
 /// All lanes of the warp make the same call, with the same `rank` and `slack`. The ranges hold the answer for `rank`. If there is
-/// slack, the lanes' `low` are the answer for some rank, and where a run goes on beyond its `high`, so many keys of it come too
-/// late by more than the slack.
+/// slack, the lanes' `low` are the answer for some rank, and a range that ends before its run does has more keys than `rank`
+/// less all `low` and the slack together: so many do not go before.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 const VALUES: usize = 1 << 10;
 /// Digits that tell as many keys apart as there are at most.
 const DIGITS: usize = 2;
-/// How many keys are worth all values of the digits, and fit the cache.
+/// How many keys are worth all values of the digits, and fit the cache: their items take 1 MiB at most.
 const KEYS: RangeInclusive<usize> = 1 << 12..=1 << 16;
 /// Keys that are looked at before their values are asked for.
 const PIECE: usize = 8;

@@ -159,7 +159,8 @@ fn insert<K: Key, V: Copy>(run: RunMut<K, V>) {
     }
 }
 
-/// Sorts by `last`, of as many bits as `VALUES` have, and the digits before it, `PASSES` in all: a constant, so that the compiler unrolls what counts them.
+/// Sorts by `last`, of as many bits as `VALUES` have, and the digits before it, `PASSES` in all: a constant, so that the
+/// compiler unrolls what counts them.
 pub(super) fn pass_by_pass<K: Key, V: Copy, const VALUES: usize, const PASSES: usize>(
     run: RunMut<K, V>,
     scratch: RunMut<K, V>,
