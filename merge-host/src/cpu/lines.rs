@@ -39,16 +39,16 @@ impl<'a, T: Copy, const ROOMS: usize> Lines<'a, T, ROOMS> {
         size => 1 << (LINE / size).ilog2(),
     };
 
-    /// Memory for the lines. What it holds does not matter: it is `any`.
-    pub fn buffer(any: T) -> Vec<T> {
+    /// Memory for the lines of so many rooms. What it holds does not matter: it is `any`.
+    pub fn buffer(any: T, rooms: usize) -> Vec<T> {
         // A line more, as it may begin in the middle of one.
-        vec![any; (ROOMS + 1) * Self::ITEMS]
+        vec![any; (rooms + 1) * Self::ITEMS]
     }
 
-    /// `buffer` is one that [`buffer`](Self::buffer) has made. There are `ROOMS` rooms at most.
+    /// `buffer` is one that [`buffer`](Self::buffer) has made for as many rooms. There are `ROOMS` at most.
     pub fn new(buffer: &'a mut [T], rooms: Vec<&'a mut [T]>) -> Self {
         let skipped = (Self::ITEMS - Self::place_in_line(buffer)) % Self::ITEMS;
-        let gathered = &mut buffer[skipped..][..ROOMS * Self::ITEMS];
+        let gathered = &mut buffer[skipped..][..rooms.len() * Self::ITEMS];
         let mut ends = [0; ROOMS];
         assert!(rooms.len() <= ROOMS);
         ends.iter_mut().zip(&rooms).for_each(|(end, room)| *end = Self::place_in_line(room) as u8);
@@ -167,7 +167,7 @@ mod tests {
         for room in 0..ROOMS {
             rooms.push(left.split_off_mut(..length_of(room)).unwrap());
         }
-        let mut buffer = Lines::<_, ROOMS>::buffer(nothing);
+        let mut buffer = Lines::<_, ROOMS>::buffer(nothing, ROOMS);
         let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         // In turn, while there is room.
         let (mut want, mut pushed) = (vec![Vec::new(); ROOMS], 0);
@@ -219,7 +219,7 @@ mod tests {
         let (room, other) = memory.split_at_mut(3);
         let mut rooms: Vec<&mut [_]> = vec![room, other];
         rooms.resize_with(ROOMS, Default::default);
-        let mut buffer = Lines::<_, ROOMS>::buffer(MaybeUninit::uninit());
+        let mut buffer = Lines::<_, ROOMS>::buffer(MaybeUninit::uninit(), ROOMS);
         let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         for i in 0..97 {
             lines.push(1, if i % 2 == 0 { MaybeUninit::new((i, i.into())) } else { MaybeUninit::uninit() });
@@ -238,7 +238,7 @@ mod tests {
         let mut memory = [0u64; 20];
         let mut rooms: Vec<&mut [_]> = vec![&mut memory[..5]];
         rooms.resize_with(ROOMS, Default::default);
-        let mut buffer = Lines::<_, ROOMS>::buffer(0);
+        let mut buffer = Lines::<_, ROOMS>::buffer(0, ROOMS);
         let mut lines = Lines::<_, ROOMS>::new(&mut buffer, rooms);
         (0..20).for_each(|i| lines.push(0, i));
         lines.finish();

@@ -242,7 +242,7 @@ fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) 
 /// Moves each of these keys with its value to the next place in the room for its digit. There is room for just these.
 fn distribute<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, rooms: Vec<RunMut<K, V>>, digit: Digit) {
     let Some((key, value)) = pairs.clone().next() else { return };
-    let (mut keys, mut values) = (Lines::buffer(key), Lines::buffer(value));
+    let (mut keys, mut values) = (Lines::buffer(key, rooms.len()), Lines::buffer(value, rooms.len()));
     let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
     let (mut keys, mut values) = (Lines::new(&mut keys, rooms_of_keys), Lines::new(&mut values, rooms_of_values));
     for (key, value) in pairs {
