@@ -90,7 +90,7 @@ where
     while let Some(k) = passes.next() {
         let shape = tuning::Tile { threads: NT, values: VT };
         // As much slack as a small tile can have, or none.
-        let slack = if seed % 3 > 0 { merge_pass::tile_keys(slots, VT, k, 0) / 8 } else { 0 };
+        let slack = if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(slots, VT, k, 0) / 8 };
         let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         let warps = runs.tile_count().div_ceil(3);
@@ -243,7 +243,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     let mut run = slots;
     while let Some(k) = passes.next() {
         let shape = tuning::Tile { threads: NT, values: VT };
-        let slack = if seed % 3 > 0 { merge_pass::tile_keys(slots, VT, k, 0) / 8 } else { 0 };
+        let slack = if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(slots, VT, k, 0) / 8 };
         let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.

@@ -57,7 +57,7 @@ pub struct ChosenEngine {
 enum State {
     /// The first call into a GPU's driver takes about as long as reading a large file, so that both are done at once.
     Starting(Option<JoinHandle<Result<Engine>>>),
-    Ready(Engine),
+    Ready(Box<Engine>),
 }
 
 impl ChosenEngine {
@@ -72,11 +72,11 @@ impl ChosenEngine {
             choice => choice,
         };
         let state = if choice == EngineChoice::Cpu {
-            State::Ready(open(choice, threads)?)
+            State::Ready(Box::new(open(choice, threads)?))
         } else {
             match Builder::new().name("engine".to_owned()).spawn(move || open(choice, threads)) {
                 Ok(thread) => State::Starting(Some(thread)),
-                Err(_) => State::Ready(open(choice, threads)?),
+                Err(_) => State::Ready(Box::new(open(choice, threads)?)),
             }
         };
         Ok(Self { choice, threads, state })
@@ -100,7 +100,7 @@ impl ChosenEngine {
             return Err(error.into());
         }
         report::warning(format_args!("{error}; continuing on the CPU"));
-        self.state = State::Ready(cpu(self.threads)?);
+        self.state = State::Ready(Box::new(cpu(self.threads)?));
         Ok(work(self.ready()?, data).map_err(Into::into)?)
     }
 
@@ -122,7 +122,7 @@ impl ChosenEngine {
     pub fn into_cpu(mut self) -> Result<Engine> {
         self.ready()?;
         match std::mem::replace(&mut self.state, State::Starting(None)) {
-            State::Ready(engine) if engine.kind() == EngineKind::Cpu => Ok(engine),
+            State::Ready(engine) if engine.kind() == EngineKind::Cpu => Ok(*engine),
             _ => cpu(self.threads),
         }
     }
@@ -132,7 +132,7 @@ impl ChosenEngine {
         if let State::Starting(thread) = &mut self.state {
             let thread = thread.take().ok_or_else(|| Failure::new("the engine did not start"))?;
             let engine = thread.join().map_err(|_| Failure::new("the engine did not start"))??;
-            self.state = State::Ready(engine);
+            self.state = State::Ready(Box::new(engine));
         }
         match &self.state {
             State::Ready(engine) => Ok(engine),
