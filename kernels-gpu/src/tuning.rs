@@ -62,7 +62,7 @@ pub struct Row {
     /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. The more, the
     /// sooner is found where; but tiles are that much smaller.
     pub slack: u32,
-    /// The same in the sort of few keys.
+    /// The same in the sort of few keys, alone or with values.
     pub small_slack: u32,
     /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
     pub split_warps: usize,

@@ -17,6 +17,11 @@ use kernels_gpu::tuning;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+/// As much slack as small tiles of that shape can have, or none for every third seed.
+fn slack(seed: u64, shape: tuning::Tile, k: u32) -> u32 {
+    if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(shape.keys(), shape.values, k, 0) / 8 }
+}
+
 /// The sort as the host launches it: tiles, then passes between two buffers.
 fn run<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K], descending: bool) -> Result<Vec<K>, Fault>
 where
@@ -89,8 +94,7 @@ where
     let mut shuffled = (n / run) as u32;
     while let Some(k) = passes.next() {
         let shape = tuning::Tile { threads: NT, values: VT };
-        // As much slack as a small tile can have, or none.
-        let slack = if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(slots, VT, k, 0) / 8 };
+        let slack = slack(seed, shape, k);
         let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         let warps = runs.tile_count().div_ceil(3);
@@ -243,7 +247,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     let mut run = slots;
     while let Some(k) = passes.next() {
         let shape = tuning::Tile { threads: NT, values: VT };
-        let slack = if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(slots, VT, k, 0) / 8 };
+        let slack = slack(seed, shape, k);
         let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.

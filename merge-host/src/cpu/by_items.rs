@@ -13,6 +13,7 @@
 //! and from one end to the other, so that both may come from memory.
 
 use super::digit;
+use super::leaf;
 use super::radix;
 use super::run::{Run, RunMut};
 use crate::Key;
@@ -47,12 +48,12 @@ pub(super) fn can_sort<K, V>(keys: usize) -> bool {
 /// are the bits that may not be the same in all keys.
 pub(super) fn sort<K: Key, V: Copy>(
     run: Run<K, V>,
-    sorted: RunMut<K, V>,
+    mut sorted: RunMut<K, V>,
     differing: K::Bits,
     memory: &mut Items,
 ) -> Digit {
     let last = Digit::last_of(DIGITS, differing);
-    let place_bits = run.keys.len().next_power_of_two().ilog2();
+    let place_bits = leaf::place_bits(run.keys.len());
     let Items { items, scratch } = memory;
     items.clear();
     for (piece, keys) in run.keys.chunks(PIECE).enumerate() {
@@ -64,13 +65,7 @@ pub(super) fn sort<K: Key, V: Copy>(
     scratch.resize(items.len(), 0);
     let by = Digit::after(place_bits);
     radix::pass_by_pass::<_, _, VALUES, DIGITS>(RunMut::of_keys(items), RunMut::of_keys(scratch), false, by);
-
-    // The compiler knows then that a place of a key is one of a value.
-    let values = &run.values[..run.keys.len()];
-    for (item, (key, value)) in items.iter().zip(sorted.keys.iter_mut().zip(sorted.values)) {
-        let place = *item as usize & ((1 << place_bits) - 1);
-        (*key, *value) = (run.keys[place], values[place]);
-    }
+    sorted.gather(run, items.iter().map(|item| *item as usize & ((1 << place_bits) - 1)));
     last
 }
 

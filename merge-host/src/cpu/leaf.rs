@@ -49,10 +49,7 @@ impl<K: Key> Leaf<K> {
             *pair = key.to_ordered() << place_bits | K::Bits::from_low(place);
         }
         pairs.sort_unstable();
-        for (pair, (key, value)) in pairs.iter().zip(scratch.keys.iter_mut().zip(&mut *scratch.values)) {
-            let place = pair.low() & ((1 << place_bits) - 1);
-            (*key, *value) = (run.keys[place], run.values[place]);
-        }
+        scratch.gather(run.as_run(), pairs.iter().map(|pair| pair.low() & ((1 << place_bits) - 1)));
         if !to_scratch {
             run.copy_from(scratch.as_run());
         }
@@ -68,6 +65,6 @@ pub(super) fn sort_keys<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
 }
 
 /// Bits of the places of so many keys.
-fn place_bits(keys: usize) -> u32 {
+pub(super) fn place_bits(keys: usize) -> u32 {
     keys.next_power_of_two().ilog2()
 }

@@ -40,6 +40,7 @@ const FEW_KEYS: usize = 8;
 const KEYS_A_VALUE: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches along with the memory that they are moved to.
 const CACHED: usize = 1 << 21;
+
 type Digit = digit::Digit<VALUES>;
 
 /// Memory that is used for one run after another.

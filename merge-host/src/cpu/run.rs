@@ -98,6 +98,20 @@ impl<'a, K, V> RunMut<'a, K, V> {
         self.values.copy_from_slice(from.values);
     }
 
+    /// Copies the keys of a run that are at `places`, with their values, one after another.
+    #[inline(always)]
+    pub fn gather(&mut self, from: Run<K, V>, places: impl Iterator<Item = usize>)
+    where
+        K: Copy,
+        V: Copy,
+    {
+        // The compiler knows then that a place of a key is one of a value.
+        let values = &from.values[..from.keys.len()];
+        for (place, (key, value)) in places.zip(self.keys.iter_mut().zip(&mut *self.values)) {
+            (*key, *value) = (from.keys[place], values[place]);
+        }
+    }
+
     /// What is before `middle`, and the rest.
     #[inline(always)]
     pub fn split_at(self, middle: usize) -> (Self, Self) {

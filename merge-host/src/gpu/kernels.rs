@@ -33,9 +33,9 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// The function of an entry point: `kernel`, `_` and `key`.
-    fn function(&mut self, entry: String, kernel: &str, key: &str) -> Result<&Function<'static>, Error> {
-        let vacant = match self.functions.entry(entry) {
+    /// The function of `kernel` for keys of type `key`.
+    fn function(&mut self, kernel: &str, key: &str) -> Result<&Function<'static>, Error> {
+        let vacant = match self.functions.entry(format!("{kernel}_{key}")) {
             Entry::Occupied(function) => return Ok(function.into_mut()),
             Entry::Vacant(vacant) => vacant,
         };
@@ -109,7 +109,7 @@ impl Kernels {
         work: impl FnOnce(&Function<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(loaded.function(format!("{kernel}_{key}"), kernel, key)?)
+        work(loaded.function(kernel, key)?)
     }
 }
 
