@@ -47,9 +47,11 @@ impl Shape {
 
     /// The most keys that can be sorted at once in `memory` bytes.
     pub fn most_in_memory(self, memory: u64) -> u64 {
-        // With indices of 8 bytes, which many keys need.
-        let bytes = self.in_memory(1 << 33) >> 33;
-        (u128::from(memory) / bytes) as u64
+        let bytes_per_key = |count: u64| self.in_memory(count) / u128::from(count);
+        match (u128::from(memory) / bytes_per_key(1)) as u64 {
+            keys if keys <= u32::MAX.into() => keys,
+            _ => ((u128::from(memory) / bytes_per_key(1 << 33)) as u64).max(u32::MAX.into()),
+        }
     }
 
     /// The most keys that a GPU with `memory` bytes can sort at once.
@@ -157,7 +159,7 @@ mod tests {
             for memory in [1 << 20, (100 << 20) + 12345, 8 << 30] {
                 let most = shape.most_in_memory(memory);
                 assert!(shape.in_memory(most) <= memory.into(), "{shape:?}");
-                assert!(shape.in_memory(2 * most) > memory.into(), "{shape:?}");
+                assert!(shape.in_memory(most + 1) > memory.into(), "{shape:?}");
                 assert!(shape.chunk(memory, None).unwrap() as u64 * shape.bytes_per_chunk_key() <= memory);
                 for limit in [None, Some(0), Some(2), Some(5000)] {
                     let runs = shape.fan_in(memory, limit).unwrap();
@@ -180,6 +182,16 @@ mod tests {
             assert!(shape.most_in_memory(u64::MAX) > 0);
             assert_eq!(shape.most_in_memory(0), 0);
         }
+    }
+
+    #[test]
+    fn many_keys_need_large_indices() {
+        let shape = Shape { key: 4, width: 1 };
+        assert_eq!(shape.most_in_memory(17 << 31), 1 << 31);
+        // More than 2^32 keys take 25 bytes each.
+        assert_eq!(shape.most_in_memory(17 << 32), u32::MAX.into());
+        assert_eq!(shape.most_in_memory(25 << 33), 1 << 33);
+        assert_eq!(shape.in_memory(1 << 33), 25 << 33);
     }
 
     #[test]

@@ -118,6 +118,7 @@ where
 /// Makes `memory` large enough for `count` values of `width` bytes, which are lost if it was not.
 fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crate::Error> {
     if size_of_val(&memory[..]) < count * width {
+        *memory = Vec::new();
         *memory = zeroed_bytes(count, width)?;
     }
     Ok(())

@@ -171,7 +171,7 @@ fn fall_back(width: usize, failing: usize, memory: u64, source: impl FnOnce(From
 #[test]
 fn what_a_failed_engine_has_spoilt_is_read_again() {
     for width in [0, 1, 4, 8] {
-        for (memory, calls) in [(1 << 20, 1), (16 << 10, 3)] {
+        for (memory, calls) in [(1 << 20, 1), (8 << 10, 3)] {
             for failing in 0..calls {
                 fall_back(width, failing, memory, |source| FromSlice { can_read_again: true, ..source });
                 fall_back(width, failing, memory, |source| FromSlice {
@@ -196,6 +196,7 @@ fn a_device_with_little_memory_sorts_small_chunks() {
         let begin = || Ok(ToVec::new(4, Calls::default()));
         let (target, _) = sort(&options, source, begin, &mut engines, &mut ()).unwrap();
         assert!(target.pairs == input.sorted(&options));
-        assert_eq!(engines.call, 50);
+        // Chunks of 100 keys; 1024 that fit in the host's memory come first where it is not known how many there are.
+        assert_eq!(engines.call, if is_len_known { 50 } else { 11 + 40 });
     }
 }

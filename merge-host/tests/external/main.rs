@@ -8,3 +8,4 @@ mod memory;
 mod merging;
 mod slices;
 mod sorting;
+mod threads;

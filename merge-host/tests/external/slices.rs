@@ -78,10 +78,6 @@ impl<W> FromSlice<W> {
     pub fn new(pairs: Pairs<W>, width: usize) -> Self {
         Self { pairs, width, position: 0, is_len_known: true, can_read_again: false, calls: Calls::default() }
     }
-
-    pub fn of_unknown_len(self) -> Self {
-        Self { is_len_known: false, ..self }
-    }
 }
 
 impl<W: Word> FromSlice<W> {
