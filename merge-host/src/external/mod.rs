@@ -85,7 +85,10 @@
 //! [`fan_in`](Shape::fan_in) runs: with 1 GiB of memory it is enough for 200 GB of `u64` keys, and with 8 GiB for 8 TB. A
 //! sort of n keys in r runs takes O(n log r) time.
 //!
-//! Besides the engine's threads and those of rayon's global pool, two threads read and write.
+//! # Threads
+//!
+//! Besides the engine's threads, two threads read and write, with the help of rayon's global pool. A program that calls
+//! [`sort`] or [`merge`] on all threads of that pool at once waits for ever, because none is left to help.
 //!
 //! # Errors
 //!

@@ -111,10 +111,9 @@ where
         let spill = Arc::new(Spill::create(&options.folder)?);
 
         let most = device.map_or(usize::MAX, |bytes| shape.most_on_gpu(bytes) as usize);
-        let mut sorter = Sorter::new(&input, engines, observer, options.unique);
-        let mut runs = spill_block(&mut sorter, first, most, &spill)?;
+        let sorter = Sorter::new(&input, engines, observer, options.unique);
+        let mut runs = spill_block(sorter, first, most, &spill)?;
         if lock(&input).left() > 0 {
-            // The memory of the sorter before is free for the chunks.
             let mut sorter = Sorter::new(&input, engines, observer, options.unique);
             runs.extend(make_runs(&input, &mut sorter, &spill, chunk, shape.width)?);
         }
@@ -127,9 +126,9 @@ where
     }
 }
 
-/// Sorts the keys of a block, at most `most` at once, and spills them as runs.
+/// Sorts the keys of a block, at most `most` at once, and spills them as runs. Frees the memory of both.
 fn spill_block<W, S, E, G, O>(
-    sorter: &mut Sorter<W, S, G, O>,
+    mut sorter: Sorter<W, S, G, O>,
     mut block: Block<W>,
     most: usize,
     spill: &Arc<Spill>,

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 /// Gives keys and their payloads, in order.
 ///
-/// A sort reads a source on a thread of its own while it sorts keys that were read before.
+/// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at the
+/// same time, on the threads of rayon's global pool.
+#[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source<W: Word>: Send {
     /// What reading fails with.
     type Error: Send;
@@ -40,7 +42,7 @@ pub trait Source<W: Word>: Send {
 
 /// Takes sorted keys and their payloads, part by part.
 ///
-/// A merge writes to a target on a thread of its own while it merges the next keys.
+/// A merge writes to a target on another thread while it merges the next keys.
 pub trait Target<W: Word>: Send {
     /// What writing fails with.
     type Error: Send;

@@ -1,7 +1,7 @@
 //! Sources, targets, engines and folders that fail.
 
 use crate::slices::{Calls, FromSlice, ToVec, pairs};
-use merge_host::external::{Engines, Error, Options, RunError, merge, sort};
+use merge_host::external::{Engines, Error, Options, RunError, Source, Target, merge, sort};
 use merge_host::{Engine, Timing};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -109,6 +109,45 @@ fn too_little_memory_is_an_error_that_says_how_much_is_enough() {
         let Err(Error::TooLittleMemory(error)) = sort(100) else { panic!("100 bytes are not enough") };
         assert_eq!((error.memory, error.key, error.width), (100, 4, 3));
         sort(error.needed).unwrap();
+    }
+}
+
+#[test]
+fn a_panic_in_a_source_or_a_target_goes_on_here() {
+    /// Panics where its call fails.
+    struct Panicking<T>(T);
+    impl<T: Source<u32, Error = String>> Source<u32> for Panicking<T> {
+        type Error = String;
+        fn len(&self) -> Option<u64> {
+            self.0.len()
+        }
+        fn read(&mut self, keys: &mut [u32], payload: &mut [u8]) -> Result<usize, String> {
+            Ok(self.0.read(keys, payload).expect("the source panics"))
+        }
+    }
+    impl<T: Target<u32, Error = String>> Target<u32> for Panicking<T> {
+        type Error = String;
+        fn write(&mut self, keys: &mut [u32], payload: &mut [u8]) -> Result<(), String> {
+            self.0.write(keys, payload).expect("the target panics");
+            Ok(())
+        }
+    }
+    for (read, write) in [(2, usize::MAX), (usize::MAX, 1)] {
+        for merges in [false, true] {
+            let work = move || {
+                let engine = Engine::cpu_with_threads(1).unwrap();
+                let calls = Calls::failing_at(read);
+                let slice = FromSlice { calls, ..FromSlice::new(pairs::<u32>(5000, 1, 0), 0) };
+                let begin = || Ok(Panicking(ToVec::new(0, Calls::failing_at(write))));
+                let source = Panicking(slice);
+                if merges {
+                    merge(&options(0), vec![source], begin, &engine, &mut ()).map(drop)
+                } else {
+                    sort(&options(0), source, begin, &mut &engine, &mut ()).map(drop)
+                }
+            };
+            assert!(in_time(move || std::panic::catch_unwind(work)).is_err());
+        }
     }
 }
 
