@@ -27,9 +27,9 @@ fn check<W: Word>(options: &Options, input: &Pairs<W>) -> u64 {
 #[test]
 fn sizes_around_every_edge_are_sorted() {
     for width in [0, 1, 3, 4, 8, 100] {
-        let options = Options { width, ..Options::new(64 << 10) };
+        let options = Options { width, ..Options::new(16 << 10) };
         let shape = options.shape::<u32>();
-        let (most, chunk) = (shape.most_in_memory(64 << 10) as usize, shape.chunk(64 << 10, None).unwrap());
+        let (most, chunk) = (shape.most_in_memory(16 << 10) as usize, shape.chunk(16 << 10, None).unwrap());
         for edge in [1, chunk, most, most + chunk, 3 * chunk, 20 * chunk] {
             for count in [edge - 1, edge, edge + 1] {
                 let runs = check(&options, &pairs::<u32>(count, 1 << 31, width));
@@ -44,8 +44,8 @@ fn words_of_every_size_are_sorted() {
     fn check_word<W: Word + TryFrom<u64>>() {
         for width in [0, 4, 5] {
             for unique in [false, true] {
-                let options = Options { width, unique, ..Options::new(64 << 10) };
-                assert!(check(&options, &pairs::<W>(50_000, 1 << 40, width)) > 0);
+                let options = Options { width, unique, ..Options::new(16 << 10) };
+                assert!(check(&options, &pairs::<W>(14_000, 1 << 40, width)) > 0);
             }
         }
     }
