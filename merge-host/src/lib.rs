@@ -25,6 +25,8 @@
 //! [`Engine::sort_segments`]. Sorted arrays are also sets, or multisets:
 //! [`Engine::set_operation`].
 //!
+//! What does not fit in memory is sorted and merged by the module [`external`].
+//!
 //! # Order
 //!
 //! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
@@ -46,14 +48,18 @@ mod cpu;
 mod device;
 mod engine;
 mod error;
+pub mod external;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod index;
 mod key;
 mod merge_kernel;
+pub mod permutation;
 mod set_operation;
 mod sort_order;
 mod sorted;
+mod unique;
+mod word;
 
 #[cfg(feature = "gpu")]
 pub use cust;
@@ -70,3 +76,5 @@ pub use merge_kernel::MergeKernel;
 pub use set_operation::SetOperation;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;
+pub use unique::{unique, unique_indices};
+pub use word::Word;

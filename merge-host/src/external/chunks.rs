@@ -1,0 +1,118 @@
+//! From a source to sorted runs.
+//!
+//! Three threads, each with a chunk of its own, and chunks go round:
+//!
+//! ```text
+//!   read ──► sort ──► write
+//!     ▲                 │
+//!     └── empty chunks ─┘
+//! ```
+
+use super::block::Block;
+use super::engines::Engines;
+use super::error::Error;
+use super::observer::{Observer, Phase};
+use super::run::{RunWriter, SpilledRun};
+use super::shape::CHUNKS;
+use super::sorter::{Chunk, Sorter, lock};
+use super::source::{Input, Source, Target};
+use super::spill::Spill;
+use super::threads::{join, spawn};
+use crate::Word;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+
+/// Reads the rest of `input`, sorts it in chunks of `slots` keys and spills each as a run.
+pub(super) fn make_runs<W, S, E, G, O>(
+    input: &Mutex<Input<W, S>>,
+    sorter: &mut Sorter<W, S, G, O>,
+    spill: &Arc<Spill>,
+    slots: usize,
+    width: usize,
+) -> Result<Vec<SpilledRun>, Error<E>>
+where
+    W: Word,
+    S: Source<W, Error = E>,
+    E: Send,
+    G: Engines<E>,
+    O: Observer,
+{
+    std::thread::scope(|scope| {
+        let (give_back, empty) = channel();
+        for _ in 0..CHUNKS {
+            // The receiver is there.
+            let _ = give_back.send(Block::<W>::new(slots, width)?);
+        }
+        let (read, unsorted) = sync_channel(1);
+        let (sorted, unwritten) = sync_channel::<(Block<W>, usize)>(1);
+        let reader = spawn(scope, "read", move || read_chunks(input, empty, &read))?;
+        let writer = spawn(scope, "write", move || {
+            let mut runs = Vec::new();
+            for (mut block, count) in unwritten {
+                runs.push(write_run(spill, &mut block, 0..count)?);
+                // It fails where all has been read.
+                let _ = give_back.send(block);
+            }
+            Ok(runs)
+        })?;
+        let sorting = sort_chunks(sorter, unsorted, sorted);
+        let runs = sorter.observer.time(Phase::Write, || join(writer));
+        join(reader)?;
+        sorting?;
+        runs
+    })
+}
+
+/// Reads chunks to `empty` blocks, until the source ends or `read` is closed because another thread has failed.
+fn read_chunks<W: Word, S: Source<W>>(
+    input: &Mutex<Input<W, S>>,
+    empty: Receiver<Block<W>>,
+    read: &SyncSender<(Block<W>, Chunk)>,
+) -> Result<(), Error<S::Error>> {
+    for mut block in empty {
+        let mut input = lock(input);
+        let (index, slots) = (input.position(), 0..block.len());
+        let count = input.read(&mut block, slots).map_err(Error::Other)?;
+        let ended = input.left() == 0;
+        // A chunk is read again by the thread that takes it.
+        drop(input);
+        if count == 0 || read.send((block, Chunk { slots: 0..count, index })).is_err() || ended {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts chunks, until no more come or another thread has failed. Then the others have nothing more to wait for.
+fn sort_chunks<W, S, E, G, O>(
+    sorter: &mut Sorter<W, S, G, O>,
+    unsorted: Receiver<(Block<W>, Chunk)>,
+    sorted: SyncSender<(Block<W>, usize)>,
+) -> Result<(), Error<E>>
+where
+    W: Word,
+    S: Source<W, Error = E>,
+    G: Engines<E>,
+    O: Observer,
+{
+    while let Ok((mut block, chunk)) = sorter.observer.time(Phase::Read, || unsorted.recv()) {
+        let count = sorter.sort(&mut block, &chunk)?;
+        if sorter.observer.time(Phase::Write, || sorted.send((block, count))).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Spills these slots of a sorted block.
+pub(super) fn write_run<W: Word, E>(
+    spill: &Arc<Spill>,
+    block: &mut Block<W>,
+    slots: Range<usize>,
+) -> Result<SpilledRun, Error<E>> {
+    let mut run = RunWriter::new(spill.clone());
+    let (keys, payload) = block.parts_mut(slots);
+    run.write(keys, payload)?;
+    Ok(run.finish())
+}

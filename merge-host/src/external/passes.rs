@@ -1,0 +1,121 @@
+//! Merges any number of runs, in as many passes as it takes.
+
+use super::error::Error;
+use super::merge::Pass;
+use super::observer::Observer;
+use super::run::{Run, RunWriter};
+use super::sink::Sink;
+use super::source::{Source, Target};
+use super::spill::Spill;
+use super::{Options, Summary};
+use crate::{Engine, Word};
+use std::sync::Arc;
+
+/// Merges runs to a target, and counts.
+#[derive(Debug)]
+pub(super) struct Merger<'a, O> {
+    pub(super) options: &'a Options,
+    pub(super) engine: &'a Engine,
+    pub(super) observer: &'a mut O,
+    /// Where runs are spilled to, created when it is needed.
+    pub(super) spill: Option<Arc<Spill>>,
+    pub(super) summary: Summary,
+}
+
+impl<O: Observer> Merger<'_, O> {
+    /// Merges `runs`, at most `fan_in` at once, to what `begin` opens. Of equal keys, those of an earlier run come first.
+    pub(super) fn merge<W, S, T, E>(
+        mut self,
+        mut runs: Vec<Run<W, S>>,
+        fan_in: usize,
+        begin: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(T, Summary), Error<E>>
+    where
+        W: Word,
+        S: Source<W, Error = E>,
+        T: Target<W, Error = E>,
+        E: Send,
+    {
+        while runs.len() > fan_in {
+            runs = reduced(runs, fan_in, |group| self.merge_to_run(group))?;
+        }
+        let target = begin().map_err(Error::Other)?;
+        let (target, written) = self.pass(runs, Sink::new(target, Error::Other, self.options.unique))?;
+        self.summary.keys_written = written;
+        Ok((target, self.summary))
+    }
+
+    /// Merges a group of runs to one in the temporary file.
+    fn merge_to_run<W, S, E>(&mut self, group: Vec<Run<W, S>>) -> Result<Run<W, S>, Error<E>>
+    where
+        W: Word,
+        S: Source<W, Error = E>,
+        E: Send,
+    {
+        let spill = match &self.spill {
+            Some(spill) => spill.clone(),
+            None => self.spill.insert(Arc::new(Spill::create(&self.options.folder)?)).clone(),
+        };
+        let sink = Sink::new(RunWriter::new(spill), Error::Scratch, self.options.unique);
+        let (writer, _) = self.pass(group, sink)?;
+        self.summary.runs += 1;
+        Ok(Run::Spilled(writer.finish()))
+    }
+
+    /// Merges `runs` at once, and gives their space back. Returns the target and the number of keys written to it.
+    fn pass<W, S, T, E>(&mut self, mut runs: Vec<Run<W, S>>, sink: Sink<W, T, E>) -> Result<(T, u64), Error<E>>
+    where
+        W: Word,
+        S: Source<W, Error = E>,
+        T: Target<W>,
+        E: Send,
+    {
+        let pass = Pass { shape: self.options.shape::<W>(), memory: self.options.memory, engine: self.engine };
+        let sink = pass.merge(&mut runs, sink, self.observer)?;
+        self.summary.keys_read += runs.into_iter().map(Run::release).sum::<u64>();
+        Ok(sink.finish())
+    }
+}
+
+/// Merges groups of neighbouring runs to one each, from the first on: no more than it takes for `fan_in` to be left, and
+/// each run once at most.
+fn reduced<R, E>(runs: Vec<R>, fan_in: usize, mut merge: impl FnMut(Vec<R>) -> Result<R, E>) -> Result<Vec<R>, E> {
+    let mut reduced = Vec::new();
+    let mut rest = runs.into_iter();
+    loop {
+        let excess = (reduced.len() + rest.len()).saturating_sub(fan_in);
+        let group: Vec<R> = rest.by_ref().take(fan_in.min(excess + 1)).collect();
+        match group.len() {
+            0 => return Ok(reduced),
+            1 => reduced.extend(group),
+            _ => reduced.push(merge(group)?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_runs_are_merged_in_order_and_no_more_than_it_takes() {
+        for (count, fan_in) in [(1, 2), (2, 2), (3, 2), (17, 16), (31, 16), (256, 16), (257, 16), (1000, 3)] {
+            let mut runs: Vec<Vec<u32>> = (0..count).map(|run| vec![run]).collect();
+            let mut merged = 0;
+            while runs.len() > fan_in {
+                let before = runs.len();
+                let merge = |group: Vec<Vec<u32>>| {
+                    assert!((2..=fan_in).contains(&group.len()));
+                    merged += group.iter().map(Vec::len).sum::<usize>();
+                    Ok::<_, ()>(group.concat())
+                };
+                runs = reduced(runs, fan_in, merge).unwrap();
+                assert!(runs.len() < before && runs.len() >= fan_in.min(before.div_ceil(fan_in)));
+            }
+            assert!(runs.concat().into_iter().eq(0..count), "{count} {fan_in}");
+            if (count, fan_in) == (17, 16) {
+                assert_eq!(merged, 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Decides whether keys are sorted in memory or in runs, and does so.
+
+use super::block::Block;
+use super::chunks::{make_runs, write_run};
+use super::engines::Engines;
+use super::error::Error;
+use super::observer::{Observer, Phase};
+use super::passes::Merger;
+use super::run::{Run, SpilledRun};
+use super::shape::Shape;
+use super::sorter::{Chunk, Sorter, lock};
+use super::source::{Input, Source, Target};
+use super::spill::Spill;
+use super::{Options, Summary};
+use crate::Word;
+use std::sync::{Arc, Mutex};
+
+/// What takes no more bytes fits every GPU that there are kernels for, which need not be asked: it takes a while to
+/// start, and keys are read meanwhile.
+const FITS_EVERY_GPU: u128 = 4 << 30;
+/// Keys of a block that memory must be given for.
+const MIN_BLOCK: usize = 1 << 16;
+
+/// A sort of a source.
+pub(super) struct Sort<'a, W, S, G, O> {
+    options: &'a Options,
+    shape: Shape,
+    input: Mutex<Input<W, S>>,
+    engines: &'a mut G,
+    observer: &'a mut O,
+}
+
+impl<'a, W, S, E, G, O> Sort<'a, W, S, G, O>
+where
+    W: Word,
+    S: Source<W, Error = E>,
+    E: Send,
+    G: Engines<E>,
+    O: Observer,
+{
+    pub(super) fn new(options: &'a Options, source: S, engines: &'a mut G, observer: &'a mut O) -> Self {
+        Self { options, shape: options.shape::<W>(), input: Mutex::new(Input::new(source)), engines, observer }
+    }
+
+    /// Sorts all keys to what `begin` opens.
+    pub(super) fn run<T>(mut self, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
+    where
+        T: Target<W, Error = E>,
+    {
+        let first = self.read_first()?;
+        if lock(&self.input).left() == 0 && self.fits_engine(first.len() as u64)? {
+            self.in_memory(first, begin)
+        } else {
+            self.in_runs(first, begin)
+        }
+    }
+
+    /// Reads all keys if they can be sorted in memory, or as many as can if the source does not know how many it has. If
+    /// it knows that they are too many, reads none.
+    fn read_first(&mut self) -> Result<Block<W>, Error<E>> {
+        let len = lock(&self.input).len();
+        let mut block = match len {
+            Some(len) if self.fits_memory(len) && self.fits_engine(len)? => Block::new(len as usize, self.shape.width)?,
+            Some(_) => Block::new(0, self.shape.width)?,
+            None => largest_block(self.shape.most_in_memory(self.options.memory), self.shape.width)?,
+        };
+        let (input, slots) = (&self.input, 0..block.len());
+        let count = self.observer.time(Phase::Read, || lock(input).read(&mut block, slots)).map_err(Error::Other)?;
+        block.truncate(count);
+        Ok(block)
+    }
+
+    fn fits_memory(&self, count: u64) -> bool {
+        self.shape.in_memory(count) <= self.options.memory.into()
+    }
+
+    /// Whether the engine has memory for `count` keys that fit in the host's.
+    fn fits_engine(&mut self, count: u64) -> Result<bool, Error<E>> {
+        if self.shape.in_memory(count) <= FITS_EVERY_GPU {
+            return Ok(true);
+        }
+        Ok(self.engines.device_memory()?.is_none_or(|bytes| count <= self.shape.most_on_gpu(bytes)))
+    }
+
+    /// Sorts all keys, which are in `block`.
+    fn in_memory<T>(self, mut block: Block<W>, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
+    where
+        T: Target<W, Error = E>,
+    {
+        let Self { options, input, engines, observer, .. } = self;
+        let keys_read = block.len();
+        let mut sorter = Sorter::new(&input, engines, observer, options.unique);
+        let count = sorter.sort(&mut block, &Chunk { slots: 0..keys_read, index: 0 })?;
+        let mut target = begin().map_err(Error::Other)?;
+        if count > 0 {
+            let (keys, payload) = block.parts_mut(0..count);
+            observer.time(Phase::Write, || target.write(keys, payload)).map_err(Error::Other)?;
+        }
+        Ok((target, Summary { keys_read: keys_read as u64, keys_written: count as u64, runs: 0 }))
+    }
+
+    /// Sorts the keys in `first` and those left in the source to runs, and merges these.
+    fn in_runs<T>(self, first: Block<W>, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
+    where
+        T: Target<W, Error = E>,
+    {
+        let Self { options, shape, input, engines, observer } = self;
+        let fan_in = shape.fan_in(options.memory, options.fan_in)?;
+        let device = engines.device_memory()?;
+        let chunk = shape.chunk(options.memory, device)?;
+        let spill = Arc::new(Spill::create(&options.folder)?);
+
+        let most = device.map_or(usize::MAX, |bytes| shape.most_on_gpu(bytes) as usize);
+        let sorter = Sorter::new(&input, engines, observer, options.unique);
+        let mut runs = spill_block(sorter, first, most, &spill)?;
+        if lock(&input).left() > 0 {
+            let mut sorter = Sorter::new(&input, engines, observer, options.unique);
+            runs.extend(make_runs(&input, &mut sorter, &spill, chunk, shape.width)?);
+        }
+        let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
+        drop(input);
+
+        let runs: Vec<Run<W, S>> = runs.into_iter().map(Run::Spilled).collect();
+        let merger = Merger { options, engine: engines.cpu()?, observer, spill: Some(spill), summary };
+        merger.merge(runs, fan_in, begin)
+    }
+}
+
+/// Sorts the keys of a block, at most `most` at once, and spills them as runs. Frees the memory of both.
+fn spill_block<W, S, E, G, O>(
+    mut sorter: Sorter<W, S, G, O>,
+    mut block: Block<W>,
+    most: usize,
+    spill: &Arc<Spill>,
+) -> Result<Vec<SpilledRun>, Error<E>>
+where
+    W: Word,
+    S: Source<W, Error = E>,
+    G: Engines<E>,
+    O: Observer,
+{
+    let mut runs = Vec::new();
+    for begin in (0..block.len()).step_by(most) {
+        let chunk = Chunk { slots: begin..block.len().min(begin.saturating_add(most)), index: begin as u64 };
+        let count = sorter.sort(&mut block, &chunk)?;
+        let run = sorter.observer.time(Phase::Write, || write_run(spill, &mut block, begin..begin + count));
+        runs.push(run?);
+    }
+    Ok(runs)
+}
+
+/// A block of `count` slots, or of as many as the system gives memory for.
+fn largest_block<W: Word>(count: u64, width: usize) -> Result<Block<W>, crate::Error> {
+    let mut count = usize::try_from(count).unwrap_or(usize::MAX);
+    loop {
+        match Block::new(count, width) {
+            Err(_) if count > MIN_BLOCK => count /= 2,
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_the_system_has_no_memory_for_is_smaller() {
+        let block = largest_block::<u64>(u64::MAX, 100).unwrap();
+        assert!(block.len() >= MIN_BLOCK);
+        assert_eq!(largest_block::<u8>(1000, 3).unwrap().len(), 1000);
+        assert!(largest_block::<u8>(1000, usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! Where keys come from and where they go.
+
+use super::block::Block;
+use crate::Word;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Gives keys and their payloads, in order.
+///
+/// A sort reads a source on another thread while it sorts keys that were read before. A merge reads several sources at the
+/// same time, on the threads of rayon's global pool.
+#[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
+pub trait Source<W: Word>: Send {
+    /// What reading fails with.
+    type Error: Send;
+
+    /// The number of keys, if it is known before they are read. No more keys are read.
+    fn len(&self) -> Option<u64>;
+
+    /// Fills `keys` and `payload` from the front and returns the number of keys.
+    ///
+    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. Fewer keys
+    /// than asked for are the last ones: `read` is not called again. Both slices hold unspecified values before.
+    ///
+    /// # Errors
+    /// An error ends the sort or merge, which gives it as [`Error::Other`](super::Error::Other).
+    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize, Self::Error>;
+
+    /// Fills `keys` and `payload` again with those that earlier calls of [`read`](Self::read) gave, from key `index` of
+    /// the source on, and returns `true`; or returns `false` if that is not possible, which is the default.
+    ///
+    /// A sort asks for it after an engine has failed and left keys in disorder ([`Engines::run`](super::Engines::run)). It
+    /// does not change what the next `read` gives.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read).
+    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool, Self::Error> {
+        let _ = (index, keys, payload);
+        Ok(false)
+    }
+}
+
+/// Takes sorted keys and their payloads, part by part.
+///
+/// A merge writes to a target on another thread while it merges the next keys.
+pub trait Target<W: Word>: Send {
+    /// What writing fails with.
+    type Error: Send;
+
+    /// Takes `keys` after those of earlier calls.
+    ///
+    /// `keys` is not empty, and `payload` has [`Options::width`](super::Options::width) bytes for each key. What both
+    /// slices hold afterwards is unspecified: a target may decode keys where they are.
+    ///
+    /// # Errors
+    /// An error ends the sort or merge, which gives it as [`Error::Other`](super::Error::Other).
+    fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), Self::Error>;
+}
+
+/// A source with the number of keys read from it and left in it.
+#[derive(Debug)]
+pub(super) struct Input<W, S> {
+    source: S,
+    len: Option<u64>,
+    position: u64,
+    ended: bool,
+    words: PhantomData<fn() -> W>,
+}
+
+impl<W: Word, S: Source<W>> Input<W, S> {
+    pub(super) fn new(source: S) -> Self {
+        let len = source.len();
+        Self { source, len, position: 0, ended: len == Some(0), words: PhantomData }
+    }
+
+    /// The number of keys, if the source knows it.
+    pub(super) fn len(&self) -> Option<u64> {
+        self.len
+    }
+
+    /// Keys read.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Keys left to read, at most.
+    pub(super) fn left(&self) -> u64 {
+        if self.ended { 0 } else { self.len.map_or(u64::MAX, |len| len - self.position) }
+    }
+
+    /// Fills these slots of `block` from the front and returns the number of keys: fewer only at the end.
+    pub(super) fn read(&mut self, block: &mut Block<W>, slots: Range<usize>) -> Result<usize, S::Error> {
+        let wanted = usize::try_from(self.left()).unwrap_or(usize::MAX).min(slots.len());
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let (keys, payload) = block.parts_mut(slots.start..slots.start + wanted);
+        let count = self.source.read(keys, payload)?;
+        assert!(count <= wanted, "a source gave {count} keys, expected at most the {wanted} asked for");
+        self.position += count as u64;
+        self.ended = count < wanted || self.len == Some(self.position);
+        Ok(count)
+    }
+
+    /// Fills these slots of `block` again with the keys from `index` on, if the source can be read twice.
+    pub(super) fn read_again(
+        &mut self,
+        index: u64,
+        block: &mut Block<W>,
+        slots: Range<usize>,
+    ) -> Result<bool, S::Error> {
+        let (keys, payload) = block.parts_mut(slots);
+        self.source.read_again(index, keys, payload)
+    }
+}

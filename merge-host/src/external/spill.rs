@@ -1,0 +1,294 @@
+//! The temporary file for runs, with checksums.
+//!
+//! The file is unnamed (`O_TMPFILE`): nothing is left of it however the program ends. Several extents are written at the
+//! same time, each from its beginning to its end, and each block that is written goes to the end of the file, with a
+//! checksum. So an extent may have any length, which need not be known before:
+//!
+//! ```text
+//!   file   │ keys of run 0 │ payload of run 0    │ keys of run 1 │ payload │ keys │ payload │ …
+//!   blocks ├──────┼──────┼─┼──────┼──────┼──────┼┼──────┼──────┼─┼────────┼┼─────┼─────────┤
+//! ```
+//!
+//! A block that was written is read in parts of any length, and checked when its last byte has been read.
+
+use super::error::ScratchError;
+use crc32fast::Hasher;
+use rayon::prelude::*;
+use rustix::fs::FallocateFlags;
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most bytes of a block, which has one checksum and is written by one thread.
+const BLOCK: usize = 1 << 20;
+
+/// An unnamed temporary file.
+#[derive(Debug)]
+pub(super) struct Spill {
+    folder: PathBuf,
+    file: File,
+    /// Where the next block begins.
+    end: AtomicU64,
+}
+
+/// A part of the file that was written from its beginning to its end.
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    blocks: Vec<Block>,
+}
+
+/// A part of an extent that lies in one piece.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    begin: u64,
+    /// At least 1, and at most [`BLOCK`].
+    length: usize,
+    checksum: u32,
+}
+
+impl Spill {
+    /// Creates the file in `folder`.
+    pub(super) fn create(folder: &Path) -> Result<Self, ScratchError> {
+        let file =
+            tempfile::tempfile_in(folder).map_err(|error| ScratchError::Create { folder: folder.to_owned(), error })?;
+        Ok(Self { folder: folder.to_owned(), file, end: AtomicU64::new(0) })
+    }
+
+    /// Appends `bytes` to an extent, on all threads.
+    pub(super) fn append(&self, extent: &mut Extent, bytes: &[u8]) -> Result<(), ScratchError> {
+        let begin = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let write = |(i, bytes): (usize, &[u8])| {
+            let begin = begin + (i * BLOCK) as u64;
+            self.file.write_all_at(bytes, begin)?;
+            Ok(Block { begin, length: bytes.len(), checksum: crc32fast::hash(bytes) })
+        };
+        let blocks: Result<Vec<Block>, Error> = bytes.par_chunks(BLOCK).enumerate().map(write).collect();
+        extent.blocks.extend(blocks.map_err(|error| self.io_error(error))?);
+        Ok(())
+    }
+
+    /// Gives the space of an extent that is not read any more back, if the file system can do that.
+    pub(super) fn release(&self, extent: &Extent) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for block in &extent.blocks {
+            // An error leaves the space in use until the file is closed.
+            let _ = rustix::fs::fallocate(&self.file, flags, block.begin, block.length as u64);
+        }
+    }
+
+    /// Reads `bytes` at an offset of a block.
+    fn read(&self, block: &Block, offset: usize, bytes: &mut [u8]) -> Result<(), ScratchError> {
+        let read = self.file.read_exact_at(bytes, block.begin + offset as u64);
+        read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => ScratchError::Truncated {
+                folder: self.folder.clone(),
+                expected: block.begin + block.length as u64,
+                found: self.file.metadata().map_or(0, |metadata| metadata.len()),
+            },
+            _ => self.io_error(error),
+        })
+    }
+
+    /// Checks a block against the checksum of the bytes read.
+    fn check(&self, block: &Block, found: u32) -> Result<(), ScratchError> {
+        if found == block.checksum {
+            return Ok(());
+        }
+        Err(ScratchError::Damaged {
+            folder: self.folder.clone(),
+            begin: block.begin,
+            end: block.begin + block.length as u64,
+            expected: block.checksum,
+            found,
+        })
+    }
+
+    fn io_error(&self, error: Error) -> ScratchError {
+        ScratchError::Io { folder: self.folder.clone(), error }
+    }
+}
+
+/// Reads an extent from its beginning to its end.
+#[derive(Debug)]
+pub(super) struct ExtentReader<'a> {
+    spill: &'a Spill,
+    blocks: &'a [Block],
+    /// Bytes of the first of `blocks` that were read.
+    offset: usize,
+    /// Of these bytes.
+    hasher: Hasher,
+}
+
+/// A part of a block, and where it is read to.
+struct Part<'a> {
+    block: &'a Block,
+    offset: usize,
+    /// Of the bytes before `offset`.
+    hasher: Hasher,
+    bytes: &'a mut [u8],
+}
+
+impl<'a> ExtentReader<'a> {
+    /// Starts at the beginning.
+    pub(super) fn new(spill: &'a Spill, extent: &'a Extent) -> Self {
+        Self { spill, blocks: &extent.blocks, offset: 0, hasher: Hasher::new() }
+    }
+
+    /// Fills `bytes` with the next bytes, on all threads. The extent has as many.
+    pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), ScratchError> {
+        let spill = self.spill;
+        let parts = self.advance(bytes);
+        let hashers = parts.into_par_iter().map(|part| {
+            let Part { block, offset, mut hasher, bytes } = part;
+            spill.read(block, offset, bytes)?;
+            hasher.update(bytes);
+            if offset + bytes.len() == block.length {
+                spill.check(block, hasher.finalize())?;
+                return Ok(Hasher::new());
+            }
+            Ok(hasher)
+        });
+        if let Some(hasher) = hashers.collect::<Result<Vec<_>, _>>()?.pop() {
+            self.hasher = hasher;
+        }
+        Ok(())
+    }
+
+    /// The parts of blocks that `bytes` are read from, and moves on behind them.
+    fn advance<'b>(&mut self, mut bytes: &'b mut [u8]) -> Vec<Part<'b>>
+    where
+        'a: 'b,
+    {
+        let mut parts = Vec::new();
+        while !bytes.is_empty() {
+            let block = &self.blocks[0];
+            let (head, rest) = bytes.split_at_mut(bytes.len().min(block.length - self.offset));
+            let offset = self.offset;
+            self.offset += head.len();
+            if self.offset == block.length {
+                (self.blocks, self.offset) = (&self.blocks[1..], 0);
+            }
+            parts.push(Part { block, offset, hasher: std::mem::take(&mut self.hasher), bytes: head });
+            bytes = rest;
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: usize = 2 * BLOCK + BLOCK / 2;
+
+    fn extent(spill: &Spill, bytes: &[u8], part: usize) -> Extent {
+        let mut extent = Extent::default();
+        bytes.chunks(part).for_each(|bytes| spill.append(&mut extent, bytes).unwrap());
+        extent
+    }
+
+    /// A file with an extent of `bytes` after another one.
+    fn spilled(bytes: &[u8], part: usize) -> (tempfile::TempDir, Spill, Extent) {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::create(folder.path()).unwrap();
+        extent(&spill, &[99; 5000], 5000);
+        let extent = extent(&spill, bytes, part);
+        (folder, spill, extent)
+    }
+
+    fn read(spill: &Spill, extent: &Extent, part: usize) -> Result<Vec<u8>, ScratchError> {
+        let mut bytes = vec![0; extent.blocks.iter().map(|block| block.length).sum()];
+        let mut reader = ExtentReader::new(spill, extent);
+        bytes.chunks_mut(part).try_for_each(|part| reader.read(part))?;
+        Ok(bytes)
+    }
+
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    }
+
+    #[test]
+    fn bytes_are_written_and_read_in_parts_of_any_length() {
+        for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, LENGTH] {
+            let bytes = bytes(length);
+            for (written, part) in [(length.max(1), 1000), (4093, BLOCK), (BLOCK, 2 * BLOCK + 1), (BLOCK + 7, 4096)] {
+                let (folder, spill, extent) = spilled(&bytes, written);
+                assert!(read(&spill, &extent, part).unwrap() == bytes, "{length} {written} {part}");
+                assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn extents_are_written_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::create(folder.path()).unwrap();
+        let all = [bytes(LENGTH), bytes(LENGTH / 2), bytes(1000)];
+        let mut extents = [Extent::default(), Extent::default(), Extent::default()];
+        for part in 0..LENGTH.div_ceil(300_000) {
+            for (bytes, extent) in all.iter().zip(&mut extents) {
+                spill.append(extent, bytes.chunks(300_000).nth(part).unwrap_or_default()).unwrap();
+            }
+        }
+        for (bytes, extent) in all.iter().zip(&extents) {
+            assert!(read(&spill, extent, 70_000).unwrap() == *bytes);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_found_wherever_it_is() {
+        let bytes = bytes(LENGTH);
+        let (folder, spill, extent) = spilled(&bytes, LENGTH);
+        for index in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK, LENGTH - 1] {
+            let flip = |byte: u8| spill.file.write_all_at(&[byte], (5000 + index) as u64).unwrap();
+            flip(bytes[index] ^ 16);
+            for part in [1000, BLOCK, LENGTH] {
+                let error = read(&spill, &extent, part).unwrap_err().to_string();
+                let begin = index / BLOCK * BLOCK + 5000;
+                let end = (begin + BLOCK).min(5000 + LENGTH);
+                let expected = format!(
+                    "{}: temporary file for sorted runs: damaged between offsets {begin} and {end}: checksum is ",
+                    folder.path().display()
+                );
+                assert!(error.starts_with(&expected), "{error}");
+            }
+            flip(bytes[index]);
+        }
+        assert!(read(&spill, &extent, 1000).unwrap() == bytes);
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_an_error_with_both_lengths() {
+        let (folder, spill, extent) = spilled(&bytes(LENGTH), LENGTH);
+        spill.file.set_len((5000 + LENGTH - 1) as u64).unwrap();
+        let error = read(&spill, &extent, 1000).unwrap_err().to_string();
+        let (found, expected) = (4999 + LENGTH, 5000 + LENGTH);
+        let expected = format!(
+            "{}: temporary file for sorted runs: is {found} bytes long, expected at least {expected}",
+            folder.path().display()
+        );
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn a_released_extent_leaves_the_others() {
+        let bytes = bytes(LENGTH);
+        let (_folder, spill, first) = spilled(&bytes, LENGTH);
+        let [second, third] = [10, 777].map(|length| extent(&spill, &bytes[..length], 7));
+        spill.release(&second);
+        spill.release(&Extent::default());
+        assert!(read(&spill, &first, BLOCK).unwrap() == bytes);
+        assert!(read(&spill, &second, 10).is_err());
+        spill.release(&first);
+        assert!(read(&spill, &first, BLOCK).is_err());
+        assert!(read(&spill, &third, 100).unwrap() == bytes[..777]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let error = Spill::create(Path::new("/not/there")).unwrap_err();
+        assert_eq!(error.to_string(), "/not/there: cannot create a temporary file: No such file or directory");
+    }
+}

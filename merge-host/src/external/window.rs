@@ -1,0 +1,80 @@
+//! How much of each run can be merged when only a part of each is in memory.
+//!
+//! Of every run there is a window in memory. All that is known of the keys behind a window is that none of them is less
+//! than the window's last key. So the least of these last keys is the bound: all keys up to it can go to the output.
+//!
+//! ```text
+//!            window          not in memory yet
+//!   run 0  │ 1 3 5 9      │ ? ? ? …     last key 9
+//!   run 1  │ 2 4 7        │ ? ? …       last key 7: the bound
+//!   run 2  │ 5 7 7 8      │             all in memory, and no bound
+//!
+//!   run 0    1 3 5┊9
+//!   run 1    2 4 7┊
+//!   run 2    5┊7 7 8
+//! ```
+//!
+//! Ties: of equal keys, those of an earlier run go first. Behind run 1's window there may be more sevens, which go before
+//! the sevens of run 2 and after those of run 0. So of runs up to the one that gives the bound, keys that equal the bound
+//! are merged now, and those of later runs have to wait. If several runs end with the bound, the first of them gives it:
+//! its sevens that are not in memory go before all sevens of later runs. That run's window is used up, so that every
+//! round makes progress, even where a run is not sorted as it should be.
+
+use crate::Word;
+
+/// The keys of a run that are in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window<'a, W> {
+    /// The keys, ascending.
+    pub(super) keys: &'a [W],
+    /// Whether others follow that are not in memory. If so, there is a key at least.
+    pub(super) continues: bool,
+}
+
+/// How many keys of each window can be merged now.
+pub(super) fn splits<W: Word>(windows: &[Window<W>]) -> Vec<usize> {
+    let lasts = windows.iter().enumerate().filter(|(_, window)| window.continues);
+    let lasts = lasts.filter_map(|(run, window)| Some((window.keys.last()?, run)));
+    let Some((bound, bounding)) = lasts.min() else {
+        return windows.iter().map(|window| window.keys.len()).collect();
+    };
+    let split = |(run, window): (usize, &Window<W>)| {
+        if run == bounding {
+            return window.keys.len();
+        }
+        window.keys.partition_point(|key| key < bound || (key == bound && run < bounding))
+    };
+    windows.iter().enumerate().map(split).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn splits_of<const N: usize>(windows: [(&[u32], bool); N]) -> Vec<usize> {
+        splits(&windows.map(|(keys, continues)| Window { keys, continues }))
+    }
+
+    #[test]
+    fn the_least_last_key_is_the_bound() {
+        assert_eq!(splits_of([(&[1, 3, 5, 9], true), (&[2, 4, 7], true), (&[5, 7, 7, 8], false)]), [3, 3, 1]);
+    }
+
+    #[test]
+    fn a_run_that_is_all_in_memory_gives_no_bound() {
+        assert_eq!(splits_of([(&[1, 2], false), (&[], false), (&[8, 9], true)]), [2, 0, 2]);
+        assert_eq!(splits_of([(&[1, 2], false), (&[3], false)]), [2, 1]);
+    }
+
+    #[test]
+    fn keys_that_equal_the_bound_wait_in_later_runs_only() {
+        let sevens: (&[u32], bool) = (&[7, 7], true);
+        assert_eq!(splits_of([sevens, sevens, sevens]), [2, 0, 0]);
+        assert_eq!(splits_of([(&[7, 7, 8], true), sevens, (&[6, 7], false)]), [2, 2, 1]);
+    }
+
+    #[test]
+    fn a_run_that_is_not_sorted_makes_progress() {
+        assert_eq!(splits_of([(&[5, 1], true), (&[2, 3], true)]), [2, 0]);
+    }
+}

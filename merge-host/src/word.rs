@@ -1,0 +1,23 @@
+//! Unsigned numbers that stand for keys of every type.
+
+use crate::Key;
+
+/// An unsigned number that external sorting works on: `u8`, `u16`, `u32`, `u64` or `u128`, and no other type.
+///
+/// [`Key::to_ordered`] encodes a key of any type as a word of the same size, in ascending order, and
+/// [`Key::from_ordered`] decodes it. The complement of a word, `!word`, is in descending order.
+///
+/// ```
+/// use merge_host::{Key, Word};
+///
+/// fn encode<K: Key<Bits = W>, W: Word>(keys: &[K]) -> Vec<W> {
+///     keys.iter().map(|key| key.to_ordered()).collect()
+/// }
+/// assert!(encode(&[-1.5f32, -0.0, 0.0, 2.0]).is_sorted());
+/// ```
+pub trait Word: Key<Bits = Self> + Ord {}
+
+macro_rules! word {
+    ($($t:ty)*) => {$(impl Word for $t {})*};
+}
+word!(u8 u16 u32 u64 u128);
