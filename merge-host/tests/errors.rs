@@ -143,7 +143,7 @@ fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error
 
 #[test]
 fn ragged_batches_need_offsets_from_0_up_to_the_end() {
-    let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected as many of each");
+    let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected the same number");
     assert_eq!(error, Error::OffsetsMismatch { a: 3, b: 2 });
     let error = refused_offsets(&[], &[], 10, "there are no offsets, expected one more than there are runs");
     assert_eq!(error, Error::NoOffsets);
@@ -151,14 +151,14 @@ fn ragged_batches_need_offsets_from_0_up_to_the_end() {
     assert_eq!(error, Error::FirstOffset { what: "a", found: 1 });
     refused_offsets(&[0, 6], &[4, 4], 10, "the first offset of b is 4, expected 0");
     let error =
-        refused_offsets(&[0, 3, 5, 4, 6], &[0, 1, 2, 3, 4], 10, "offset 3 of a is 4, below the one before it (5)");
+        refused_offsets(&[0, 3, 5, 4, 6], &[0, 1, 2, 3, 4], 10, "offset 3 of a is 4, less than the one before it (5)");
     assert_eq!(error, Error::DescendingOffsets { what: "a", index: 3, found: 4, before: 5 });
-    refused_offsets(&[0, 3, 6], &[0, 5, 4], 10, "offset 2 of b is 4, below the one before it (5)");
+    refused_offsets(&[0, 3, 6], &[0, 5, 4], 10, "offset 2 of b is 4, less than the one before it (5)");
     refused_offsets(
         &[0, usize::MAX, 6],
         &[0, 2, 4],
         10,
-        &format!("offset 2 of a is 6, below the one before it ({})", usize::MAX),
+        &format!("offset 2 of a is 6, less than the one before it ({})", usize::MAX),
     );
     let error =
         refused_offsets(&[0, 2, 5], &[0, 2, 4], 10, "the last offset of a is 5, expected 6 (its number of keys)");
@@ -195,10 +195,10 @@ fn other_messages_name_what_is_missing() {
         (Error::Device { call: "cuLaunchKernel".into(), reason: "lost".into() }, "cuLaunchKernel failed: lost"),
         (Error::OutOfDeviceMemory { needed: 800, free: 100 }, "the GPU has 100 bytes of memory free, 800 are needed"),
         (Error::OutOfHostMemory { needed: 64 }, "no host memory for 64 more bytes"),
-        (Error::DeviceOrdinal { ordinal: 2, count: 2 }, "there is no GPU 2, only 2 of them, counted from 0"),
+        (Error::DeviceOrdinal { ordinal: 2, count: 2 }, "there is no GPU 2, the number of GPUs is 2 and the first is GPU 0"),
         (
             Error::NoKernels { key: "u8" },
-            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: take the CPU",
+            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: use the CPU",
         ),
         (Error::NoGpuSupport, "this build has no GPU engine (the feature `gpu` is off)"),
     ];

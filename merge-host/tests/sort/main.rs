@@ -8,4 +8,4 @@ mod keys;
 mod pairs;
 mod segments;
 mod skewed;
-mod through;
+mod streamed;

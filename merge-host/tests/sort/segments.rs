@@ -128,7 +128,7 @@ fn offsets_have_to_fit() {
     };
     refused(&[], "there are no offsets, expected one more than there are runs");
     refused(&[1, 4], "the first offset of the input is 1, expected 0");
-    refused(&[0, 3, 2, 4], "offset 2 of the input is 2, below the one before it (3)");
+    refused(&[0, 3, 2, 4], "offset 2 of the input is 2, less than the one before it (3)");
     refused(&[0, 2, 3], "the last offset of the input is 3, expected 4 (its number of keys)");
     refused(&[0, 5], "the last offset of the input is 5, expected 4 (its number of keys)");
     let error = Engine::cpu().sort_segments_pairs(SortOrder::Ascending, &mut [2, 1], &mut [0u8], &[0, 2]).unwrap_err();
