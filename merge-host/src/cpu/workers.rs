@@ -83,7 +83,7 @@ impl Workers {
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is more
     /// than 1, `work` runs in the pool.
     fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
-        let pool = if threads > 1 { self.pool()? } else { None };
+        let pool = if threads > 1 { self.pool(&spawn)? } else { None };
         let (done, compute) = match pool {
             Some(pool) => timed(|| pool.install(|| work(threads.min(pool.current_num_threads())))),
             None => timed(|| work(1)),
@@ -93,20 +93,20 @@ impl Workers {
     }
 
     /// The pool, which is started if there is none yet, or `None` if the calling thread is to work alone.
-    fn pool(&self) -> Result<Option<&ThreadPool>, Error> {
+    fn pool(&self, spawn: &impl Spawn) -> Result<Option<&ThreadPool>, Error> {
         if let Some(pool) = self.pool.get() {
             return Ok(Some(pool));
         }
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.pool.get().is_none() {
-            let Some(pool) = self.start(&spawn)? else { return Ok(None) };
+            let Some(pool) = self.start(spawn)? else { return Ok(None) };
             let _ = self.pool.set(pool);
         }
         Ok(self.pool.get())
     }
 
     /// Starts the pool with as many threads as `spawn` starts, or `None` if it does not start two.
-    fn start(&self, spawn: &impl Fn(ThreadBuilder) -> io::Result<JoinHandle<()>>) -> Result<Option<ThreadPool>, Error> {
+    fn start(&self, spawn: &impl Spawn) -> Result<Option<ThreadPool>, Error> {
         let mut threads = self.threads;
         while threads > 1 {
             match start(threads, spawn) {
@@ -122,6 +122,11 @@ impl Workers {
     }
 }
 
+/// What starts the threads of a pool. Tests replace [`spawn`] by one that refuses.
+trait Spawn: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>> {}
+
+impl<F: Fn(ThreadBuilder) -> io::Result<JoinHandle<()>>> Spawn for F {}
+
 /// Why a pool could not be started.
 struct Refused {
     /// Threads that were started before one was refused. They have ended.
@@ -130,7 +135,7 @@ struct Refused {
 }
 
 /// Starts a pool of `threads` threads, or none of them.
-fn start(threads: usize, spawn: &impl Fn(ThreadBuilder) -> io::Result<JoinHandle<()>>) -> Result<ThreadPool, Refused> {
+fn start(threads: usize, spawn: &impl Spawn) -> Result<ThreadPool, Refused> {
     let mut handles = Vec::new();
     let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("merge-{i}"));
     let pool = builder.spawn_handler(|thread| {
@@ -158,32 +163,60 @@ fn spawn(thread: ThreadBuilder) -> io::Result<JoinHandle<()>> {
 mod tests {
     use super::*;
 
-    /// Starts the threads of `workers` on a system that refuses to run more than `limit` at a time, and gives the number of
-    /// threads of the pool.
-    fn started(workers: &Workers, limit: usize) -> Result<Option<usize>, Error> {
+    /// Starts threads like a system that refuses to run more than `limit` of them.
+    fn limited(limit: usize) -> impl Spawn {
         // A pool that fails to start ends its threads, so a thread's index is the number of those that run.
-        let spawn_limited = |thread: ThreadBuilder| {
-            if thread.index() < limit { spawn(thread) } else { Err(io::Error::other("the limit")) }
-        };
-        Ok(workers.start(&spawn_limited)?.map(|pool| pool.current_num_threads()))
+        move |thread: ThreadBuilder| {
+            if thread.index() < limit { spawn(thread) } else { Err(io::Error::other("too many threads")) }
+        }
+    }
+
+    /// The number of threads of the pool that a call with this limit uses.
+    fn threads(workers: &Workers, limit: usize) -> Result<Option<usize>, Error> {
+        Ok(workers.pool(&limited(limit))?.map(ThreadPool::current_num_threads))
     }
 
     #[test]
-    fn all_cores_go_on_with_the_threads_that_start() {
-        let workers = Workers::new(16, false);
-        assert_eq!(started(&workers, 16), Ok(Some(16)));
-        assert_eq!(started(&workers, 15), Ok(Some(12)));
-        assert_eq!(started(&workers, 5), Ok(Some(5)));
-        assert_eq!(started(&workers, 2), Ok(Some(2)));
-        assert_eq!(started(&workers, 1), Ok(None));
-        assert_eq!(started(&workers, 0), Ok(None));
+    fn all_cores_continue_with_the_threads_that_start() {
+        for (limit, expected) in [(16, Some(16)), (15, Some(12)), (5, Some(5)), (2, Some(2)), (1, None), (0, None)] {
+            assert_eq!(threads(&Workers::new(16, false), limit), Ok(expected), "at most {limit} threads");
+        }
+        assert_eq!(threads(&Workers::new(3, false), 2), Ok(Some(2)));
     }
 
     #[test]
     fn a_given_number_of_threads_is_started_or_refused() {
-        let workers = Workers::exactly(8).unwrap();
-        assert_eq!(started(&workers, 8), Ok(Some(8)));
-        let error = started(&workers, 7).unwrap_err();
-        assert!(matches!(error, Error::Threads { threads: 8, .. }), "{error}");
+        assert_eq!(threads(&Workers::exactly(8).unwrap(), 8), Ok(Some(8)));
+        let error = threads(&Workers::exactly(8).unwrap(), 7).unwrap_err();
+        assert_eq!(error, Error::Threads { threads: 8, reason: "too many threads".to_owned() });
+    }
+
+    #[test]
+    fn the_call_after_a_failed_start_tries_again() {
+        let workers = Workers::exactly(4).unwrap();
+        assert!(threads(&workers, 3).is_err());
+        assert_eq!(threads(&workers, 4), Ok(Some(4)));
+        let workers = Workers::new(4, false);
+        assert_eq!(threads(&workers, 0), Ok(None));
+        assert_eq!(threads(&workers, 4), Ok(Some(4)));
+        // Once started, it is kept.
+        assert_eq!(threads(&workers, 0), Ok(Some(4)));
+    }
+
+    #[test]
+    fn work_is_told_how_many_threads_run_it() {
+        let workers = Workers::new(4, false);
+        assert_eq!(threads(&workers, 3), Ok(Some(3)));
+        let told = Mutex::new(0);
+        let sort = |threads| {
+            *told.lock().unwrap() = threads;
+            Ok(())
+        };
+        workers.sort(4 * SORT_KEYS_PER_THREAD, sort).unwrap();
+        assert_eq!(*told.lock().unwrap(), 3);
+        workers.sort(2 * SORT_KEYS_PER_THREAD, sort).unwrap();
+        assert_eq!(*told.lock().unwrap(), 2);
+        workers.sort(0, sort).unwrap();
+        assert_eq!(*told.lock().unwrap(), 1);
     }
 }

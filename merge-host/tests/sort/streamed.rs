@@ -5,7 +5,7 @@ use merge_host::{Engine, Error, SortOrder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What the functions that are called fail with.
+/// The errors of the callbacks.
 #[derive(Debug, PartialEq)]
 enum Stopped {
     Reading,
@@ -19,7 +19,7 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Sorts through the engine, and checks that it reads and writes each key once.
+/// Sorts, and checks that each key is read once and written once.
 fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str) {
     let reads: Vec<AtomicUsize> = keys.iter().map(|_| AtomicUsize::new(0)).collect();
     let written = Mutex::new((vec![K::zeroed(); keys.len()], vec![0; keys.len()]));
@@ -68,10 +68,10 @@ fn sorts_lengths_around_those_of_blocks() {
 }
 
 #[test]
-fn ends_with_what_the_functions_fail_with() {
+fn returns_the_error_of_a_callback() {
     for engine in cpu_engines() {
-        let fail_at = |place: usize, with: fn() -> Stopped| {
-            move |begin: usize, len: usize| if (begin..begin + len).contains(&place) { Err(with()) } else { Ok(()) }
+        let fail_at = |index: usize, with: fn() -> Stopped| {
+            move |begin: usize, len: usize| if (begin..begin + len).contains(&index) { Err(with()) } else { Ok(()) }
         };
         let (reading, writing) = (fail_at(500_000, || Stopped::Reading), fail_at(77, || Stopped::Writing));
         let writes = AtomicUsize::new(0);
