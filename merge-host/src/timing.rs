@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Copying the input to the GPU.
+    /// Copying the input to the GPU, or reading it.
     pub upload: Duration,
     /// The merge or the sort itself.
     pub compute: Duration,
-    /// Copying the output from the GPU.
+    /// Copying the output from the GPU, or writing it.
     pub download: Duration,
 }
 

@@ -30,7 +30,7 @@ fn lengths_near_the_greatest_number_do_not_overflow() {
     let (mut keys, offsets) = ([3, 2, 1], [0, usize::MAX]);
     let error = Engine::cpu().sort_segments(SortOrder::Ascending, &mut keys, &offsets).unwrap_err();
     assert_eq!(error.to_string(), last_offset("the input", usize::MAX, 3));
-    // Values without a size may be as many as there are numbers, and a run may occur many times.
+    // A slice of zero-sized values may have `usize::MAX` elements, and a run may occur many times.
     let (runs, none) = (vec![(&[0u8; 3][..], &[(); usize::MAX][..]); 3], (&mut [][..], &mut [][..]));
     let error = Engine::cpu().merge_many_pairs(&runs, none).unwrap_err();
     assert_eq!(error, Error::ValuesMismatch { what: "a run", keys: 3, values: usize::MAX });

@@ -128,7 +128,7 @@ impl<K: Key> Shares<K> {
         keys.div_ceil(self.threads).max(MIN_CHUNK)
     }
 
-    /// The workspace of the calling thread. If the pool has more threads than share the keys, two may wait for each other's.
+    /// The workspace of the calling thread. Threads share workspaces if the pool has more threads than this sort uses.
     fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
         self.workspaces[thread].lock().unwrap_or_else(PoisonError::into_inner)

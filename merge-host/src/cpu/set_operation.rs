@@ -108,7 +108,7 @@ fn partners<K: Key>(a: &[K], b: &[K]) -> usize {
     partners
 }
 
-/// Writes the kept keys to `out`, which has as many slots.
+/// Writes the kept keys to `out`, whose length is their number.
 fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUninit<K>]) {
     let mut buffer = [K::zeroed(); STEPS];
     loop {
@@ -138,7 +138,7 @@ fn write<K: Key>(kept: Kept, mut a: &[K], mut b: &[K], mut out: &mut [MaybeUnini
     if kept.b_alone {
         append(&mut out, b);
     }
-    assert!(out.is_empty(), "as many keys are kept as were counted");
+    assert!(out.is_empty(), "fewer keys are kept than were counted");
 }
 
 /// Copies `keys` to the front of `out`, and removes these slots from it.

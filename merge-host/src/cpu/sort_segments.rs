@@ -20,7 +20,7 @@ const SHARES_PER_THREAD: usize = 8;
 const SEGMENT_COST: usize = 8;
 /// Keys of a segment that justify all threads.
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
-/// The greatest number of keys alone that comparisons sort fastest in place.
+/// The greatest number of keys alone that comparisons sort fastest.
 const MAX_COMPARED_KEYS: usize = 32;
 /// The greatest number of key-value pairs that comparisons sort fastest.
 const MAX_COMPARED_PAIRS: usize = 256;

@@ -144,7 +144,7 @@ fn start(threads: usize, spawn: &impl Spawn) -> Result<ThreadPool, Refused> {
     });
     pool.build().map_err(|error| {
         let started = handles.len();
-        // A failed start tells the threads to end. They must have ended before the system can start others in their stead.
+        // The failure makes the threads end. The system can replace them only after they have ended.
         handles.into_iter().for_each(|handle| drop(handle.join()));
         Refused { started, reason: error.to_string() }
     })

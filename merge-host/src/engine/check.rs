@@ -1,7 +1,9 @@
 //! Checks of the lengths and offsets that a caller gives.
 
-use super::MAX_BATCH_LENGTH;
 use crate::Error;
+
+/// The greatest length of the runs that [`Engine::merge_batch`](crate::Engine::merge_batch) makes, in keys.
+pub const MAX_BATCH_LENGTH: usize = 1024;
 
 /// Checks the lengths of a batch against each other and returns the number of merge problems.
 pub(crate) fn check_batch(a: usize, b: usize, out: usize, d: usize, a_len: usize) -> Result<usize, Error> {

@@ -16,6 +16,7 @@ mod segments;
 mod sets;
 mod sort;
 
+pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{check_batch, check_length, check_offset_counts, check_values};
 
@@ -24,9 +25,6 @@ use crate::cpu::Workers;
 #[cfg(feature = "gpu")]
 use crate::{Gpu, Key};
 use std::fmt;
-
-/// The greatest length of the runs that [`Engine::merge_batch`] makes, in keys.
-pub const MAX_BATCH_LENGTH: usize = 1024;
 
 /// The kind of processor that an [`Engine`] uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +134,8 @@ impl Engine {
     /// The given number of threads of the CPU. Small inputs use fewer.
     ///
     /// # Errors
-    /// [`Error::Threads`] if `threads` is 0 or greater than 4096.
+    /// [`Error::Threads`] if `threads` is 0 or greater than 4096. No thread is started yet: if the system refuses to start
+    /// one, the call that needs it fails.
     ///
     /// ```
     /// use merge_host::Engine;
