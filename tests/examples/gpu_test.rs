@@ -251,7 +251,7 @@ impl Test {
                 sorted.lock().expect("nobody panics")[begin..][..part.len()].copy_from_slice(part);
                 Ok(())
             };
-            let result = self.gpu.sort_streamed(SortOrder::Ascending, n, read, write);
+            let result = self.gpu.sort_through(SortOrder::Ascending, n, read, write);
             let found = sorted.into_inner().expect("nobody panics");
             self.expect(|| format!("sort of {n} keys from a function to another"), result.map(|_| found), &expected);
 
@@ -259,13 +259,13 @@ impl Test {
                 let place = n / 2;
                 if (begin..begin + len).contains(&place) { Err(Error::NoOffsets) } else { Ok(()) }
             };
-            let reading = self.gpu.sort_streamed(
+            let reading = self.gpu.sort_through(
                 SortOrder::Ascending,
                 n,
                 |begin, part: &mut [K]| fails(begin, part.len()),
                 |_, _| Err(Error::NoGpuSupport),
             );
-            let writing = self.gpu.sort_streamed(SortOrder::Ascending, n, read, |begin, part| fails(begin, part.len()));
+            let writing = self.gpu.sort_through(SortOrder::Ascending, n, read, |begin, part| fails(begin, part.len()));
             let expected = if n == 0 { None } else { Some(Error::NoOffsets) };
             self.checks += 1;
             if reading.err() != expected || writing.err() != expected {
