@@ -1,15 +1,15 @@
-//! A small log-structured store: writes go to memory, are flushed to sorted runs, and these are compacted.
+//! A small log-structured store: it collects writes in memory, flushes them to sorted runs, and compacts the runs.
 //!
 //! ```text
 //!   level 0   ├── run ──┤  ├─── run ───┤  ├── run ──┤     one for each flush, the newest last; their keys overlap
 //!                    └──────────┬───────────┘             merge_many: into one run
-//!                 ├───────┊────────────┊────────┤         cut where tables begin
+//!                 ├───────┊────────────┊────────┤         split where tables begin
 //!                     │         │           │             merge_ragged: each part with its table, in one call
-//!   level 1   ├ table ┼── table ───┼─ table ────┤         one after the other; their keys do not overlap
+//!   level 1   ├ table ┼── table ───┼─ table ────┤         adjacent; their keys do not overlap
 //! ```
 //!
-//! Of entries with equal keys the newest counts. Merges are stable, so it comes first if newer runs do, and the others are
-//! left out. An entry may say that its key is deleted; in the last level nothing is left of it.
+//! Of the entries with equal keys, the newest is valid. Merges are stable, so it comes first if newer runs precede older
+//! ones, and the others are dropped. An entry may mark its key as deleted; the last level keeps no such entries.
 //!
 //! ```sh
 //! cargo run --release --example compaction
@@ -18,19 +18,19 @@
 use merge_host::{Engine, Error, SortOrder};
 use std::collections::BTreeMap;
 
-/// Entries that are flushed at once.
+/// Entries of a flush.
 const FLUSH: usize = 5_000;
-/// Runs of level 0 that are compacted at once.
+/// Runs of level 0 that start a compaction.
 const RUNS: usize = 6;
 /// Keys of a table of level 1.
 const TABLE: usize = 1_000;
 
-/// What has been written for a key.
+/// A write for a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
-    /// The number of the write. A greater one is newer.
+    /// The number of the write. Newer writes have greater numbers.
     sequence: u64,
-    /// None if the key has been deleted.
+    /// `None` if the key was deleted.
     value: Option<u32>,
 }
 
@@ -44,12 +44,12 @@ struct Run {
 }
 
 impl Run {
-    /// Room for the output of a merge.
-    fn of(length: usize) -> Self {
+    /// A run of `length` slots, for the output of a merge.
+    fn with_length(length: usize) -> Self {
         Run { keys: vec![0; length], entries: vec![NONE; length] }
     }
 
-    /// The first entry of each key, if `keep` says so.
+    /// The first entry of each key, without those for which `keep` returns false.
     fn first_of_each(&self, keep: impl Fn(&Entry) -> bool) -> Self {
         let mut first = Run::default();
         let mut last = None;
@@ -70,12 +70,12 @@ impl Run {
 struct Store {
     engine: Engine,
     writes: u64,
-    /// What has not been flushed, in the order of writing.
+    /// Writes that have not been flushed, the oldest first.
     memory: Run,
     level_0: Vec<Run>,
     /// All tables of level 1.
     level_1: Run,
-    /// Where each table begins, and the last one ends.
+    /// The index of the first key of each table, followed by the number of keys.
     tables: Vec<usize>,
 }
 
@@ -105,10 +105,10 @@ impl Store {
         in_memory.or_else(in_level_0).or_else(|| self.level_1.get(key))?.value
     }
 
-    /// Sorts what is in memory to a run of level 0.
+    /// Sorts the writes in memory into a run of level 0.
     fn flush(&mut self) -> Result<(), Error> {
         let mut run = std::mem::take(&mut self.memory);
-        // The newest first, and so it stays among equal keys.
+        // The newest entry comes first. The sort is stable, so it also comes first among those of its key.
         run.keys.reverse();
         run.entries.reverse();
         self.engine.sort_pairs(SortOrder::Ascending, &mut run.keys, &mut run.entries)?;
@@ -120,18 +120,18 @@ impl Store {
     fn compact(&mut self) -> Result<(), Error> {
         let runs: Vec<(&[u64], &[Entry])> =
             self.level_0.iter().rev().map(|run| (&run.keys[..], &run.entries[..])).collect();
-        let mut merged = Run::of(runs.iter().map(|run| run.0.len()).sum());
+        let mut merged = Run::with_length(runs.iter().map(|run| run.0.len()).sum());
         self.engine.merge_many_pairs(&runs, (&mut merged.keys, &mut merged.entries))?;
         let new = merged.first_of_each(|_| true);
 
-        // Keys before the first table go to it, and those between two to the one before.
+        // Keys before the first table belong to it, and keys between two tables to the earlier one.
         let tables = self.tables.len() - 1;
         let begins = self.tables[1..tables].iter().map(|&begin| self.level_1.keys[begin]);
         let mut parts = vec![0];
         parts.extend(begins.map(|key| new.keys.partition_point(|&other| other < key)));
         parts.push(new.keys.len());
         let old = &self.level_1;
-        let mut merged = Run::of(new.keys.len() + old.keys.len());
+        let mut merged = Run::with_length(new.keys.len() + old.keys.len());
         self.engine.merge_ragged_pairs(
             (&new.keys, &new.entries, &parts),
             (&old.keys, &old.entries, &self.tables),
@@ -141,21 +141,21 @@ impl Store {
         let keys = self.level_1.keys.len();
         self.tables = (0..keys.max(1)).step_by(TABLE).chain([keys]).collect();
         self.level_0.clear();
-        println!("compacted: {tables} tables before, {} now, of {keys} keys", self.tables.len() - 1);
+        println!("compacted {tables} tables to {}, of {keys} keys", self.tables.len() - 1);
         Ok(())
     }
 }
 
-/// Writes a lot, and looks whether the store still knows it.
+/// Writes many entries, and checks that the store returns them.
 pub fn main() -> Result<(), Error> {
     let mut store = Store::new();
-    println!("works on the {}: {}", store.engine.kind(), store.engine.why());
+    println!("engine: {} ({})", store.engine.kind(), store.engine.why());
     let mut expected = BTreeMap::new();
     let mut random = 1u64;
     for i in 0..105_000u32 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let key = random >> 33 & 0xffff;
-        // One write of four deletes.
+        // One write in four deletes its key.
         let value = (random >> 60 >= 4).then_some(i);
         store.write(key, value)?;
         expected.insert(key, value);
@@ -163,10 +163,10 @@ pub fn main() -> Result<(), Error> {
     for key in 0..=0xffff {
         assert_eq!(store.get(key), expected.get(&key).copied().flatten(), "key {key}");
     }
-    // Level 1 is in order, without doubles, and older than level 0.
+    // Level 1 is ascending, has no duplicates, and is older than level 0.
     assert!(store.level_1.keys.windows(2).all(|pair| pair[0] < pair[1]));
     let newest = |run: &Run| run.entries.iter().map(|entry| entry.sequence).max();
     assert!(store.level_0.iter().all(|run| newest(run) > newest(&store.level_1)));
-    println!("{} keys are as written", expected.len());
+    println!("{} keys have the values that were written last", expected.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Batch merge: by the length of the pairs, and of pairs of random lengths, on the CPU engine and on a GPU.
+//! Batches of merge problems of several lengths, and of random lengths, on the CPU engine and on a GPU.
 
 use benches::{Device, brief, one_size, sizes, uniform};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -6,19 +6,19 @@ use merge_host::{BatchKernel, Engine, Gpu};
 
 const LENGTHS: [usize; 12] = [4, 8, 16, 30, 32, 64, 100, 128, 256, 512, 1000, 1024];
 
-/// `pairs` runs of `len` keys each, every one ascending.
-fn runs(pairs: usize, len: usize, seed: u64) -> Vec<u32> {
-    let mut keys = uniform::<u32>(pairs * len, seed);
+/// `count` ascending runs of `len` keys each.
+fn runs(count: usize, len: usize, seed: u64) -> Vec<u32> {
+    let mut keys = uniform::<u32>(count * len, seed);
     if len > 0 {
         keys.chunks_mut(len).for_each(<[u32]>::sort_unstable);
     }
     keys
 }
 
-/// Runs of 0 to 100 keys, `n` keys in all, with their offsets; as many runs as `pairs`, the last ones empty.
-fn ragged(n: usize, pairs: usize, seed: u64) -> (Vec<u32>, Vec<usize>) {
+/// `count` ascending runs of 0 to 100 keys with their offsets. The last run ends at `n` keys.
+fn ragged(n: usize, count: usize, seed: u64) -> (Vec<u32>, Vec<usize>) {
     let (mut keys, mut offsets) = (uniform::<u32>(n, seed), vec![0]);
-    for length in uniform::<u32>(pairs, seed ^ 9) {
+    for length in uniform::<u32>(count, seed ^ 9) {
         let start = offsets[offsets.len() - 1];
         let end = (start + length as usize % 101).min(n);
         keys[start..end].sort_unstable();
@@ -35,16 +35,16 @@ fn on_cpu(criterion: &mut Criterion) {
     brief(&mut group);
     let n = 1usize << one_size(22);
     for d in LENGTHS {
-        let (pairs, a_len) = (n / d, d / 2);
-        let (a, b) = (runs(pairs, a_len, 1), runs(pairs, d - a_len, 2));
-        let mut out = vec![0u32; pairs * d];
-        group.throughput(Throughput::Bytes(8 * (pairs * d) as u64));
+        let (problems, a_len) = (n / d, d / 2);
+        let (a, b) = (runs(problems, a_len, 1), runs(problems, d - a_len, 2));
+        let mut out = vec![0u32; problems * d];
+        group.throughput(Throughput::Bytes(8 * (problems * d) as u64));
         group.bench_function(BenchmarkId::new("u32", format!("d{d}")), |bencher| {
             bencher.iter(|| engine.merge_batch(&a, &b, &mut out, d, a_len).expect("the CPU merges"));
         });
     }
-    let pairs = n / 100;
-    let ((a, a_offsets), (b, b_offsets)) = (ragged(n / 2, pairs, 1), ragged(n / 2, pairs, 2));
+    let problems = n / 100;
+    let ((a, a_offsets), (b, b_offsets)) = (ragged(n / 2, problems, 1), ragged(n / 2, problems, 2));
     let mut out = vec![0u32; n];
     group.throughput(Throughput::Bytes(8 * n as u64));
     group.bench_function(BenchmarkId::new("u32", "ragged"), |bencher| {
@@ -58,14 +58,14 @@ fn on_gpu(criterion: &mut Criterion) {
     brief(&mut group);
     let n = 1usize << sizes(28).last().copied().unwrap_or(20);
     for d in LENGTHS {
-        let (pairs, a_len) = (n / d, d / 2);
-        let (a, b) = (device.upload(&runs(pairs, a_len, 1)), device.upload(&runs(pairs, d - a_len, 2)));
-        let mut out = device.buffer::<u32>(pairs * d);
+        let (problems, a_len) = (n / d, d / 2);
+        let (a, b) = (device.upload(&runs(problems, a_len, 1)), device.upload(&runs(problems, d - a_len, 2)));
+        let mut out = device.buffer::<u32>(problems * d);
         for (name, kernel) in [("u32", BatchKernel::Auto), ("u32/one-thread-a-key", BatchKernel::Small)] {
             device.bench(
                 &mut group,
                 BenchmarkId::new(name, format!("d{d}")),
-                8 * pairs * d,
+                8 * problems * d,
                 || {},
                 || {
                     device
@@ -76,11 +76,11 @@ fn on_gpu(criterion: &mut Criterion) {
             );
         }
     }
-    // Two offsets a pair lie in memory too: half as many keys.
+    // Half as many keys, because memory also holds two offsets for each problem.
     let n = n / 2;
-    let pairs = n / 100;
+    let problems = n / 100;
     let side = |seed| {
-        let (keys, offsets) = ragged(n / 2, pairs, seed);
+        let (keys, offsets) = ragged(n / 2, problems, seed);
         let offsets: Vec<u64> = offsets.into_iter().map(|offset| offset as u64).collect();
         (device.upload(&keys), device.upload(&offsets))
     };
@@ -94,7 +94,7 @@ fn on_gpu(criterion: &mut Criterion) {
         || {},
         || {
             let (a, b) = ((&*a, &*a_offsets), (&*b, &*b_offsets));
-            // SAFETY: the offsets ascend from 0 to the lengths.
+            // SAFETY: `ragged` makes offsets that begin with 0, never decrease, and end with the number of keys.
             unsafe { device.gpu().merge_ragged(a, b, &mut out, &mut workspace, &device.stream) }
                 .expect("the GPU merges");
         },

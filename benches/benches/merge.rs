@@ -1,4 +1,4 @@
-//! Merge: by size, key type, distribution and kernel, and with values, on the CPU engine and on a GPU.
+//! Merges by size, key type, distribution and kernel, and of key-value pairs, on the CPU engine and on a GPU.
 
 use benches::{Device, Distribution, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
@@ -8,8 +8,8 @@ use merge_host::{Engine, Gpu, GpuKey, Key, MergeKernel};
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-fn id<K: Key>(what: &str, lg: u32) -> BenchmarkId {
-    BenchmarkId::new(format!("{}/{what}", K::NAME), format!("2^{lg}"))
+fn id<K: Key>(name: &str, lg: u32) -> BenchmarkId {
+    BenchmarkId::new(format!("{}/{name}", K::NAME), format!("2^{lg}"))
 }
 
 fn cpu<K: Key>(group: &mut Group, engine: &Engine, kernel: MergeKernel, distribution: Distribution, lg: u32) {

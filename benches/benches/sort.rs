@@ -1,4 +1,4 @@
-//! Sort: by size and key type, with values, of places, and of keys that are not random, on the CPU engine and on a GPU.
+//! Sorts by size, key type and arrangement, of key-value pairs and of indices, on the CPU engine and on a GPU.
 
 use benches::{Arrangement, Device, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
@@ -7,7 +7,7 @@ use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::{Engine, Gpu, GpuKey, Key, SortOrder, f16};
 use std::cell::RefCell;
 
-/// A value that is a number.
+/// The type of a value.
 trait Value: bytemuck::Pod + DeviceCopy + Send + Sync {
     const NAME: &'static str;
 }
@@ -25,7 +25,7 @@ fn power(lg: u32) -> String {
     format!("2^{lg}")
 }
 
-/// The name of rows of keys with values.
+/// The name of rows of key-value pairs.
 fn with_values<K: Key, V: Value>() -> String {
     format!("{}+{}", K::NAME, V::NAME)
 }
@@ -51,9 +51,9 @@ fn cpu_pairs<K: Key, V: Value>(group: &mut BenchmarkGroup<WallTime>, engine: &En
         };
         bencher.iter_batched(|| (keys.clone(), values.clone()), sort, BatchSize::LargeInput);
     });
-    let mut places = vec![0u32; keys.len()];
+    let mut indices = vec![0u32; keys.len()];
     group.bench_function(BenchmarkId::new(format!("argsort-{}", K::NAME), power(lg)), |bencher| {
-        bencher.iter(|| engine.argsort(SortOrder::Ascending, &keys, &mut places).expect("the CPU sorts"));
+        bencher.iter(|| engine.argsort(SortOrder::Ascending, &keys, &mut indices).expect("the CPU sorts"));
     });
 }
 
@@ -93,7 +93,7 @@ fn gpu<K: GpuKey + DeviceCopy>(
     });
 }
 
-/// Sorts keys with their places as values, which is what finds an order of other things as well.
+/// Sorts key-value pairs.
 fn gpu_pairs<K: GpuKey + DeviceCopy, V: Value>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
@@ -112,9 +112,9 @@ fn gpu_pairs<K: GpuKey + DeviceCopy, V: Value>(
     });
 }
 
-/// Puts a copy on the stream.
+/// Copies `from` to `to` on the device's stream.
 fn copy<K: DeviceCopy>(device: &Device, from: &DeviceBuffer<K>, to: &mut DeviceBuffer<K>) {
-    // SAFETY: both arrays live until the sort that follows has been waited for.
+    // SAFETY: both arrays outlive `Device::bench`, which waits for the stream.
     unsafe { from.async_copy_to(to, &device.stream) }.expect("the GPU copies");
 }
 

@@ -1,13 +1,13 @@
-//! What the sweeps share: inputs, the two engines, and time by the GPU's own clock.
+//! Inputs and measurements that the benchmarks share.
 //!
-//! `cargo bench` runs three sweeps, `merge`, `batch` and `sort`, on the CPU engine and, where there is a GPU, on the GPU.
-//! Criterion writes its figures as JSON to `target/criterion`, from which `scripts/plot` draws.
+//! `cargo bench` runs the benchmarks `merge`, `batch` and `sort` on the CPU engine and, if there is a GPU, on the GPU.
+//! Criterion writes its measurements as JSON to `target/criterion`, where `scripts/plot` reads them.
 //!
-//! Work on a GPU is on data in its memory and timed by events, so that neither transfers nor the host are in the time.
-//! Each GPU row is followed by a line that compares it with a copy of the same bytes.
+//! A GPU works on data in its memory and is timed by events, so the time includes neither transfers nor the host. A line
+//! after each GPU row compares it with a copy of the same number of bytes.
 //!
-//! The environment sets how far the sweeps go: `GMERGE_BENCH_MAX_LG` is the binary logarithm of the most keys, 22 on the
-//! CPU and 28 on the GPU where it is not set.
+//! The variable `GMERGE_BENCH_MAX_LG` is the binary logarithm of the greatest number of keys. The default is 22 on the CPU
+//! and 28 on the GPU.
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Throughput};
@@ -19,26 +19,26 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How the keys of a merge lie to each other.
+/// The distribution of the keys of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Random bits on both sides.
+    /// Random bits in both inputs.
     Uniform,
-    /// All of A before all of B.
+    /// All keys of A precede all keys of B.
     ABeforeB,
-    /// A key of A, a key of B, and so on.
+    /// Keys of A and of B alternate.
     Alternating,
-    /// Sixteen different keys.
+    /// Keys of sixteen values.
     Dups16,
-    /// A thousandth of the keys in A, the others in B.
+    /// A thousandth of the keys are in A, and the others in B.
     Skewed,
 }
 
 impl Distribution {
-    /// All of them.
+    /// All distributions.
     pub const ALL: [Self; 5] = [Self::Uniform, Self::ABeforeB, Self::Alternating, Self::Dups16, Self::Skewed];
 
-    /// The name in the sweeps' output.
+    /// The name in the output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -49,14 +49,14 @@ impl Distribution {
         }
     }
 
-    /// Two ascending arrays of `n` keys together.
+    /// Two ascending arrays with `n` keys in total.
     pub fn sides<K: Key>(self, n: usize) -> (Vec<K>, Vec<K>) {
         let m = if self == Self::Skewed { n / 1001 } else { n / 2 };
         let side = |name: u64, len: usize| {
             let mut keys: Vec<K> = match self {
                 Self::Uniform | Self::Skewed => uniform(len, name),
                 Self::Dups16 => (0..len as u64).map(|i| key(random(i, name) & 15)).collect(),
-                // Ordered bits, so that the arrays are ascending whatever the type. A float's bits above 0 ascend too.
+                // The bits ascend, so the arrays do for every key type: bits of positive floats are ordered like the floats.
                 Self::ABeforeB => (0..len as u64).map(|i| key(i + (name - 1) * n as u64)).collect(),
                 Self::Alternating => (0..len as u64).map(|i| key(2 * i + name)).collect(),
             };
@@ -67,28 +67,28 @@ impl Distribution {
     }
 }
 
-/// How the keys to sort lie.
+/// The arrangement of the keys of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// In order.
+    /// Ascending.
     Sorted,
-    /// From the greatest to the least.
+    /// Descending.
     Reversed,
-    /// Eight sorted runs of one length.
+    /// Eight ascending runs of one length.
     EightRuns,
-    /// Random ones of sixteen different keys.
+    /// Random keys of sixteen values.
     Dups16,
-    /// Random numbers of as many bits as chance gives, from 1 to 28: small ones are frequent.
+    /// Random numbers of a random width from 1 to 28 bits: small numbers are frequent.
     Zipf,
-    /// One and the same key.
+    /// Equal keys.
     Equal,
 }
 
 impl Arrangement {
-    /// All of them.
+    /// All arrangements.
     pub const ALL: [Self; 6] = [Self::Sorted, Self::Reversed, Self::EightRuns, Self::Dups16, Self::Zipf, Self::Equal];
 
-    /// The name in the sweeps' output.
+    /// The name in the output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sorted => "sorted",
@@ -115,7 +115,7 @@ impl Arrangement {
     }
 }
 
-/// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their places.
+/// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their indices.
 pub fn uniform<K: Key>(n: usize, seed: u64) -> Vec<K> {
     (0..n as u64).map(|i| key(random(i, seed))).collect()
 }
@@ -127,43 +127,43 @@ fn random(i: u64, seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key of these bits, or of the lower ones of them; in a longer one they are there twice.
+/// The key with the least significant of these bits. A key of 16 bytes has them twice.
 fn key<K: Key>(bits: u64) -> K {
     let bits = u128::from(bits) << 64 | u128::from(bits);
     bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
 }
 
-/// The binary logarithms of the sizes to sweep.
+/// The binary logarithms of the numbers of keys to measure.
 pub fn sizes(default_most: u32) -> Vec<u32> {
     let most = std::env::var("GMERGE_BENCH_MAX_LG").ok().and_then(|lg| lg.parse().ok()).unwrap_or(default_most);
     (10..=most).step_by(2).collect()
 }
 
-/// The most keys that a sweep at one size takes: the middle of the sweep over sizes.
+/// The binary logarithm of the number of keys of benchmarks that measure only one.
 pub fn one_size(default_most: u32) -> u32 {
     sizes(default_most).last().map_or(20, |&most| most.min(24))
 }
 
-/// Settings that keep a sweep of many rows short.
+/// Settings that shorten a benchmark of many rows.
 pub fn brief(group: &mut BenchmarkGroup<'_, WallTime>) {
     group.sample_size(10).warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
 }
 
-/// A GPU with a stream, and how long copies take on it.
+/// A GPU with a stream, and the durations of copies on it.
 pub struct Device {
     engine: Engine,
-    /// Where all work is put.
+    /// The stream of all work.
     pub stream: Stream,
     copies: RefCell<HashMap<usize, Duration>>,
 }
 
 impl Device {
-    /// The first GPU, or none, with a line that says why.
+    /// The first GPU, or `None` after a line that gives the reason.
     pub fn first() -> Option<Self> {
         let engine = match Engine::gpu(0) {
             Ok(engine) => engine,
             Err(error) => {
-                eprintln!("rows of the CPU only: {error}");
+                eprintln!("no rows of the GPU: {error}");
                 return None;
             }
         };
@@ -176,7 +176,7 @@ impl Device {
         self.engine.as_gpu().expect("it is a GPU engine")
     }
 
-    /// An array in the GPU's memory with a copy of `from`.
+    /// A copy of `from` in the GPU's memory.
     pub fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> DeviceBuffer<T> {
         self.gpu().upload(from).expect("the GPU has memory for the inputs")
     }
@@ -186,7 +186,7 @@ impl Device {
         self.gpu().buffer(len).expect("the GPU has memory for the output")
     }
 
-    /// How long `work` takes, `repeats` times; `prepare` is called before each and is not in the time.
+    /// The total duration of `repeats` calls of `work`. Each follows a call of `prepare`, which is not included.
     pub fn time(&self, repeats: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
         let event = || Event::new(EventFlags::DEFAULT).expect("a GPU makes events");
         let mut total = Duration::ZERO;
@@ -203,7 +203,7 @@ impl Device {
         total
     }
 
-    /// Measures `work`, which reads and writes `bytes` bytes in all, as one row, and compares it with a copy.
+    /// Measures `work`, which reads and writes `bytes` bytes in total, as one row, and compares it with a copy.
     pub fn bench(
         &self,
         group: &mut BenchmarkGroup<'_, WallTime>,
@@ -217,10 +217,10 @@ impl Device {
             bencher.iter_custom(|repeats| self.time(repeats, &mut prepare, &mut work));
         });
         let mean = self.time(5, &mut prepare, &mut work) / 5;
-        println!("{:>24}of copy: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
+        println!("{:>24}fraction of copy bandwidth: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
     }
 
-    /// Measures a copy of `bytes` bytes as a row, for the line that others are compared with.
+    /// Measures a copy of `bytes` bytes as a row.
     pub fn bench_copy(&self, group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, bytes: usize) {
         let (from, mut to) = (self.buffer::<u8>(bytes), self.buffer::<u8>(bytes));
         self.bench(
@@ -229,13 +229,13 @@ impl Device {
             2 * bytes,
             || {},
             || {
-                // SAFETY: both arrays live until `bench` has waited.
+                // SAFETY: both arrays outlive `bench`, which waits for the stream.
                 unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
             },
         );
     }
 
-    /// How long a copy that reads and writes `bytes` bytes in all takes, measured once.
+    /// The duration of a copy that reads and writes `bytes` bytes in total, measured once.
     fn copy(&self, bytes: usize) -> Duration {
         *self.copies.borrow_mut().entry(bytes).or_insert_with(|| {
             let (from, mut to) = (self.buffer::<u8>(bytes / 2), self.buffer::<u8>(bytes / 2));
@@ -244,7 +244,7 @@ impl Device {
                     repeats,
                     || {},
                     || {
-                        // SAFETY: both arrays live until `time` has waited.
+                        // SAFETY: both arrays outlive `time`, which waits for the stream.
                         unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
                     },
                 )

@@ -1,28 +1,28 @@
-//! Which GPUs there are.
+//! The GPUs of this machine.
 
 use crate::Error;
 
-/// What there is to know about a GPU before using it.
+/// The properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number, for [`Engine::gpu`](crate::Engine::gpu).
+    /// Its ordinal, for [`Engine::gpu`](crate::Engine::gpu).
     pub ordinal: usize,
     /// Its name, such as "NVIDIA H200".
     pub name: String,
     /// Its memory, in bytes.
     pub memory_bytes: u64,
-    /// How much of it is free now, where that is known.
+    /// How much of it is free, in bytes, if that is known.
     pub free_bytes: Option<u64>,
     /// Its compute capability, major and minor.
     pub compute_capability: (u32, u32),
-    /// How many multiprocessors it has.
+    /// The number of its multiprocessors.
     pub multiprocessors: u32,
 }
 
 /// The GPUs of this machine, in the order of their ordinals.
 ///
 /// # Errors
-/// [`Error::NoDevice`] where there is no driver or no GPU, [`Error::Device`] where the driver fails, and
+/// [`Error::NoDevice`] if there is no driver or no GPU, [`Error::Device`] if the driver fails, and
 /// [`Error::NoGpuSupport`] in a build without the feature `gpu`.
 ///
 /// ```

@@ -1,49 +1,49 @@
-//! What can go wrong.
+//! The error type of the crate.
 
-/// Why a call did not do its work.
+/// The reason why a call failed.
 ///
-/// A call that fails before it starts (a length that does not fit, say) leaves its output as it was. One that fails on
-/// the way (the device is lost) leaves it in an unspecified state.
+/// A call that refuses its arguments leaves its output unchanged. A call that fails later, for instance because the device
+/// is lost, leaves its output in an unspecified state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no GPU to use: no driver, no device, or none that the driver shows to this program.
+    /// There is no usable GPU: no driver, no device, or no device that is visible to this program.
     #[error("no GPU: {reason}")]
     NoDevice {
-        /// What the search for one ended with.
+        /// The outcome of the search.
         reason: String,
     },
     /// A call into the GPU's driver failed.
     #[error("{call} failed: {reason}")]
     Device {
-        /// The driver's function, or what was being done.
+        /// The driver's function, or a description of the operation.
         call: String,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// The work does not fit into the GPU's memory.
+    /// The GPU has not enough free memory.
     #[error("the GPU has {free} bytes of memory free, {needed} are needed")]
     OutOfDeviceMemory {
-        /// Bytes that the work takes.
+        /// Bytes that the call needs.
         needed: u64,
         /// Bytes that were free.
         free: u64,
     },
-    /// The work does not fit into the host's memory.
+    /// The system refused to allocate host memory.
     #[error("no host memory for {needed} more bytes")]
     OutOfHostMemory {
-        /// Bytes that were asked for.
+        /// Bytes that were requested; `u64::MAX` if the number is greater.
         needed: u64,
     },
     /// A device workspace is too small.
     #[error("workspace has {found} bytes, {needed} are needed")]
     WorkspaceTooSmall {
-        /// Bytes that the work takes.
+        /// Bytes that the call needs.
         needed: usize,
-        /// Bytes that there are.
+        /// Bytes that the workspace has.
         found: usize,
     },
-    /// Device slices that have to be apart are not.
+    /// Device slices overlap that must not.
     #[error("{what} overlaps {other}")]
     Overlap {
         /// The argument that is written.
@@ -51,7 +51,7 @@ pub enum Error {
         /// The argument that it overlaps.
         other: &'static str,
     },
-    /// A slice has another length than the others call for.
+    /// The length of a slice does not match the other arguments.
     #[error("{what} has {found} keys, expected {expected} ({rule})")]
     LengthMismatch {
         /// The argument's name.
@@ -60,10 +60,10 @@ pub enum Error {
         expected: usize,
         /// The length it has.
         found: usize,
-        /// Where the expected length comes from.
+        /// How the expected length is computed.
         rule: &'static str,
     },
-    /// The output of a batch is not a whole number of runs.
+    /// The length of a batch's output is not a multiple of the length of a run.
     #[error("{what} has {found} keys, expected a multiple of {run} (d)")]
     NotWholeRuns {
         /// The argument's name.
@@ -73,52 +73,52 @@ pub enum Error {
         /// The length of one run.
         run: usize,
     },
-    /// The length of a batch's runs is out of bounds.
+    /// The length of a batch's runs is 0 or greater than [`MAX_BATCH_LENGTH`](crate::MAX_BATCH_LENGTH).
     #[error("d is {d}, expected 1 to {}", crate::MAX_BATCH_LENGTH)]
     BadBatchLength {
-        /// The length asked for.
+        /// The requested length.
         d: usize,
     },
-    /// A batch's runs cannot hold that many keys of A.
+    /// The runs of A are longer than the runs of the output.
     #[error("a_len is {a_len}, expected at most {d} (d)")]
     BadSplit {
-        /// Keys of A in a run.
+        /// Keys of a run of A.
         a_len: usize,
-        /// Keys in a run.
+        /// Keys of a run of the output.
         d: usize,
     },
-    /// There are not as many values as keys.
+    /// An argument has different numbers of keys and values.
     #[error("{what} has {keys} keys and {values} values, expected a value for each key")]
     ValuesMismatch {
         /// The argument's name.
         what: &'static str,
-        /// How many keys it has.
+        /// The number of its keys.
         keys: usize,
-        /// How many values it has.
+        /// The number of its values.
         values: usize,
     },
-    /// There are more keys than indices of that type can tell apart.
-    #[error("there are {found} keys, {index} indices are enough for {most}")]
+    /// There are more keys than the type of the indices has values.
+    #[error("there are {found} keys, but {index} indices allow at most {most}")]
     TooManyKeys {
-        /// How many keys there are.
+        /// The number of keys.
         found: usize,
-        /// How many there may be.
+        /// The greatest number of keys for this type.
         most: usize,
-        /// The indices' type.
+        /// The type of the indices.
         index: &'static str,
     },
-    /// The two sides of a ragged batch have different numbers of runs.
-    #[error("a has {a} offsets and b has {b}, expected as many of each")]
+    /// The two inputs of a ragged batch have different numbers of runs.
+    #[error("a has {a} offsets and b has {b}, expected the same number")]
     OffsetsMismatch {
-        /// How many offsets A has.
+        /// The number of offsets of A.
         a: usize,
-        /// How many offsets B has.
+        /// The number of offsets of B.
         b: usize,
     },
-    /// The offsets of a ragged batch or of segments are empty, where even no runs at all have one.
+    /// The offsets of a ragged batch or of segments are empty. There must be one even if there are no runs.
     #[error("there are no offsets, expected one more than there are runs")]
     NoOffsets,
-    /// The first run of a ragged batch, or the first segment, does not begin at the first key.
+    /// The first offset of a ragged batch or of segments is not 0.
     #[error("the first offset of {what} is {found}, expected 0")]
     FirstOffset {
         /// The argument's name.
@@ -126,57 +126,57 @@ pub enum Error {
         /// Its first offset.
         found: usize,
     },
-    /// A run of a ragged batch, or a segment, ends before it begins.
-    #[error("offset {index} of {what} is {found}, below the one before it ({before})")]
+    /// An offset of a ragged batch or of segments is less than the one before it.
+    #[error("offset {index} of {what} is {found}, less than the one before it ({before})")]
     DescendingOffsets {
         /// The argument's name.
         what: &'static str,
-        /// The index of the first offset that is below the one before it.
+        /// The index of the first such offset.
         index: usize,
         /// That offset.
         found: usize,
         /// The offset before it.
         before: usize,
     },
-    /// The last run of a ragged batch, or the last segment, does not end with the last key.
+    /// The last offset of a ragged batch or of segments is not the number of keys.
     #[error("the last offset of {what} is {found}, expected {expected} (its number of keys)")]
     LastOffset {
         /// The argument's name.
         what: &'static str,
         /// Its last offset.
         found: usize,
-        /// How many keys it has.
+        /// The number of its keys.
         expected: usize,
     },
-    /// This build of the library has no GPU engine.
+    /// The library was built without the GPU engine.
     #[error("this build has no GPU engine (the feature `gpu` is off)")]
     NoGpuSupport,
-    /// The GPU has no kernels for keys of that type.
-    #[error("the GPU has no kernels for {key} keys, only for u32, i32, f32, u64, i64 and f64: take the CPU")]
+    /// The GPU has no kernels for keys of this type.
+    #[error("the GPU has no kernels for {key} keys, only for u32, i32, f32, u64, i64 and f64: use the CPU")]
     NoKernels {
-        /// The keys' type.
+        /// The type of the keys.
         key: &'static str,
     },
-    /// There is no GPU of that number.
-    #[error("there is no GPU {ordinal}, only {count} of them, counted from 0")]
+    /// There is no GPU with this ordinal.
+    #[error("there is no GPU {ordinal}, the number of GPUs is {count} and the first is GPU 0")]
     DeviceOrdinal {
-        /// The GPU asked for.
+        /// The requested ordinal.
         ordinal: usize,
-        /// How many there are.
+        /// The number of GPUs.
         count: usize,
     },
-    /// A CPU engine cannot have that many threads.
+    /// A CPU engine cannot have this number of threads, or the system refuses to start them.
     #[error("cannot use {threads} threads: {reason}")]
     Threads {
-        /// The number asked for.
+        /// The requested number.
         threads: usize,
-        /// What stands against it.
+        /// The reason for the refusal.
         reason: String,
     },
-    /// No merge kernel has that name.
+    /// No merge kernel has this name.
     #[error("there is no merge kernel `{name}`, expected one of auto, basic, tiled, circular, merge-path")]
     UnknownMergeKernel {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
 }

@@ -1,10 +1,10 @@
-//! What can be merged and sorted.
+//! The types of keys.
 
 use half::f16;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
-/// A number to merge or sort by: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+/// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
 /// `f64` or `u128`, and no other type.
 ///
 /// Integers are in their usual order and floats in that of `total_cmp`.
@@ -22,16 +22,16 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     const NAME: &'static str;
     /// Whether a GPU can merge and sort keys of this type, which is then a [`GpuKey`].
     const ON_GPU: bool;
-    /// The key as ordered bits: `a` comes before `b` exactly if `a.to_ordered() < b.to_ordered()`.
+    /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() < b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
-    /// The key that `to_ordered` made `bits` of.
+    /// Decodes ordered bits: the key for which [`to_ordered`](Self::to_ordered) returns `bits`.
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key that the GPU has kernels for: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
+/// A key for which the GPU has kernels: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
 ///
-/// Both traits that it builds on have a `NAME`, a `to_ordered` and so on, which mean the same: generic code names one of
-/// the traits, as in `<K as Key>::NAME`.
+/// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of the
+/// traits, as in `<K as Key>::NAME`.
 pub trait GpuKey: Key + Kernels {}
 
 impl<K: Key + Kernels> GpuKey for K {}
@@ -52,13 +52,13 @@ pub(crate) mod sealed {
         + Shl<u32, Output = Self>
         + Shr<u32, Output = Self>
     {
-        /// How many there are.
+        /// The number of bits.
         const COUNT: u32;
-        /// How many zeros come before the first 1.
+        /// The number of zeros before the first 1.
         fn leading_zeros(self) -> u32;
-        /// The last 64 bits, or all where there are fewer.
+        /// The least significant bits, as many as a `usize` has.
         fn low(self) -> usize;
-        /// The bits that are `low` in the end, as far as there is room, and 0 before.
+        /// The number `low`, truncated to the width of this type.
         fn from_low(low: usize) -> Self;
     }
 }
@@ -111,20 +111,20 @@ key! {
     i64 as u64: Kernels::to_ordered, Kernels::from_ordered;
     f64 as u64: Kernels::to_ordered, Kernels::from_ordered;
 }
-// The same, in the same way, for types that the kernels do not know.
+// The same encodings, for types for which there are no kernels.
 key! {
     false;
     u8 as u8: |key| key, |bits| bits;
     i8 as u8: |key: i8| (key ^ i8::MIN) as u8, |bits: u8| bits as i8 ^ i8::MIN;
     u16 as u16: |key| key, |bits| bits;
     i16 as u16: |key: i16| (key ^ i16::MIN) as u16, |bits: u16| bits as i16 ^ i16::MIN;
-    f16 as u16: |key: f16| flipped(key.to_bits(), key.is_sign_negative()),
-        |bits| f16::from_bits(flipped(bits, bits >> 15 == 0));
+    f16 as u16: |key: f16| inverted(key.to_bits(), key.is_sign_negative()),
+        |bits| f16::from_bits(inverted(bits, bits >> 15 == 0));
     u128 as u128: |key| key, |bits| bits;
 }
 
-/// The bits of a negative float with all of them flipped, and of others with the sign bit flipped.
+/// Inverts all bits of a negative float, and the sign bit of others.
 #[inline(always)]
-fn flipped(bits: u16, negative: bool) -> u16 {
+fn inverted(bits: u16, negative: bool) -> u16 {
     bits ^ if negative { u16::MAX } else { 1 << 15 }
 }

@@ -1,6 +1,6 @@
 //! Merge, batch merge and sort of arrays of numbers, on an NVIDIA GPU or on all CPU cores.
 //!
-//! An [`Engine`] is where the work is done. All of its functions take and give slices in host memory:
+//! An [`Engine`] does the work. Its methods take slices in host memory:
 //!
 //! ```
 //! use merge_host::Engine;
@@ -17,32 +17,40 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 //!
-//! Keys may have values, which go along with them: [`Engine::sort_pairs`], [`Engine::merge_pairs`]. A sort is ascending or
-//! descending, [`Engine::sort_with`], and it may leave the keys where they are and tell their places in order,
-//! [`Engine::argsort`]. Many pairs of short runs are merged by one
-//! call, whether they are all of one length, [`Engine::merge_batch`], or of any, [`Engine::merge_ragged`]; both take
-//! values too. Any number of runs are merged to one, [`Engine::merge_many`], and segments are sorted each on its own,
-//! [`Engine::sort_segments`]. Sorted arrays are also sets, or multisets:
-//! [`Engine::set_operation`].
+//! | task | methods |
+//! | --- | --- |
+//! | sort keys, ascending or descending | [`sort`](Engine::sort), [`sort_with`](Engine::sort_with) |
+//! | sort keys that come from a file and go to one | [`sort_streamed`](Engine::sort_streamed) |
+//! | sort key-value pairs | [`sort_pairs`](Engine::sort_pairs) |
+//! | find the permutation that sorts keys | [`argsort`](Engine::argsort) |
+//! | sort each segment of an array | [`sort_segments`](Engine::sort_segments), [`sort_segments_pairs`](Engine::sort_segments_pairs) |
+//! | merge two runs | [`merge`](Engine::merge), [`merge_with`](Engine::merge_with), [`merge_pairs`](Engine::merge_pairs) |
+//! | merge any number of runs | [`merge_many`](Engine::merge_many), [`merge_many_pairs`](Engine::merge_many_pairs) |
+//! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
+//! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
+//! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
+//!
+//! A run is an ascending array of keys. The value of a key is the element with the same index of a second array.
 //!
 //! What does not fit in memory is sorted and merged by the module [`external`].
 //!
 //! # Order
 //!
 //! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-//! `f64` and `u128`. Integers are in their usual order and floats in IEEE 754's total order, the one of
-//! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. Every key comes out with the very bits it went in with, the
-//! payload of a NaN and the sign of a zero included.
+//! `f64` and `u128`. Integers are in their usual order and floats in IEEE 754's total order, that of
+//! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved, including the payload of
+//! a NaN and the sign of a zero.
 //!
-//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); keys of the others are for the CPU.
+//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types.
 //!
-//! Every merge and every sort is stable: equal keys keep the order A before B, and the input's order within each.
+//! Every merge and every sort is stable: equal keys keep the order of the input, and in a merge those of an earlier run
+//! precede those of a later one.
 //!
 //! # Features
 //!
-//! `gpu` (on by default) is the GPU engine. Without it, [`Engine::gpu`] and [`devices`] give
-//! [`Error::NoGpuSupport`] and [`Engine::auto`] is the CPU engine. With it, a program still starts on a machine that
-//! has no NVIDIA driver: the driver is opened at the first call.
+//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`] and [`devices`] return
+//! [`Error::NoGpuSupport`], and [`Engine::auto`] returns a CPU engine. A program that is built with it also starts on a
+//! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
 
 mod cpu;
 mod device;
@@ -58,13 +66,14 @@ pub mod permutation;
 mod set_operation;
 mod sort_order;
 mod sorted;
+mod timing;
 mod unique;
 mod word;
 
 #[cfg(feature = "gpu")]
 pub use cust;
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH, Timing};
+pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH};
 pub use error::Error;
 #[cfg(feature = "gpu")]
 pub use gpu::{BatchKernel, Gpu, kernel_modules};
@@ -76,5 +85,6 @@ pub use merge_kernel::MergeKernel;
 pub use set_operation::SetOperation;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;
+pub use timing::Timing;
 pub use unique::{unique, unique_indices};
 pub use word::Word;

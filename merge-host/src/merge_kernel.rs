@@ -1,10 +1,10 @@
-//! The ways to merge two arrays.
+//! The kernels that merge two runs.
 
 use crate::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// How to merge two arrays. All give the same result; they differ in how the keys travel.
+/// A kernel that merges two runs. All kernels give the same result; they differ in how they move the keys.
 ///
 /// ```
 /// use merge_host::MergeKernel;
@@ -15,25 +15,24 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MergeKernel {
-    /// The fastest one, which is [`MergePath`](Self::MergePath).
+    /// The fastest kernel, which is [`MergePath`](Self::MergePath).
     #[default]
     Auto,
-    /// Each thread finds where its piece of the output begins and ends in A and B, and merges straight from memory
-    /// (figure 12.9).
+    /// Each thread finds the co-ranks of its part of the output in A and B, and merges directly from memory (figure 12.9).
     Basic,
     /// A and B pass tile by tile through memory close to the threads: shared memory on a GPU, a small buffer on a CPU
     /// (figures 12.11 to 12.13).
     Tiled,
-    /// Like [`Tiled`](Self::Tiled), but the tiles are circular buffers, so that no key is loaded twice (figures 12.16 to
+    /// Like [`Tiled`](Self::Tiled), but the tiles are circular buffers, so no key is loaded twice (figures 12.16 to
     /// 12.20).
     Circular,
-    /// Two levels of exact splits along the merge path, so that every thread merges the same number of keys, in
+    /// Two levels of exact splits along the merge path give every thread the same number of keys, which it merges in
     /// registers on a GPU and from both ends at once on a CPU.
     MergePath,
 }
 
 impl MergeKernel {
-    /// All of them.
+    /// All kernels.
     pub const ALL: [MergeKernel; 5] =
         [MergeKernel::Auto, MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath];
 
@@ -58,7 +57,10 @@ impl fmt::Display for MergeKernel {
 impl FromStr for MergeKernel {
     type Err = Error;
 
-    /// Reads one of the names, in small letters. Anything else is [`Error::UnknownMergeKernel`].
+    /// The kernel with the given [`name`](Self::name), which is in lower case.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMergeKernel`] if there is none.
     fn from_str(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
         found.ok_or_else(|| Error::UnknownMergeKernel { name: name.to_owned() })

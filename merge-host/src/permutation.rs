@@ -26,8 +26,8 @@ const BLOCK: usize = 1 << 14;
 /// # Panics
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
-    assert!(indices.len() as u128 <= I::PLACES, "{} indices exceed {}", indices.len(), I::NAME);
-    indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
+    assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
+    indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
 }
 
 /// Copies to slot `i` of `out` the value at index `permutation[i]` of `parts`, which are numbered one after the other.
@@ -72,7 +72,7 @@ pub(crate) fn gather_with<'a, I: Index>(
     }
     out.par_chunks_mut(BLOCK * width).zip(permutation.par_chunks(BLOCK)).for_each(|(out, indices)| {
         for (to, index) in out.chunks_exact_mut(width).zip(indices) {
-            to.copy_from_slice(value_at(index.place()));
+            to.copy_from_slice(value_at(index.to_usize()));
         }
     });
 }
@@ -83,7 +83,7 @@ mod tests {
 
     fn gathers<I: Index>() {
         let (a, b): (Vec<u8>, Vec<u8>) = ((0..9).collect(), (9..30).collect());
-        let permutation = [0, 3, 9, 2, 4].map(I::new);
+        let permutation = [0, 3, 9, 2, 4].map(I::from_usize);
         let mut out = [99; 15];
         gather(3, &[&a, &b], &permutation, &mut out);
         assert_eq!(out, [0, 1, 2, 9, 10, 11, 27, 28, 29, 6, 7, 8, 12, 13, 14]);

@@ -1,10 +1,10 @@
-//! Which keys of two sorted arrays to keep.
+//! Set operations on sorted arrays.
 
 use std::fmt;
 
-/// Which keys of two sorted arrays A and B to keep, as C++'s `std::set_union` and so on do.
+/// Which keys of two sorted arrays A and B to keep, as in C++'s `std::set_union` and its siblings.
 ///
-/// The arrays may hold a key more than once. Of one that is m times in A and n times in B there are so many in the result:
+/// The arrays are multisets. A key that occurs m times in A and n times in B occurs in the result:
 ///
 /// | operation | times |
 /// | --- | --- |
@@ -25,21 +25,21 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOperation {
-    /// Keys that are in A or in B.
+    /// Keys of A or B.
     Union,
-    /// Keys that are in both.
+    /// Keys of both A and B.
     Intersection,
-    /// Keys that are in A and not in B.
+    /// Keys of A that are not in B.
     Difference,
-    /// Keys that are in one of the two and not in the other.
+    /// Keys of either A or B that are not in the other.
     SymmetricDifference,
 }
 
 impl SetOperation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Union, Self::Intersection, Self::Difference, Self::SymmetricDifference];
 
-    /// "union", "intersection", "difference" or "symmetric-difference".
+    /// `"union"`, `"intersection"`, `"difference"` or `"symmetric-difference"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Union => "union",
@@ -49,7 +49,7 @@ impl SetOperation {
         }
     }
 
-    /// The most keys that the result can have, for `a` keys of A and `b` of B.
+    /// The greatest number of keys of a result, for `a` keys of A and `b` of B.
     ///
     /// ```
     /// use merge_host::SetOperation;
@@ -72,15 +72,15 @@ impl SetOperation {
         }
     }
 
-    /// What is kept.
+    /// Which keys this operation keeps.
     pub(crate) const fn kept(self) -> Kept {
-        let (a_alone, pairs, b_alone) = match self {
+        let (a_alone, partners, b_alone) = match self {
             Self::Union => (true, true, true),
             Self::Intersection => (false, true, false),
             Self::Difference => (true, false, false),
             Self::SymmetricDifference => (true, false, true),
         };
-        Kept { a_alone, pairs, b_alone }
+        Kept { a_alone, partners, b_alone }
     }
 }
 
@@ -90,20 +90,21 @@ impl fmt::Display for SetOperation {
     }
 }
 
-/// Every key of A has an equal one of B as its partner while there are any. What to keep of each kind.
+/// Which keys an operation keeps. Each key of A has an equal key of B as its partner, as long as there are any.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
-    /// A key of A that has no partner.
+    /// Keys of A without a partner.
     pub a_alone: bool,
     /// One key of each pair of partners.
-    pub pairs: bool,
-    /// A key of B that has no partner.
+    pub partners: bool,
+    /// Keys of B without a partner.
     pub b_alone: bool,
 }
 
 impl Kept {
-    /// How many keys are kept of `a` and `b` keys, of which so many are `pairs`.
-    pub const fn count(self, a: usize, b: usize, pairs: usize) -> usize {
-        self.a_alone as usize * (a - pairs) + self.pairs as usize * pairs + self.b_alone as usize * (b - pairs)
+    /// The number of keys that are kept of `a` keys of A and `b` keys of B, which include `partners` pairs of partners.
+    pub const fn count(self, a: usize, b: usize, partners: usize) -> usize {
+        let (a_alone, b_alone) = (a - partners, b - partners);
+        self.a_alone as usize * a_alone + self.partners as usize * partners + self.b_alone as usize * b_alone
     }
 }

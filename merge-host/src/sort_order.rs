@@ -1,10 +1,10 @@
-//! Which way to sort.
+//! The order of a sort.
 
 use crate::Key;
 
-/// Which way to sort.
+/// The order of a sort.
 ///
-/// Either way a sort is stable: equal keys keep the order of the input.
+/// A sort is stable in either order: equal keys keep the order of the input.
 ///
 /// ```
 /// use merge_host::{Engine, SortOrder};
@@ -25,7 +25,7 @@ pub enum SortOrder {
 }
 
 impl SortOrder {
-    /// The key to put in place of this one, for an ascending sort to sort in this order, and the other way round.
+    /// Encodes a key such that the ascending order of encoded keys is this order. Encoding twice restores the key.
     #[inline(always)]
     pub(crate) fn applied_to<K: Key>(self, key: K) -> K {
         match self {

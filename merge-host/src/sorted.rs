@@ -1,17 +1,17 @@
-//! Is it sorted?
+//! A test whether keys are sorted.
 
 use crate::Key;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Keys that a thread looks at before it asks for more.
+/// Keys that a thread scans at once.
 const BLOCK: usize = 1 << 16;
-/// Blocks that make a second thread worth starting.
-const BLOCKS_A_THREAD: usize = 16;
+/// Blocks for each thread that justify starting it.
+const BLOCKS_PER_THREAD: usize = 16;
 
-/// The index of the first key that comes before its predecessor in total order, or `None` if `keys` are ascending.
+/// The index of the first key that is less than its predecessor in total order, or `None` if `keys` are ascending.
 ///
-/// Reads each key once at most, on all CPU cores, and stops soon after the place is found.
+/// Scans the keys once at most, in O(n) time, on all CPU cores, and stops soon after it finds that index.
 ///
 /// ```
 /// use merge_host::first_unsorted;
@@ -23,11 +23,11 @@ const BLOCKS_A_THREAD: usize = 16;
 /// ```
 pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
     let blocks = keys.len().div_ceil(BLOCK);
-    let cores = if blocks < 2 * BLOCKS_A_THREAD { 1 } else { thread::available_parallelism().map_or(1, |n| n.get()) };
-    let helpers = cores.min(blocks / BLOCKS_A_THREAD).saturating_sub(1);
+    let cores = if blocks < 2 * BLOCKS_PER_THREAD { 1 } else { thread::available_parallelism().map_or(1, |n| n.get()) };
+    let helpers = cores.min(blocks / BLOCKS_PER_THREAD).saturating_sub(1);
 
-    // Blocks are handed out in order, so once one is found to be out of order, only the blocks already handed out can
-    // hold an earlier place, and their threads finish them.
+    // Threads take blocks in order. Once one finds an unsorted key, only blocks that were taken before can contain an
+    // earlier one, and their threads scan them to the end.
     let next = AtomicUsize::new(0);
     let found = AtomicUsize::new(usize::MAX);
     let work = || {
@@ -46,7 +46,7 @@ pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
     };
     thread::scope(|scope| {
         for _ in 0..helpers {
-            // Where the system has no more threads to give, the ones there are do the work.
+            // If the system refuses to start a thread, the others and this one scan its blocks.
             let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -56,7 +56,7 @@ pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
 
 /// [`first_unsorted`] on one thread.
 pub(crate) fn first_unsorted_in_block<K: Key>(keys: &[K]) -> Option<usize> {
-    /// Pairs compared without a branch between them, which lets the compiler use vector instructions.
+    /// Comparisons without a branch in between, so that the compiler uses vector instructions.
     const STRIDE: usize = 64;
     let mut begin = 0;
     while begin + 1 < keys.len() {

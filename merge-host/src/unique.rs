@@ -82,7 +82,7 @@ pub fn unique_indices<K: Key, I: Index>(keys: &[K], indices: &mut [I]) -> usize 
     let mut before = None;
     let mut end = 0;
     for i in 0..indices.len() {
-        let key = Some(keys[indices[i].place()].to_ordered());
+        let key = Some(keys[indices[i].to_usize()].to_ordered());
         if key != before {
             indices[end] = indices[i];
             end += 1;

@@ -1,6 +1,41 @@
-//! Which engine one gets.
+//! The choice of an engine, and its threads.
 
-use merge_host::{Engine, EngineKind, Error, devices, driver_version};
+use merge_host::{Engine, EngineKind, Error, SortOrder, devices, driver_version};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Keys that are worth two threads.
+const KEYS_OF_TWO_THREADS: usize = 1 << 17;
+
+#[test]
+fn a_callback_may_hold_a_lock_while_it_uses_the_engine() {
+    let (done, ended) = mpsc::channel();
+    // A deadlock leaves this thread behind and fails the test.
+    thread::spawn(move || {
+        let engine = Engine::cpu_with_threads(2).unwrap();
+        let lock = Mutex::new((0..KEYS_OF_TWO_THREADS as u64).rev().collect::<Vec<_>>());
+        let sort_with_lock = || {
+            let mut keys = lock.lock().unwrap();
+            keys.reverse();
+            engine.sort_with(SortOrder::Descending, &mut keys).map(drop)
+        };
+        for _ in 0..3 {
+            let write = |_: usize, _: &[u32]| sort_with_lock();
+            engine.sort_streamed(SortOrder::Ascending, 4 << 18, |_, _| sort_with_lock(), write).unwrap();
+        }
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(120)).expect("the callbacks do not wait for each other");
+}
+
+#[test]
+fn values_of_segments_may_borrow() {
+    let names = [String::from("c"), String::from("a"), String::from("b")];
+    let mut borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
+    Engine::cpu().sort_segments_pairs(SortOrder::Ascending, &mut [3, 1, 2], &mut borrowed, &[0, 3]).unwrap();
+    assert_eq!(borrowed, ["a", "b", "c"]);
+}
 
 #[test]
 fn engines_can_be_shared_between_threads() {
@@ -9,7 +44,7 @@ fn engines_can_be_shared_between_threads() {
 }
 
 #[test]
-fn the_cpu_engine_says_what_it_is() {
+fn a_cpu_engine_gives_its_number_of_threads_and_the_reason() {
     let one = Engine::cpu_with_threads(1).unwrap();
     assert_eq!((one.kind(), one.why()), (EngineKind::Cpu, "1 CPU thread because that was asked for"));
     let five = Engine::cpu_with_threads(5).unwrap();
@@ -19,7 +54,7 @@ fn the_cpu_engine_says_what_it_is() {
 }
 
 #[test]
-fn auto_takes_the_gpu_exactly_if_there_is_one() {
+fn auto_chooses_the_gpu_if_and_only_if_it_is_usable() {
     let engine = Engine::auto();
     match Engine::gpu(0) {
         Ok(gpu) => assert_eq!((engine.kind(), gpu.kind()), (EngineKind::Gpu, EngineKind::Gpu)),

@@ -1,6 +1,44 @@
-//! What is refused, in which words, and that nothing is written then.
+//! Arguments that are refused, the messages, and that nothing is written in that case.
 
 use merge_host::{Engine, Error, MergeKernel, SortOrder};
+
+#[test]
+fn more_keys_than_the_address_space_are_an_error() {
+    for engine in [Engine::auto(), Engine::cpu(), Engine::cpu_with_threads(1).unwrap()] {
+        for len in [usize::MAX, usize::MAX / 2, isize::MAX as usize / 4 + 1] {
+            let error = engine.sort_streamed::<u32, Error>(
+                SortOrder::Ascending,
+                len,
+                |_, _| panic!("nothing is to be read"),
+                |_, _| panic!("nothing is to be written"),
+            );
+            let error = error.unwrap_err();
+            let is_expected = matches!(error, Error::OutOfHostMemory { .. } | Error::OutOfDeviceMemory { .. });
+            assert!(is_expected, "{len} keys: {error}, {engine:?}");
+        }
+    }
+    let error =
+        Engine::cpu().sort_streamed::<u128, Error>(SortOrder::Descending, usize::MAX, |_, _| Ok(()), |_, _| Ok(()));
+    assert_eq!(error.unwrap_err(), Error::OutOfHostMemory { needed: u64::MAX });
+}
+
+#[test]
+fn lengths_near_the_greatest_number_do_not_overflow() {
+    refused_batch([0, 0, 1024], 1024, usize::MAX, &format!("a_len is {}, expected at most 1024 (d)", usize::MAX));
+    refused_offsets(&[0, usize::MAX], &[0, usize::MAX], 10, &last_offset("a", usize::MAX, 6));
+    refused_offsets(&[0, 6], &[0, usize::MAX], 10, &last_offset("b", usize::MAX, 4));
+    let (mut keys, offsets) = ([3, 2, 1], [0, usize::MAX]);
+    let error = Engine::cpu().sort_segments(SortOrder::Ascending, &mut keys, &offsets).unwrap_err();
+    assert_eq!(error.to_string(), last_offset("the input", usize::MAX, 3));
+    // A slice of zero-sized values may have `usize::MAX` elements, and a run may occur many times.
+    let (runs, none) = (vec![(&[0u8; 3][..], &[(); usize::MAX][..]); 3], (&mut [][..], &mut [][..]));
+    let error = Engine::cpu().merge_many_pairs(&runs, none).unwrap_err();
+    assert_eq!(error, Error::ValuesMismatch { what: "a run", keys: 3, values: usize::MAX });
+}
+
+fn last_offset(what: &str, found: usize, expected: usize) -> String {
+    format!("the last offset of {what} is {found}, expected {expected} (its number of keys)")
+}
 
 #[test]
 fn merge_needs_an_output_of_the_right_length() {
@@ -42,7 +80,7 @@ fn batches_need_a_split_inside_the_run() {
 }
 
 #[test]
-fn batches_need_whole_runs_and_as_many_of_each() {
+fn batches_need_whole_runs_and_the_same_number_of_each() {
     let error = refused_batch([4, 4, 9], 4, 2, "out has 9 keys, expected a multiple of 4 (d)");
     assert_eq!(error, Error::NotWholeRuns { what: "out", found: 9, run: 4 });
     refused_batch([3, 4, 8], 4, 2, "a has 3 keys, expected 4 (|out| / d * a_len)");
@@ -50,7 +88,7 @@ fn batches_need_whole_runs_and_as_many_of_each() {
     refused_batch([1, 8, 8], 4, 0, "a has 1 keys, expected 0 (|out| / d * a_len)");
 }
 
-/// Calls each merge of pairs that makes sense of these numbers of keys and values, of A, B and the output.
+/// Calls each merge of key-value pairs with these numbers of keys and values, of A, B and the output.
 #[track_caller]
 fn refused_pairs(keys: [usize; 3], values: [usize; 3], message: &str) -> Error {
     let [a, b, _] = keys.map(|count| vec![1u32; count]);
@@ -128,7 +166,7 @@ fn batches_of_pairs_need_the_lengths_that_batches_need() {
     assert_eq!(refused([4, 6, 8], 4, 2), "b has 6 keys, expected 4 (|out| / d * (d - a_len))");
 }
 
-/// Calls both ragged merges with these offsets, of 6 keys of A and 4 of B, and an output of `out` keys.
+/// Calls both ragged merges with these offsets, 6 keys of A, 4 of B, and an output of `out` keys.
 #[track_caller]
 fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error {
     let (a_keys, b_keys, a_values, b_values) = ([1u32; 6], [2u32; 4], [3u8; 6], [4u8; 4]);
@@ -143,7 +181,7 @@ fn refused_offsets(a: &[usize], b: &[usize], out: usize, message: &str) -> Error
 
 #[test]
 fn ragged_batches_need_offsets_from_0_up_to_the_end() {
-    let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected as many of each");
+    let error = refused_offsets(&[0, 2, 6], &[0, 4], 10, "a has 3 offsets and b has 2, expected the same number");
     assert_eq!(error, Error::OffsetsMismatch { a: 3, b: 2 });
     let error = refused_offsets(&[], &[], 10, "there are no offsets, expected one more than there are runs");
     assert_eq!(error, Error::NoOffsets);
@@ -151,14 +189,14 @@ fn ragged_batches_need_offsets_from_0_up_to_the_end() {
     assert_eq!(error, Error::FirstOffset { what: "a", found: 1 });
     refused_offsets(&[0, 6], &[4, 4], 10, "the first offset of b is 4, expected 0");
     let error =
-        refused_offsets(&[0, 3, 5, 4, 6], &[0, 1, 2, 3, 4], 10, "offset 3 of a is 4, below the one before it (5)");
+        refused_offsets(&[0, 3, 5, 4, 6], &[0, 1, 2, 3, 4], 10, "offset 3 of a is 4, less than the one before it (5)");
     assert_eq!(error, Error::DescendingOffsets { what: "a", index: 3, found: 4, before: 5 });
-    refused_offsets(&[0, 3, 6], &[0, 5, 4], 10, "offset 2 of b is 4, below the one before it (5)");
+    refused_offsets(&[0, 3, 6], &[0, 5, 4], 10, "offset 2 of b is 4, less than the one before it (5)");
     refused_offsets(
         &[0, usize::MAX, 6],
         &[0, 2, 4],
         10,
-        &format!("offset 2 of a is 6, below the one before it ({})", usize::MAX),
+        &format!("offset 2 of a is 6, less than the one before it ({})", usize::MAX),
     );
     let error =
         refused_offsets(&[0, 2, 5], &[0, 2, 4], 10, "the last offset of a is 5, expected 6 (its number of keys)");
@@ -179,7 +217,7 @@ fn engines_need_1_to_4096_threads() {
 }
 
 #[test]
-fn kernels_are_known_by_their_names() {
+fn kernels_have_names() {
     for kernel in MergeKernel::ALL {
         assert_eq!(kernel.to_string().parse(), Ok(kernel));
     }
@@ -189,16 +227,19 @@ fn kernels_are_known_by_their_names() {
 }
 
 #[test]
-fn other_messages_name_what_is_missing() {
+fn other_messages_name_the_cause() {
     let messages = [
         (Error::NoDevice { reason: "no driver".into() }, "no GPU: no driver"),
         (Error::Device { call: "cuLaunchKernel".into(), reason: "lost".into() }, "cuLaunchKernel failed: lost"),
         (Error::OutOfDeviceMemory { needed: 800, free: 100 }, "the GPU has 100 bytes of memory free, 800 are needed"),
         (Error::OutOfHostMemory { needed: 64 }, "no host memory for 64 more bytes"),
-        (Error::DeviceOrdinal { ordinal: 2, count: 2 }, "there is no GPU 2, only 2 of them, counted from 0"),
+        (
+            Error::DeviceOrdinal { ordinal: 2, count: 2 },
+            "there is no GPU 2, the number of GPUs is 2 and the first is GPU 0",
+        ),
         (
             Error::NoKernels { key: "u8" },
-            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: take the CPU",
+            "the GPU has no kernels for u8 keys, only for u32, i32, f32, u64, i64 and f64: use the CPU",
         ),
         (Error::NoGpuSupport, "this build has no GPU engine (the feature `gpu` is off)"),
     ];

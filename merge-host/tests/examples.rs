@@ -1,4 +1,4 @@
-//! The examples run, and what they check holds.
+//! The examples run, and their assertions hold.
 
 #[path = "../../examples/compaction.rs"]
 mod compaction;

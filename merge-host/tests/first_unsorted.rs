@@ -28,13 +28,13 @@ fn short<K: TestKey>(seed: u64) {
 }
 
 #[test]
-fn finds_the_first_place_in_short_arrays() {
+fn finds_the_first_unsorted_key_of_short_arrays() {
     let seed = seed();
     for_all_key_types!(short(seed));
 }
 
 #[test]
-fn finds_every_place_of_a_block() {
+fn finds_an_unsorted_key_at_every_index_of_a_block() {
     let mut keys: Vec<u32> = (10..70_010).collect();
     for i in (1..300).chain(65_400..65_700).chain(69_900..70_000) {
         let key = std::mem::replace(&mut keys[i], 0);
@@ -44,7 +44,7 @@ fn finds_every_place_of_a_block() {
 }
 
 #[test]
-fn finds_the_first_of_many_places_in_a_long_array() {
+fn finds_the_first_of_many_unsorted_keys_of_a_long_array() {
     let seed = seed();
     let mut rng = rng(seed);
     let length = 3_000_000;
@@ -52,11 +52,11 @@ fn finds_the_first_of_many_places_in_a_long_array() {
     assert_eq!(first_unsorted(&ascending), None);
     for _ in 0..20 {
         let mut keys = ascending.clone();
-        let mut places: Vec<usize> = (0..rng.random_range(1..50)).map(|_| rng.random_range(1..length)).collect();
-        places.push(length - 1);
-        for &place in &places {
-            keys[place] = 0;
+        let mut unsorted: Vec<usize> = (0..rng.random_range(1..50)).map(|_| rng.random_range(1..length)).collect();
+        unsorted.push(length - 1);
+        for &index in &unsorted {
+            keys[index] = 0;
         }
-        assert_eq!(first_unsorted(&keys), places.iter().min().copied(), "seed {seed}");
+        assert_eq!(first_unsorted(&keys), unsorted.iter().min().copied(), "seed {seed}");
     }
 }

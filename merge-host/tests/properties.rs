@@ -1,11 +1,11 @@
-//! Laws that hold for any input, with inputs that shrink to the least one that breaks a law.
+//! Properties that hold for any input.
 
 use kernels_gpu::co_rank::co_rank;
 use merge_host::{Engine, MergeKernel, first_unsorted};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Few values, so that ties are many.
+/// Ascending keys of few values, so that many are equal.
 fn ascending(most: usize) -> impl Strategy<Value = Vec<i32>> {
     vec(-8..8, 0..most).prop_map(|mut keys| {
         keys.sort();

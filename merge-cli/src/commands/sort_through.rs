@@ -36,7 +36,7 @@ pub fn run<K: FileKey>(
             let written = room.write((begin * K::SIZE) as u64, bytemuck::cast_slice(keys));
             written.map_err(Trouble::Failure)
         };
-        engine.sort_through(order, len, read, write).map_err(|trouble| match trouble {
+        engine.sort_streamed(order, len, read, write).map_err(|trouble| match trouble {
             Trouble::Engine(Error::OutOfHostMemory { needed }) => {
                 let message = format!("takes {needed} bytes of memory, and the system gives none");
                 Trouble::Failure(Failure::file(input.path(), message))

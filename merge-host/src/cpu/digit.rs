@@ -1,120 +1,118 @@
-//! A digit of a key: some neighbouring bits of its ordered bits.
+//! A digit of a key: some adjacent bits of its ordered bits.
 
 use crate::Key;
 use crate::key::sealed::Bits;
 use bytemuck::Zeroable;
 
-/// Bits that make most keys differ, beside those that it takes to number the keys.
+/// Bits of a random prefix, in addition to those of the number of keys, that make most keys distinct.
 const SPARE_BITS: u32 = 4;
 
 /// How often each value of a digit occurs.
-pub(super) type Counts<const VALUES: usize> = [usize; VALUES];
+pub(super) type Counts<const RADIX: usize> = [usize; RADIX];
 
-/// A digit of so many values at most, a power of two.
+/// A digit of at most `RADIX` values. `RADIX` is a power of two.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Digit<const VALUES: usize> {
+pub(super) struct Digit<const RADIX: usize> {
+    /// Bits of a key after the digit.
     shift: u32,
+    /// Bits of the digit.
     bits: u32,
 }
 
-impl<const VALUES: usize> Digit<VALUES> {
-    const MOST_BITS: u32 = VALUES.ilog2();
+impl<const RADIX: usize> Digit<RADIX> {
+    const MAX_BITS: u32 = RADIX.ilog2();
 
-    /// The digit that begins with the first of the bits that differ, of so many values or fewer, but of 2 at least.
+    /// The digit that begins with the most significant of the bits `differing`. It has at most `values` values, but at
+    /// least 2.
     pub fn first<B: Bits>(differing: B, values: usize) -> Self {
-        let bits = values.clamp(2, VALUES).ilog2();
+        let bits = values.clamp(2, RADIX).ilog2();
         Digit { shift: significant(differing).saturating_sub(bits), bits }
     }
 
-    /// The last of so many digits of `VALUES` values, of which the first begins with the first of the bits that differ.
+    /// The last of `digits` digits of `RADIX` values, the first of which begins with the most significant of the bits
+    /// `differing`.
     pub fn last_of<B: Bits>(digits: usize, differing: B) -> Self {
-        let bits = Self::MOST_BITS;
+        let bits = Self::MAX_BITS;
         Digit { shift: significant(differing).saturating_sub(bits * digits as u32), bits }
     }
 
-    /// The digit of `VALUES` values before so many bits.
+    /// The digit of `RADIX` values that is followed by `bits` bits.
     pub fn after(bits: u32) -> Self {
-        Digit { shift: bits, bits: Self::MOST_BITS }
+        Digit { shift: bits, bits: Self::MAX_BITS }
     }
 
-    /// The digit of as many bits that is so many before it.
+    /// The digit that is `digits` digits of the same width before this one.
     pub fn before(self, digits: usize) -> Self {
         Digit { shift: self.shift + self.bits * digits as u32, ..self }
     }
 
-    /// How many digits of `VALUES` values so many bits make.
+    /// The number of digits of `RADIX` values that `bits` bits take.
     pub fn in_bits(bits: u32) -> usize {
-        bits.div_ceil(Self::MOST_BITS) as usize
+        bits.div_ceil(Self::MAX_BITS) as usize
     }
 
-    /// Whether no bits come after it.
+    /// Whether no bits follow this digit.
     pub fn ends_key(self) -> bool {
         self.shift == 0
     }
 
-    /// The bits after it.
+    /// A mask of the bits after this digit.
     pub fn bits_after<B: Bits + Zeroable>(self) -> B {
         !(!B::zeroed() << self.shift)
     }
 
-    /// Whether two keys are the same up to the end of this digit.
+    /// The bits of `key` up to the end of this digit.
     #[inline(always)]
-    pub fn is_same_up_to_here<K: Key>(self, a: K, b: K) -> bool {
-        self.up_to_here(a) ^ self.up_to_here(b) == K::Bits::zeroed()
-    }
-
-    /// The bits of a key up to the end of this digit.
-    #[inline(always)]
-    pub fn up_to_here<K: Key>(self, key: K) -> K::Bits {
+    pub fn prefix<K: Key>(self, key: K) -> K::Bits {
         key.to_ordered() >> self.shift
     }
 
-    /// That of a key.
+    /// The value of this digit in `key`.
     #[inline(always)]
     pub fn of<K: Key>(self, key: K) -> usize {
-        // The compiler knows then that there is a count for it.
-        self.up_to_here(key).low() & (self.values() - 1) & (VALUES - 1)
+        // The second mask changes nothing. It shows the compiler that the value is a valid index of `Counts`.
+        self.prefix(key).low() & (self.values() - 1) & (RADIX - 1)
     }
 
-    /// How many values it has.
+    /// The number of values of this digit.
     #[inline(always)]
     pub fn values(self) -> usize {
         1 << self.bits
     }
 
-    /// Adds to `counts` how often each value occurs.
-    pub fn count<K: Key>(self, keys: &[K], counts: &mut Counts<VALUES>) {
+    /// Adds to `counts` how often each value occurs in `keys`.
+    pub fn count<K: Key>(self, keys: &[K], counts: &mut Counts<RADIX>) {
         keys.iter().for_each(|key| counts[self.of(*key)] += 1);
     }
 
-    /// The same of this digit and those before it, each of `VALUES` values.
+    /// [`count`](Self::count) for this digit and the ones before it, each of `RADIX` values.
     pub fn count_with_those_before<K: Key, const DIGITS: usize>(
         self,
         keys: &[K],
-        counts: &mut [Counts<VALUES>; DIGITS],
+        counts: &mut [Counts<RADIX>; DIGITS],
     ) {
         for key in keys {
-            let bits = self.up_to_here(*key);
-            // How far the others are shifted is constant.
+            let bits = self.prefix(*key);
+            // The distances of the other digits are constants.
             for (d, counts) in counts.iter_mut().enumerate() {
-                counts[(bits >> (Self::MOST_BITS * d as u32)).low() & (VALUES - 1)] += 1;
+                counts[(bits >> (Self::MAX_BITS * d as u32)).low() & (RADIX - 1)] += 1;
             }
         }
     }
 }
 
-/// The bits in which some key is not the same as `first`, which is one of them or any other.
+/// A mask of the bits in which some key differs from `first`, which may be one of the keys or any other.
 pub(super) fn differing<'a, K: Key>(first: K, keys: impl IntoIterator<Item = &'a K>) -> K::Bits {
     let first = first.to_ordered();
     keys.into_iter().fold(K::Bits::zeroed(), |all, key| all | (key.to_ordered() ^ first))
 }
 
-/// How many bits there are from the first of the bits that differ on.
+/// The number of bits from the most significant of the bits `differing` on.
 pub(super) fn significant<B: Bits>(differing: B) -> u32 {
     B::COUNT - differing.leading_zeros()
 }
 
-/// How many bits tell most of so many keys apart, if all values are as frequent.
-pub(super) fn telling(keys: usize) -> u32 {
+/// The number of bits that distinguish most of `keys` random keys.
+pub(super) fn distinguishing_bits(keys: usize) -> u32 {
     keys.max(1).ilog2() + SPARE_BITS
 }

@@ -1,60 +1,74 @@
-//! Scratch memory, or an error where there is not enough.
+//! Scratch memory, or an error if there is not enough.
 //!
-//! The system gives the pages of large memory when they are first written to, each to the thread that does: so nothing is
-//! written here.
+//! The system provides the pages of a large allocation when they are first written, to the thread that writes them.
+//! Therefore nothing is written here.
 
 use crate::Error;
 use bytemuck::Zeroable;
 use std::mem::MaybeUninit;
 
-/// Bytes of a large page on x86-64.
-const LARGE_PAGE: usize = 2 << 20;
+/// Bytes of a huge page on x86-64.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// `count` zeros.
-pub(super) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
+pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
     let zeros = bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| out_of_memory::<T>(count))?;
-    prefer_large_pages(&zeros);
+    prefer_huge_pages(&zeros);
     Ok(zeros)
 }
 
-/// Room for `count` values.
-pub(super) fn room<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
-    let mut room = Vec::new();
-    room.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
-    // SAFETY: there is room for `count`, and what may be uninitialised need not be initialised.
-    unsafe { room.set_len(count) };
-    prefer_large_pages(&room);
-    Ok(room)
+/// Uninitialised memory for `count` values.
+pub(super) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
+    // SAFETY: the capacity is at least `count`, and a `MaybeUninit` need not be initialised.
+    unsafe { values.set_len(count) };
+    prefer_huge_pages(&values);
+    Ok(values)
 }
 
-/// The values as what may be uninitialised: what values and [`room`] for them have in common.
+/// Initialised values as elements of the type that [`uninit`] returns.
 ///
 /// # Safety
-/// Nothing is written there but copies of values of the same type.
-pub(super) unsafe fn as_room<V: Copy>(values: &mut [V]) -> &mut [MaybeUninit<V>] {
-    // SAFETY: both types have the same layout, and the caller leaves values behind.
+/// The caller writes nothing to the slice but copies of initialised values of type `V`.
+pub(super) unsafe fn as_uninit_mut<V: Copy>(values: &mut [V]) -> &mut [MaybeUninit<V>] {
+    // SAFETY: `MaybeUninit<V>` has the layout of `V`, and by the contract above the elements stay initialised.
     unsafe { &mut *(std::ptr::from_mut(values) as *mut [MaybeUninit<V>]) }
 }
 
-/// The same of values that are only read.
-pub(super) fn as_maybe_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
-    // SAFETY: both types have the same layout, and every value is one that may be uninitialised.
+/// [`as_uninit_mut`] of values that are only read.
+pub(super) fn as_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
+    // SAFETY: `MaybeUninit<V>` has the layout of `V`, and a shared slice of it cannot be written.
     unsafe { &*(std::ptr::from_ref(values) as *const [MaybeUninit<V>]) }
 }
 
-/// Has the system give pages of 2 MiB instead of 4 KiB where it can: fewer to clear one by one, and fewer addresses to
-/// look up when keys go to 256 places in turn. Where it cannot, nothing changes.
-fn prefer_large_pages<T>(memory: &[T]) {
+/// Asks the system for pages of 2 MiB instead of 4 KiB: fewer of them must be cleared one by one, and writes to many
+/// buckets need fewer address translations. If the system refuses, nothing changes.
+fn prefer_huge_pages<T>(memory: &[T]) {
     let range = memory.as_ptr_range();
-    let begin = range.start.addr().next_multiple_of(LARGE_PAGE);
-    let end = range.end.addr() / LARGE_PAGE * LARGE_PAGE;
+    let begin = range.start.addr().next_multiple_of(HUGE_PAGE);
+    let end = range.end.addr() / HUGE_PAGE * HUGE_PAGE;
     if begin < end {
         let start = memory.as_ptr().with_addr(begin).cast_mut().cast();
-        // SAFETY: all of these pages belong to `memory`, and what they hold stays as it is.
+        // SAFETY: `begin..end` lies inside `memory`, and this advice does not change the contents of pages.
         let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 
-fn out_of_memory<T>(count: usize) -> Error {
-    Error::OutOfHostMemory { needed: (count * size_of::<T>()) as u64 }
+/// The error for an allocation of `count` values that failed. `count` may exceed the address space.
+pub(super) fn out_of_memory<T>(count: usize) -> Error {
+    Error::OutOfHostMemory { needed: (count as u64).saturating_mul(size_of::<T>() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_the_address_space_is_an_error() {
+        assert_eq!(zeroed::<u32>(usize::MAX).unwrap_err(), Error::OutOfHostMemory { needed: u64::MAX });
+        assert_eq!(uninit::<u32>(usize::MAX).unwrap_err(), Error::OutOfHostMemory { needed: u64::MAX });
+        let needed = usize::MAX as u64;
+        assert_eq!(zeroed::<u8>(usize::MAX).unwrap_err(), Error::OutOfHostMemory { needed });
+    }
 }

@@ -1,15 +1,16 @@
-//! Batch merge: many pairs of short runs, each merged by one thread.
+//! Batch merge: many merge problems of one length, each solved by one thread.
 
-use super::for_each_piece;
-use super::merge_path::merge_piece;
+use super::blocks::for_each_block;
+use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
 use crate::Key;
 
-/// Keys of output that a thread takes at a time, at least.
-const PIECE: usize = 1 << 14;
+/// The least number of keys of the output that a thread takes at a time.
+const MIN_BLOCK: usize = 1 << 14;
 
-/// Merges run `p` of `a`, which has `a_len` keys, with run `p` of `b`, which has `d - a_len`, into run `p` of `out`.
-pub(super) fn merge<K: Key, V: Copy + Send + Sync>(
+/// Merges run `p` of `a`, which has `a_len` keys, with run `p` of `b`, which has `d - a_len`, into run `p` of `out`, for
+/// every `p`.
+pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     a: Run<K, V>,
     b: Run<K, V>,
     out: RunMut<K, V>,
@@ -18,11 +19,11 @@ pub(super) fn merge<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) {
     let b_len = d - a_len;
-    for_each_piece(out, PIECE.next_multiple_of(d), threads, |begin, mut out| {
+    for_each_block(out, MIN_BLOCK.next_multiple_of(d), threads, |begin, mut out| {
         for run in (0..out.keys.len()).step_by(d) {
             let p = (begin + run) / d;
             let (a, b) = (a.part(p * a_len..(p + 1) * a_len), b.part(p * b_len..(p + 1) * b_len));
-            merge_piece(a, b, out.part(run..run + d));
+            merge_block(a, b, out.part(run..run + d));
         }
     });
 }

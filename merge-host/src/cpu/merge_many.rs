@@ -1,79 +1,79 @@
-//! Merge of many runs: the output is cut into pieces that stay in a core's cache, and each is merged by a tree of merges
+//! Merge of many runs: the output is divided into blocks that stay in a core's cache, and each is merged by a tree of merges
 //! of two.
 //!
 //! ```text
-//!   runs     ├──┊───┊────┤ ├─┊──┊──┤ ├────┊─┊──┤ ├─┊───┊───┤     the exact cuts between pieces
+//!   runs     ├──┊───┊────┤ ├─┊──┊──┤ ├────┊─┊──┤ ├─┊───┊───┤     the exact splits between blocks
 //!                 └──────┬──────┘       └───┬──────┘
 //!   scratch             ├──────────────┼────────────┤
 //!                                └──┬──┘
 //!   out      ├──────────────────────┼────…
 //! ```
 //!
-//! So every key is read from memory once and written once, however many levels the tree has. It halves keys and not runs,
-//! so that the keys of a long run go through few merges. Where there are so many runs that each has but a few keys in a
-//! piece, groups of them are merged first, in a pass over memory of their own.
+//! Each key is read from memory once and written once, whatever the number of levels of the tree. A level halves the number
+//! of keys, not of runs, so the keys of a long run go through few merges. If there are so many runs that each has only a few
+//! keys in a block, groups of runs are merged first, in a separate pass over memory.
 //!
-//! Large values are not moved from level to level: places are, and each value is copied once in the end.
+//! Large values do not move from level to level: their indices do, and each value is copied once at the end.
 
-use super::merge_path::{self, merge_piece};
-use super::select::Cut;
+use super::merge_path::{self, merge_block};
+use super::multiway_split::MultiwaySplit;
 use super::split::part_ranges;
 use super::{memory, run};
 use crate::{Error, Key};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Bytes of a piece. As much scratch memory goes with it, and both are in a core's second-level cache.
-const PIECE_BYTES: usize = 1 << 18;
-/// The most runs that one pass merges: of 64, two passes of 8 have shown to be faster.
-const MAX_FAN: usize = 32;
-/// Shares for each thread: more than one, so that a thread that is held up leaves some to the others.
-const SHARES_A_THREAD: usize = 8;
-/// The most bytes of a value that is moved along with its key.
-const SMALL_VALUE: usize = 16;
+/// Bytes of a block. It needs the same amount of scratch memory, and both fit a core's second-level cache.
+const BLOCK_BYTES: usize = 1 << 18;
+/// The greatest number of runs that one pass merges: two passes of 8 are faster than one of 64.
+const MAX_FAN_IN: usize = 32;
+/// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
+const SHARES_PER_THREAD: usize = 8;
+/// The greatest size of a value that moves together with its key, in bytes.
+const MAX_MOVED_VALUE: usize = 16;
 
-/// Values that may be uninitialised: those of scratch memory are until something is merged there.
+/// Values may be uninitialised: those of scratch memory are, until a merge writes them.
 type Run<'a, K, V> = run::Run<'a, K, MaybeUninit<V>>;
 type RunMut<'a, K, V> = run::RunMut<'a, K, MaybeUninit<V>>;
 
-/// Merges `runs` into `out`, which has room for just these. Of equal keys, those of an earlier run come first. If
-/// `threads` is more than 1, this thread belongs to the pool to use.
-pub(super) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
+/// Merges `runs` into `out`, whose length is the sum of theirs. Of equal keys, those of an earlier run come first.
+pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
     runs: impl Iterator<Item = run::Run<'a, K, V>>,
     out: run::RunMut<K, V>,
     threads: usize,
 ) -> Result<(), Error> {
-    // SAFETY: values are copied from one place to another and nothing else is written.
-    let mut out = RunMut { keys: out.keys, values: unsafe { memory::as_room(out.values) } };
+    // SAFETY: after the last pass each element of `out` is a copy of a value of `runs`; a pass copies only values that a run
+    // or the pass before has initialised.
+    let mut out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let runs = runs.filter(|run| !run.keys.is_empty());
-    let runs: Vec<_> = runs.map(|run| Run { keys: run.keys, values: memory::as_maybe_uninit(run.values) }).collect();
-    let (fan, passes) = passes(runs.len());
+    let runs: Vec<_> = runs.map(|run| Run { keys: run.keys, values: memory::as_uninit(run.values) }).collect();
+    let (fan_in, passes) = passes(runs.len());
     let spare = if passes > 1 { out.keys.len() } else { 0 };
-    let mut spare = (memory::zeroed(spare)?, memory::room(spare)?);
+    let mut spare = (memory::zeroed(spare)?, memory::uninit(spare)?);
     let mut spare = RunMut::new((&mut spare.0, &mut spare.1));
 
-    // Passes alternate between the two, and the last one is to end in `out`.
+    // Passes alternate between the two arrays such that the last one writes to `out`.
     let (mut from, mut to) = if passes % 2 == 1 { (&mut spare, &mut out) } else { (&mut out, &mut spare) };
-    let mut lengths = merge_groups(&runs, fan, to, threads)?;
+    let mut lengths = merge_groups(&runs, fan_in, to, threads)?;
     for _ in 1..passes {
         (from, to) = (to, from);
-        lengths = merge_groups(&one_after_the_other(from.as_run(), &lengths), fan, to, threads)?;
+        lengths = merge_groups(&adjacent_runs(from.as_run(), &lengths), fan_in, to, threads)?;
     }
     Ok(())
 }
 
-/// How many runs to merge into one at a time, and in how many passes, to make one of `runs`: as few passes as can be.
+/// The fan-in of each pass, and the least number of passes, that merge `runs` runs into one.
 fn passes(runs: usize) -> (usize, u32) {
     let mut passes = 1;
-    while MAX_FAN.saturating_pow(passes) < runs {
+    while MAX_FAN_IN.saturating_pow(passes) < runs {
         passes += 1;
     }
-    let enough = |fan: &usize| fan.saturating_pow(passes) >= runs;
-    ((1..MAX_FAN).find(enough).unwrap_or(MAX_FAN), passes)
+    let enough = |fan_in: &usize| fan_in.saturating_pow(passes) >= runs;
+    ((1..MAX_FAN_IN).find(enough).unwrap_or(MAX_FAN_IN), passes)
 }
 
-/// The runs of these lengths that `all` is made of.
-fn one_after_the_other<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> Vec<Run<'a, K, V>> {
+/// The runs of the given lengths that make up `all`.
+fn adjacent_runs<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize]) -> Vec<Run<'a, K, V>> {
     let mut end = 0;
     let run = |length: &usize| {
         end += length;
@@ -82,11 +82,11 @@ fn one_after_the_other<'a, K: Key, V: Copy>(all: Run<'a, K, V>, lengths: &[usize
     lengths.iter().map(run).collect()
 }
 
-/// Merges groups of `fan` neighbouring runs, of which the last may be smaller, into one run each. These follow one another
-/// in `out`; gives their lengths.
+/// Merges each group of `fan_in` adjacent runs (the last may be smaller) into one run. Writes these runs one after another
+/// to `out`, and returns their lengths.
 fn merge_groups<K: Key, V: Copy + Send + Sync>(
     runs: &[Run<K, V>],
-    fan: usize,
+    fan_in: usize,
     out: &mut RunMut<K, V>,
     threads: usize,
 ) -> Result<Vec<usize>, Error> {
@@ -95,9 +95,9 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
         merge_path::merge(*a, *b, out.part(0..total), threads);
         return Ok(vec![total]);
     }
-    let share = total.div_ceil(threads * SHARES_A_THREAD).next_multiple_of(piece::<K, V>());
+    let share = total.div_ceil(threads * SHARES_PER_THREAD).next_multiple_of(block::<K, V>());
     let (mut shares, mut lengths, mut rest) = (Vec::new(), Vec::new(), out.part(0..total));
-    for runs in runs.chunks(fan) {
+    for runs in runs.chunks(fan_in) {
         let length = runs.iter().map(|run| run.keys.len()).sum();
         lengths.push(length);
         for begin in (0..length).step_by(share) {
@@ -114,18 +114,18 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
     Ok(lengths)
 }
 
-/// Whether values are moved along with their keys.
-const fn is_small<V>() -> bool {
-    size_of::<V>() <= SMALL_VALUE
+/// Whether values move together with their keys.
+const fn moves_values<V>() -> bool {
+    size_of::<V>() <= MAX_MOVED_VALUE
 }
 
-/// Keys of a piece.
-const fn piece<K, V>() -> usize {
-    PIECE_BYTES / (size_of::<K>() + if is_small::<V>() { size_of::<V>() } else { size_of::<Place>() })
+/// The number of keys of a block.
+const fn block<K, V>() -> usize {
+    BLOCK_BYTES / (size_of::<K>() + if moves_values::<V>() { size_of::<V>() } else { size_of::<ValueIndex>() })
 }
 
-/// Which of a piece's values goes with a key.
-type Place = u32;
+/// The index of a value among those of a block.
+type ValueIndex = u32;
 
 /// A part of a group's output, for one thread.
 struct Share<'a, K, V> {
@@ -142,18 +142,19 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
             [run] => self.out.copy_from(run.part(self.begin..end)),
             [a, b] => {
                 let (a_part, b_part) = part_ranges(a.keys, b.keys, self.begin, end);
-                merge_piece(a.part(a_part), b.part(b_part), self.out);
+                merge_block(a.part(a_part), b.part(b_part), self.out);
             }
-            _ if is_small::<V>() => self.move_values()?,
-            _ => self.move_places()?,
+            _ if moves_values::<V>() => self.merge_values()?,
+            _ => self.merge_indices()?,
         }
         Ok(())
     }
 
-    fn move_values(self) -> Result<(), Error> {
-        let room = piece::<K, V>().min(self.out.keys.len());
-        let mut scratch = (memory::zeroed(room)?, memory::room(room)?);
-        self.for_each_piece(|parts, mut out| {
+    /// Merges keys with their values.
+    fn merge_values(self) -> Result<(), Error> {
+        let most = block::<K, V>().min(self.out.keys.len());
+        let mut scratch = (memory::zeroed(most)?, memory::uninit(most)?);
+        self.for_each_block(|parts, mut out| {
             let count = out.keys.len();
             let scratch = run::RunMut::new((&mut scratch.0[..count], &mut scratch.1[..count]));
             merge_tree(parts, &mut out, scratch);
@@ -161,63 +162,63 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
         Ok(())
     }
 
-    fn move_places(self) -> Result<(), Error> {
-        let room = piece::<K, V>().min(self.out.keys.len());
-        let mut scratch = (memory::zeroed(room)?, memory::zeroed::<Place>(room)?);
-        let mut merged = memory::zeroed::<Place>(room)?;
-        let places: Vec<Place> = (0..room as Place).collect();
-        let mut sources: Vec<&MaybeUninit<V>> = Vec::with_capacity(room);
-        self.for_each_piece(|parts, out| {
+    /// Merges keys with the indices of their values, and then gathers the values.
+    fn merge_indices(self) -> Result<(), Error> {
+        let most = block::<K, V>().min(self.out.keys.len());
+        let mut scratch = (memory::zeroed(most)?, memory::zeroed::<ValueIndex>(most)?);
+        let mut merged = memory::zeroed::<ValueIndex>(most)?;
+        let identity: Vec<ValueIndex> = (0..most as ValueIndex).collect();
+        let mut values: Vec<&MaybeUninit<V>> = Vec::with_capacity(most);
+        self.for_each_block(|parts, out| {
             let count = out.keys.len();
-            sources.clear();
-            let with_places = parts.iter().map(|part| {
-                let begin = sources.len();
-                sources.extend(part.values);
-                run::Run { keys: part.keys, values: &places[begin..sources.len()] }
+            values.clear();
+            let with_indices = parts.iter().map(|part| {
+                let begin = values.len();
+                values.extend(part.values);
+                run::Run { keys: part.keys, values: &identity[begin..values.len()] }
             });
-            let with_places: Vec<_> = with_places.collect();
+            let with_indices: Vec<_> = with_indices.collect();
             let scratch = run::RunMut::new((&mut scratch.0[..count], &mut scratch.1[..count]));
             let mut sorted = run::RunMut::new((out.keys, &mut merged[..count]));
-            merge_tree(&with_places, &mut sorted, scratch);
-            for (value, place) in out.values.iter_mut().zip(&*sorted.values) {
-                *value = *sources[*place as usize];
+            merge_tree(&with_indices, &mut sorted, scratch);
+            for (value, index) in out.values.iter_mut().zip(&*sorted.values) {
+                *value = *values[*index as usize];
             }
         });
         Ok(())
     }
 
-    /// Calls `merge` with each piece of the output and the parts of the runs that it is merged from, without empty ones.
-    fn for_each_piece(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) {
-        let mut from = Cut::at_begin(self.runs.len());
+    /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty ones.
+    fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) {
+        let mut from = MultiwaySplit::at_begin(self.runs.len());
         from.move_to(self.runs, self.begin);
         let (mut end, mut to) = (self.begin, from.clone());
         let mut parts = Vec::with_capacity(self.runs.len());
-        for out in self.out.chunks(piece::<K, V>()) {
+        for out in self.out.chunks(block::<K, V>()) {
             end += out.keys.len();
             to.move_to(self.runs, end);
             let ranges = from.taken.iter().zip(&to.taken).map(|(&from, &to)| from..to);
+            let runs = self.runs.iter().zip(ranges).filter(|(_, range)| !range.is_empty());
             parts.clear();
-            parts.extend(
-                self.runs.iter().zip(ranges).filter(|(_, range)| !range.is_empty()).map(|(run, range)| run.part(range)),
-            );
+            parts.extend(runs.map(|(run, range)| run.part(range)));
             merge(&parts, out);
             from.taken.clone_from(&to.taken);
         }
     }
 }
 
-/// Merges `parts` into `out`, which has room for just these, as has `scratch`. No part is empty.
+/// Merges `parts` into `out`. The lengths of `out` and `scratch` are the sum of theirs. No part is empty.
 fn merge_tree<K: Key, W: Copy>(parts: &[run::Run<K, W>], out: &mut run::RunMut<K, W>, scratch: run::RunMut<K, W>) {
     let all = 0..out.keys.len();
     match parts {
         [] => {}
         [part] => out.copy_from(*part),
-        [a, b] => merge_piece(*a, *b, out.part(all)),
+        [a, b] => merge_block(*a, *b, out.part(all)),
         _ => {
             let (count, middle) = half(parts);
             let (left, right) = parts.split_at(count);
             let (mut left_scratch, mut right_scratch) = scratch.split_at(middle);
-            merge_piece(
+            merge_block(
                 merged(left, &mut left_scratch, out.part(0..middle)),
                 merged(right, &mut right_scratch, out.part(middle..all.end)),
                 out.part(all),
@@ -226,7 +227,7 @@ fn merge_tree<K: Key, W: Copy>(parts: &[run::Run<K, W>], out: &mut run::RunMut<K
     }
 }
 
-/// The merge of `parts`, of which there are some: in `out`, but for a single one, which is merged already.
+/// The merge of `parts`, of which there is at least one, in `out`; a single part is returned as it is.
 fn merged<'a, K: Key, W: Copy>(
     parts: &[run::Run<'a, K, W>],
     out: &'a mut run::RunMut<K, W>,
@@ -239,7 +240,7 @@ fn merged<'a, K: Key, W: Copy>(
     out.as_run()
 }
 
-/// How many of `parts`, of which there are two or more, have about half of the keys, and how many keys these have.
+/// The number of first `parts` that have about half of the keys, and the number of their keys. There are at least two parts.
 fn half<K, W>(parts: &[run::Run<K, W>]) -> (usize, usize) {
     let total: usize = parts.iter().map(|part| part.keys.len()).sum();
     let (mut count, mut keys) = (1, parts[0].keys.len());

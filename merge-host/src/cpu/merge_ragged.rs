@@ -1,136 +1,136 @@
-//! Batch merge of pairs of any lengths, in pieces that pay no heed to where pairs begin and end.
+//! Batch merge of problems of any lengths, in blocks that ignore the boundaries between problems.
 //!
 //! ```text
-//!   out     │ pair 0         │ pair 1        │ pair 2 │ …
-//!   pieces  ├──────────┼──────────┼──────────┼──────────┤
+//!   out     │ problem 0      │ problem 1     │ problem 2 │ …
+//!   blocks  ├──────────┼──────────┼──────────┼──────────┤
 //! ```
 //!
-//! A piece may begin and end inside a pair. Where it does is found as in a merge of that pair alone, so that one pair of
-//! a billion keys is shared by all threads as well as millions of pairs of some keys each.
+//! A block may begin and end inside a problem. The split there is that of a merge of this problem alone, so threads share
+//! one problem of a billion keys as evenly as millions of problems of a few keys each.
 
-use super::merge_path::merge_piece;
+use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
 use super::split::part_ranges;
 use crate::Key;
 use rayon::prelude::*;
 
-/// Pieces for each thread: more than one, so that a thread that is held up leaves some to the others.
-const PIECES_A_THREAD: usize = 8;
+/// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
+const BLOCKS_PER_THREAD: usize = 8;
 
-/// What a pair costs beside its keys, in keys. It is what shares out pairs that are short or empty.
-const PAIR: usize = 8;
+/// The cost of a problem in addition to its keys, in keys. It divides short and empty problems evenly.
+const PROBLEM_COST: usize = 8;
 
-/// Where the runs of each pair begin, and the last ones end.
+/// The beginnings of each problem's runs, followed by the ends of the last ones.
 #[derive(Clone, Copy)]
-pub(super) struct Offsets<'a> {
-    /// In A.
+pub(crate) struct Offsets<'a> {
+    /// Offsets of the runs of A.
     pub a: &'a [usize],
-    /// In B. As many as in A.
+    /// Offsets of the runs of B, as many as of A.
     pub b: &'a [usize],
 }
 
-/// A place in the output: before key `key` of pair `pair`.
+/// A position in the output: before key `key` of problem `problem`.
 #[derive(Clone, Copy)]
-struct Place {
-    pair: usize,
+struct Position {
+    problem: usize,
     key: usize,
 }
 
 impl Offsets<'_> {
-    fn pairs(self) -> usize {
+    fn problems(self) -> usize {
         self.a.len() - 1
     }
 
-    /// Where pair `p` begins in the output.
+    /// The index in the output at which problem `p` begins.
     fn start(self, p: usize) -> usize {
         self.a[p] + self.b[p]
     }
 
-    /// What pairs before `p` cost.
+    /// The cost of the problems before `p`.
     ///
-    /// This does not overflow: a slice is of `isize::MAX` bytes at most, so that there are no more keys than that in the
-    /// output, which are those of A and B, and no more pairs than an eighth of it.
+    /// The sum does not overflow: a process addresses less than 2^57 bytes, so A and B have less than 2^57 keys each, and
+    /// there are less than 2^54 offsets.
     fn cost_before(self, p: usize) -> usize {
-        self.start(p) + p * PAIR
+        self.start(p) + p * PROBLEM_COST
     }
 
-    /// What all costs.
+    /// The cost of all problems.
     pub fn cost(self) -> usize {
-        self.cost_before(self.pairs())
+        self.cost_before(self.problems())
     }
 
-    /// The place up to which it costs `cost`.
-    fn place(self, cost: usize) -> Place {
-        // The last pair that begins there or before. Pair 0 does.
-        let (mut pair, mut after) = (0, self.pairs() + 1);
-        while after - pair > 1 {
-            let middle = pair + (after - pair) / 2;
-            if self.cost_before(middle) <= cost { pair = middle } else { after = middle }
+    /// The position before which the cost is `cost`, or the last one before which it is less.
+    fn position(self, cost: usize) -> Position {
+        // The last problem that begins there or before. Problem 0 does.
+        let (mut problem, mut after) = (0, self.problems() + 1);
+        while after - problem > 1 {
+            let middle = problem + (after - problem) / 2;
+            if self.cost_before(middle) <= cost { problem = middle } else { after = middle }
         }
-        if pair == self.pairs() {
-            return Place { pair, key: 0 };
+        if problem == self.problems() {
+            return Position { problem, key: 0 };
         }
-        let length = self.start(pair + 1) - self.start(pair);
-        Place { pair, key: length.min(cost - self.cost_before(pair)) }
+        let length = self.start(problem + 1) - self.start(problem);
+        Position { problem, key: length.min(cost - self.cost_before(problem)) }
     }
 
-    /// Where in the output a place is.
-    fn position(self, place: Place) -> usize {
-        self.start(place.pair) + place.key
+    /// The index in the output of a position.
+    fn index(self, position: Position) -> usize {
+        self.start(position.problem) + position.key
     }
 }
 
-/// Merges run `p` of `a` with run `p` of `b` into run `p` of `out`.
-pub(super) fn merge<K: Key, V: Copy + Send + Sync>(
+/// Merges run `p` of `a` with run `p` of `b` into run `p` of `out`, for every `p`.
+pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     a: Run<K, V>,
     b: Run<K, V>,
     offsets: Offsets,
     out: RunMut<K, V>,
     threads: usize,
 ) {
-    let end = Place { pair: offsets.pairs(), key: 0 };
+    let end = Position { problem: offsets.problems(), key: 0 };
     if threads == 1 {
-        return merge_piece_of_pairs(a, b, offsets, Place { pair: 0, key: 0 }, end, out);
+        return merge_problems(a, b, offsets, Position { problem: 0, key: 0 }, end, out);
     }
-    let count = threads * PIECES_A_THREAD;
-    let piece = offsets.cost().div_ceil(count);
-    let mut pieces = Vec::with_capacity(count);
-    let (mut from, mut rest) = (Place { pair: 0, key: 0 }, out);
+    let count = threads * BLOCKS_PER_THREAD;
+    let block = offsets.cost().div_ceil(count);
+    let mut blocks = Vec::with_capacity(count);
+    let (mut from, mut rest) = (Position { problem: 0, key: 0 }, out);
     for i in 1..=count {
-        let to = if i == count { end } else { offsets.place(i * piece) };
-        let (out, after) = rest.split_at(offsets.position(to) - offsets.position(from));
-        pieces.push((from, to, out));
+        let to = if i == count { end } else { offsets.position(i * block) };
+        let (out, after) = rest.split_at(offsets.index(to) - offsets.index(from));
+        blocks.push((from, to, out));
         (from, rest) = (to, after);
     }
-    pieces.into_par_iter().for_each(|(from, to, out)| merge_piece_of_pairs(a, b, offsets, from, to, out));
+    blocks.into_par_iter().for_each(|(from, to, out)| merge_problems(a, b, offsets, from, to, out));
 }
 
 /// Fills `out`, which is the output from `from` to `to`.
-fn merge_piece_of_pairs<K: Key, V: Copy>(
+fn merge_problems<K: Key, V: Copy>(
     a: Run<K, V>,
     b: Run<K, V>,
     offsets: Offsets,
-    from: Place,
-    to: Place,
+    from: Position,
+    to: Position,
     mut out: RunMut<K, V>,
 ) {
     let mut done = 0;
-    for p in from.pair..offsets.pairs().min(to.pair + 1) {
+    for p in from.problem..offsets.problems().min(to.problem + 1) {
         let a = a.part(offsets.a[p]..offsets.a[p + 1]);
         let b = b.part(offsets.b[p]..offsets.b[p + 1]);
         let length = a.keys.len() + b.keys.len();
-        let begin = if p == from.pair { from.key } else { 0 };
-        let end = if p == to.pair { to.key } else { length };
+        let begin = if p == from.problem { from.key } else { 0 };
+        let end = if p == to.problem { to.key } else { length };
         if begin == end {
             continue;
         }
         let out = out.part(done..done + (end - begin));
         done += end - begin;
         if end - begin == length {
-            merge_piece(a, b, out);
+            merge_block(a, b, out);
         } else {
             let (a_part, b_part) = part_ranges(a.keys, b.keys, begin, end);
-            merge_piece(a.part(a_part), b.part(b_part), out);
+            merge_block(a.part(a_part), b.part(b_part), out);
         }
     }
 }
@@ -141,9 +141,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Not which keys a piece has, which the result of the merge shows, but that no piece has more than its share.
+        /// Tests that no block exceeds its share. Which keys a block has is shown by the result of a merge.
         #[test]
-        fn a_place_is_where_it_costs_as_much_as_asked_for(
+        fn a_position_is_where_the_cost_is_as_requested(
             lengths in prop::collection::vec((0usize..40, 0usize..40), 0..20),
             share in 0.0..1.0f64,
         ) {
@@ -154,15 +154,15 @@ mod tests {
             }
             let offsets = Offsets { a: &a, b: &b };
             let cost = (offsets.cost() as f64 * share) as usize;
-            let place = offsets.place(cost);
-            let found = offsets.cost_before(place.pair) + place.key;
-            if place.pair < offsets.pairs() {
-                let length = offsets.start(place.pair + 1) - offsets.start(place.pair);
-                prop_assert!(place.key <= length);
-                // What a pair costs beside its keys cannot be cut.
-                prop_assert!(found == cost || place.key == length && found < cost && cost < found + PAIR);
+            let position = offsets.position(cost);
+            let found = offsets.cost_before(position.problem) + position.key;
+            if position.problem < offsets.problems() {
+                let length = offsets.start(position.problem + 1) - offsets.start(position.problem);
+                prop_assert!(position.key <= length);
+                // The cost of a problem in addition to its keys is indivisible.
+                prop_assert!(found == cost || position.key == length && found < cost && cost < found + PROBLEM_COST);
             } else {
-                prop_assert_eq!((place.key, found), (0, cost));
+                prop_assert_eq!((position.key, found), (0, cost));
             }
         }
     }

@@ -1,56 +1,58 @@
-//! Sort of one run on all threads: its first digit divides the keys, and those of each digit are sorted on their own.
+//! Radix sort of one run on all threads: its most significant digit divides the keys, and the keys of each value of the
+//! digit are sorted separately.
 //!
 //! ```text
 //!   run      ├─ chunk 0 ─┼─ chunk 1 ─┼─ chunk 2 ─┤   a thread counts the digits of a chunk, then moves its keys
-//!   scratch  ├ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┤   room for each digit of 0, 1, 2 … in each chunk of 0, 1, 2
-//!            └─ digit 0 ─┴─ digit 1 ─┴─ digit 2 ─┘
+//!   scratch  ├ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┼ 0 │ 1 │ 2 ┤   each bucket has a slice for each of the chunks 0, 1, 2
+//!            └─ bucket 0 ┴─ bucket 1 ┴─ bucket 2 ┘
 //!   run      ├─ sorted ──┼─ sorted ──┼─ sorted ──┤   by one thread each, from scratch
 //! ```
 //!
-//! Keys of one digit stay in order, so that this is stable. Where a digit has too many keys for one thread, all threads
-//! divide them once more, by the first digit that differs in these. Every key is moved through memory twice, however many
-//! threads there are: what a thread sorts in the end mostly fits its cache.
+//! Keys with the same digit keep their order, so the sort is stable. If a bucket has too many keys for one thread, all
+//! threads divide it again, by the most significant digit in which its keys differ. Each key is moved through memory twice,
+//! whatever the number of threads: the buckets that one thread sorts mostly fit its cache.
 
 use super::digit;
-use super::lines;
 use super::memory;
 use super::radix::{self, Workspace};
 use super::run::RunMut;
+use super::write_combiner;
 use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Index, Key, SortOrder};
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most keys of a digit that one thread sorts, if there are many more in all.
-const FEW: usize = 1 << 16;
-/// What a thread sorts at once is at most its share of all keys divided by this, so that no thread is left with much to
-/// do when the others are done.
-const PARTS_A_THREAD: usize = 4;
-/// The most values of a digit. With values of keys there are half as many: a line for each, of keys and of values, has to
-/// stay in a core's cache.
-const VALUES: usize = 1 << 12;
-/// Values of a digit that are hardly more work than fewer.
-const CHEAP_VALUES: usize = 1 << 8;
-/// Keys that are worth a value of a digit.
-const KEYS_A_VALUE: usize = 1 << 10;
-/// Bytes of keys and values that a core sorts fast, as its cache holds them along with the memory that they are moved to: no
-/// digit should have more.
-const CACHED: usize = 1 << 17;
-/// Keys that are worth room of their own for each digit.
-const LEAST_CHUNK: usize = 1 << 13;
-/// Keys that are looked at to guess the first digit that differs.
+/// The greatest number of keys that one thread sorts, unless its share of all keys is greater.
+const SERIAL_KEYS: usize = 1 << 16;
+/// A thread sorts at most its share of all keys divided by this at once, so that no thread is left with much to do when
+/// the others have finished.
+const PARTS_PER_THREAD: usize = 4;
+/// The greatest number of values of a digit. For key-value pairs it is half as many, because a core's cache must hold a
+/// line of keys and a line of values for each.
+const RADIX: usize = 1 << 12;
+/// Values of a digit that take hardly longer than fewer.
+const MIN_RADIX: usize = 1 << 8;
+/// Keys for each value of a digit that justify another value.
+const KEYS_PER_VALUE: usize = 1 << 10;
+/// Bytes of keys and values of a bucket that fit a core's cache together with the scratch memory. Larger buckets take
+/// longer to sort.
+const BUCKET_BYTES: usize = 1 << 17;
+/// Keys that justify a slice of their own in each bucket.
+const MIN_CHUNK: usize = 1 << 13;
+/// Keys that are read to guess the most significant digit in which keys differ.
 const SAMPLE: usize = 1 << 10;
-/// Keys that are looked at twice while they are in the cache.
-const PIECE: usize = 1 << 12;
+/// Keys that are scanned twice while they are in the cache.
+const SCAN_BLOCK: usize = 1 << 12;
 
-type Digit = digit::Digit<VALUES>;
-type Counts = digit::Counts<VALUES>;
-type Lines<'a, T> = lines::Lines<'a, T, VALUES>;
+type Digit = digit::Digit<RADIX>;
+type Counts = digit::Counts<RADIX>;
+type WriteCombiner<'a, T> = write_combiner::WriteCombiner<'a, T, RADIX>;
 
-/// Sorts `run`, ascending and stable. `scratch` is as long. This thread belongs to the pool of `threads` to use.
+/// Sorts `run` in ascending order. Stable. `scratch` has the same length. The calling thread belongs to the pool of
+/// `threads` threads.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
-    // Ends early unless the keys are sorted, or nearly.
+    // The scan ends early unless the keys are sorted or nearly so.
     if is_sorted(run.keys) {
         return;
     }
@@ -58,16 +60,16 @@ pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: Ru
     sort_by_digits(run, scratch, false, None, &shares);
 }
 
-/// Whether the places of so many keys are worth [`argsort`].
+/// Whether [`argsort`] is the fastest way to find the permutation that sorts `keys` keys.
 pub(super) fn can_argsort(keys: usize, threads: usize) -> bool {
-    threads > 1 && keys > FEW
+    threads > 1 && keys > SERIAL_KEYS
 }
 
-/// Writes to `indices` the places of `keys` in sorted order, of as many keys as [`can_argsort`] is for. There are as many
-/// indices. This thread belongs to the pool of `threads` to use.
+/// Writes to `indices` the permutation that sorts `keys`, for whose length [`can_argsort`] is true. `indices` has the same
+/// length. The calling thread belongs to the pool of `threads` threads.
 ///
-/// Keys go straight to their digits' rooms, and those of a digit to memory that the next one uses again, so that this takes
-/// no more memory than keys and indices do.
+/// Keys move directly to their buckets, and from each bucket to memory that the next bucket uses again, so the scratch
+/// memory holds no more than the keys and the indices.
 pub(super) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],
@@ -79,36 +81,36 @@ pub(super) fn argsort<K: Key, I: Index>(
     let first_digit = if order == SortOrder::Ascending && is_sorted(keys) {
         None
     } else {
-        count_first_digit(keys, chunk, values::<K, I>(keys.len()))
+        count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()))
     };
     let Some((digit, mut counts)) = first_digit else {
-        indices.par_iter_mut().enumerate().for_each(|(place, index)| *index = I::new(place));
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
         return Ok(());
     };
     if order == SortOrder::Descending {
-        // Of mirrored keys, every bit of the digit is the other one.
+        // The keys are encoded by inverting their bits, which reverses the order of the digit's values.
         counts.iter_mut().for_each(|counts| counts[..digit.values()].reverse());
     }
     let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
     let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
-    let rooms = rooms(scratch.part(0..keys.len()), digit.values(), &counts);
-    keys.par_chunks(chunk).zip(rooms).enumerate().for_each(|(i, (keys, room))| {
+    let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts);
+    keys.par_chunks(chunk).zip(slices).enumerate().for_each(|(i, (keys, buckets))| {
         let keys = keys.iter().map(|key| order.applied_to(*key));
-        distribute(keys.zip((i * chunk..).map(I::new)), room, digit);
+        scatter(keys.zip((i * chunk..).map(I::new)), buckets, digit);
     });
-    let digits = divided(scratch, RunMut::of_keys(indices), digit, &counts);
-    digits.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {
+    let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts);
+    buckets.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;
         sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), &shares);
         Ok(())
     })
 }
 
-/// How the keys are shared among the threads, and what each thread uses for one share after another.
+/// How the threads share the keys, and the scratch memory that each thread reuses.
 struct Shares<K: Key> {
     threads: usize,
-    /// The most keys that one thread sorts.
-    few: usize,
+    /// The greatest number of keys that one thread sorts.
+    serial_keys: usize,
     workspaces: Vec<Mutex<Workspace<K>>>,
 }
 
@@ -116,32 +118,32 @@ impl<K: Key> Shares<K> {
     fn of(keys: usize, threads: usize) -> Self {
         Shares {
             threads,
-            few: FEW.max(keys / (threads * PARTS_A_THREAD)),
+            serial_keys: SERIAL_KEYS.max(keys / (threads * PARTS_PER_THREAD)),
             workspaces: (0..threads).map(|_| Mutex::new(Workspace::new())).collect(),
         }
     }
 
-    /// How many of so many keys a thread moves.
+    /// The number of keys of a chunk, if `keys` keys are divided.
     fn chunk(&self, keys: usize) -> usize {
-        keys.div_ceil(self.threads).max(LEAST_CHUNK)
+        keys.div_ceil(self.threads).max(MIN_CHUNK)
     }
 
-    /// That of this thread, which nobody else asks for.
+    /// The workspace of the calling thread. Threads share workspaces if the pool has more threads than this sort uses.
     fn workspace(&self) -> MutexGuard<'_, Workspace<K>> {
         let thread = rayon::current_thread_index().unwrap_or(0) % self.threads;
         self.workspaces[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many values of a digit are best for so many keys with values.
-fn values<K, V>(keys: usize) -> usize {
+/// The best number of values of a digit that divides `keys` keys with values of type `V`.
+fn radix_of<K, V>(keys: usize) -> usize {
     let bytes = keys * (size_of::<K>() + size_of::<V>());
-    let most = if size_of::<V>() == 0 { VALUES } else { VALUES / 2 };
-    (bytes / CACHED).clamp(CHEAP_VALUES, most).min(keys / KEYS_A_VALUE)
+    let most = if size_of::<V>() == 0 { RADIX } else { RADIX / 2 };
+    (bytes / BUCKET_BYTES).clamp(MIN_RADIX, most).min(keys / KEYS_PER_VALUE)
 }
 
-/// Sorts `run`. It ends in `scratch` if `to_scratch`, and else where it is. `may_differ` are the bits that may not be the same in
-/// all keys, if something is known of them.
+/// Sorts `run`. The result is in `scratch` if `to_scratch`, and otherwise in `run`. All keys have the same bits except for
+/// those in `may_differ`, if it is given.
 fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
@@ -149,67 +151,67 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     may_differ: Option<K::Bits>,
     shares: &Shares<K>,
 ) {
-    if run.keys.len() <= shares.few {
+    if run.keys.len() <= shares.serial_keys {
         return radix::sort(run, scratch, to_scratch, may_differ, &mut shares.workspace());
     }
     let chunk = shares.chunk(run.keys.len());
-    let Some((digit, counts)) = count_first_digit(run.keys, chunk, values::<K, V>(run.keys.len())) else {
-        // All keys are the same.
+    let Some((digit, counts)) = count_first_digit(run.keys, chunk, radix_of::<K, V>(run.keys.len())) else {
+        // All keys are equal.
         if to_scratch {
             let chunks = run.par_chunks(chunk).zip(scratch.par_chunks(chunk));
             chunks.for_each(|(run, mut scratch)| scratch.copy_from(run.as_run()));
         }
         return;
     };
-    let rooms = rooms(scratch.part(0..run.keys.len()), digit.values(), &counts);
-    run.par_chunks(chunk).zip(rooms).for_each(|(chunk, room)| {
-        distribute(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), room, digit);
+    let slices = bucket_slices(scratch.part(0..run.keys.len()), digit.values(), &counts);
+    run.par_chunks(chunk).zip(slices).for_each(|(chunk, buckets)| {
+        scatter(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), buckets, digit);
     });
 
-    let digits = divided(scratch, run, digit, &counts).into_par_iter().with_max_len(1);
-    digits.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, Some(digit.bits_after()), shares));
+    let buckets = buckets(scratch, run, digit, &counts).into_par_iter().with_max_len(1);
+    buckets.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, Some(digit.bits_after()), shares));
 }
 
 /// The parts of two runs that belong to each value of `digit`. `counts` are those of each chunk.
-fn divided<'a, 'b, A, B, C, D>(
+fn buckets<'a, 'b, A, B, C, D>(
     mut a: RunMut<'a, A, B>,
     mut b: RunMut<'b, C, D>,
     digit: Digit,
     counts: &[Counts],
 ) -> Vec<(RunMut<'a, A, B>, RunMut<'b, C, D>)> {
-    let mut parts = Vec::with_capacity(digit.values());
+    let mut buckets = Vec::with_capacity(digit.values());
     for value in 0..digit.values() {
         let count = counts.iter().map(|counts| counts[value]).sum();
         let (of_a, of_b);
         (of_a, a) = a.split_at(count);
         (of_b, b) = b.split_at(count);
-        parts.push((of_a, of_b));
+        buckets.push((of_a, of_b));
     }
-    parts
+    buckets
 }
 
 fn is_sorted<K: Key>(keys: &[K]) -> bool {
-    // A key more than a piece, to compare its last key with the next piece's first.
-    let piece = |begin| &keys[begin..keys.len().min(begin + PIECE + 1)];
-    (0..keys.len()).into_par_iter().step_by(PIECE).all(|begin| first_unsorted_in_block(piece(begin)).is_none())
+    // One key more than the block, to compare its last key with the next block's first.
+    let block = |begin| &keys[begin..keys.len().min(begin + SCAN_BLOCK + 1)];
+    (0..keys.len()).into_par_iter().step_by(SCAN_BLOCK).all(|begin| first_unsorted_in_block(block(begin)).is_none())
 }
 
-/// The first digit that differs, of so many values at most, and how often it occurs in each chunk of so many keys, or `None`
-/// if all keys are the same.
+/// The most significant digit in which keys differ, of at most `values` values, and how often each value occurs in each
+/// chunk of `chunk` keys; or `None` if all keys are equal.
 fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<(Digit, Vec<Counts>)> {
     let first = *keys.first()?;
     let guess = digit::differing(first, keys.iter().step_by(keys.len().div_ceil(SAMPLE)));
     let guess = Digit::first(guess, values);
-    // A right guess, as most are, saves a way through memory.
-    let looks = keys.par_chunks(chunk).map(|chunk| {
-        let (mut differing, mut counts) = (K::Bits::zeroed(), [0; VALUES]);
-        for piece in chunk.chunks(PIECE) {
-            differing = differing | digit::differing(first, piece);
-            guess.count(piece, &mut counts);
+    // A correct guess, which is usual, saves a scan of all keys in memory.
+    let scans = keys.par_chunks(chunk).map(|chunk| {
+        let (mut differing, mut counts) = (K::Bits::zeroed(), [0; RADIX]);
+        for block in chunk.chunks(SCAN_BLOCK) {
+            differing = differing | digit::differing(first, block);
+            guess.count(block, &mut counts);
         }
         (differing, counts)
     });
-    let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = looks.unzip();
+    let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = scans.unzip();
     let differing = differing.into_iter().fold(K::Bits::zeroed(), |all, differing| all | differing);
     if digit::significant(differing) == 0 {
         return None;
@@ -219,36 +221,38 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<
         return Some((digit, counts));
     }
     let counts = keys.par_chunks(chunk).map(|chunk| {
-        let mut counts = [0; VALUES];
+        let mut counts = [0; RADIX];
         digit.count(chunk, &mut counts);
         counts
     });
     Some((digit, counts.collect()))
 }
 
-/// For each chunk the room for its keys of each digit. `counts` are those of each chunk.
-fn rooms<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) -> Vec<Vec<RunMut<'a, K, V>>> {
-    let mut rooms: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(values)).collect();
+/// For each chunk, the slice of each bucket that its keys go to. `counts` are those of each chunk.
+fn bucket_slices<'a, K, V>(mut all: RunMut<'a, K, V>, values: usize, counts: &[Counts]) -> Vec<Vec<RunMut<'a, K, V>>> {
+    let mut slices: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(values)).collect();
     for value in 0..values {
-        for (rooms, counts) in rooms.iter_mut().zip(counts) {
-            let room;
-            (room, all) = all.split_at(counts[value]);
-            rooms.push(room);
+        for (slices, counts) in slices.iter_mut().zip(counts) {
+            let slice;
+            (slice, all) = all.split_at(counts[value]);
+            slices.push(slice);
         }
     }
-    rooms
+    slices
 }
 
-/// Moves each of these keys with its value to the next place in the room for its digit. There is room for just these.
-fn distribute<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, rooms: Vec<RunMut<K, V>>, digit: Digit) {
+/// Moves each key with its value to the next slot of its digit's bucket. The pairs fill the buckets.
+fn scatter<K: Key, V: Copy>(pairs: impl Iterator<Item = (K, V)> + Clone, buckets: Vec<RunMut<K, V>>, digit: Digit) {
     let Some((key, value)) = pairs.clone().next() else { return };
-    let (mut keys, mut values) = (Lines::buffer(key, rooms.len()), Lines::buffer(value, rooms.len()));
-    let (rooms_of_keys, rooms_of_values) = rooms.into_iter().map(|room| (room.keys, room.values)).unzip();
-    let (mut keys, mut values) = (Lines::new(&mut keys, rooms_of_keys), Lines::new(&mut values, rooms_of_values));
+    let mut key_lines = WriteCombiner::buffer(key, buckets.len());
+    let mut value_lines = WriteCombiner::buffer(value, buckets.len());
+    let (key_buckets, value_buckets) = buckets.into_iter().map(|bucket| (bucket.keys, bucket.values)).unzip();
+    let mut keys = WriteCombiner::new(&mut key_lines, key_buckets);
+    let mut values = WriteCombiner::new(&mut value_lines, value_buckets);
     for (key, value) in pairs {
-        let digit = digit.of(key);
-        keys.push(digit, key);
-        values.push(digit, value);
+        let bucket = digit.of(key);
+        keys.push(bucket, key);
+        values.push(bucket, value);
     }
     keys.finish();
     values.finish();

@@ -1,6 +1,6 @@
-//! A run of keys with values, or of keys alone, which are keys with the value `()`.
+//! A run of key-value pairs, or of keys alone, which are keys with the value `()`.
 //!
-//! Of keys alone the values take no memory and no time, so that there is one merge for both.
+//! The values of keys alone take no memory and no time, so one function handles both.
 
 use crate::Key;
 use kernels_gpu::sequence::Sequence;
@@ -26,15 +26,15 @@ impl<K: Key> Sequence for Keys<'_, K> {
     }
 }
 
-/// A run to merge: keys, and the value of each.
+/// A run to read: keys, and the value of each.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a, K, V> {
+pub(crate) struct Run<'a, K, V> {
     pub keys: &'a [K],
     pub values: &'a [V],
 }
 
-/// A run to fill: room for keys, and for the value of each.
-pub(super) struct RunMut<'a, K, V> {
+/// A run to write: slots for keys, and for the value of each.
+pub(crate) struct RunMut<'a, K, V> {
     pub keys: &'a mut [K],
     pub values: &'a mut [V],
 }
@@ -48,12 +48,12 @@ impl<'a, K: Key> Run<'a, K, ()> {
 }
 
 impl<'a, K: Key, V> Run<'a, K, V> {
-    /// Keys with as many values.
+    /// Keys, and the same number of values.
     pub fn new((keys, values): (&'a [K], &'a [V])) -> Self {
         Run { keys, values }
     }
 
-    /// The part of it at `range`.
+    /// The part with the indices `range`.
     #[inline(always)]
     pub fn part(self, range: Range<usize>) -> Self {
         Run { keys: &self.keys[range.clone()], values: &self.values[range] }
@@ -64,25 +64,25 @@ impl<'a, K> RunMut<'a, K, ()> {
     /// Keys alone.
     #[inline(always)]
     pub fn of_keys(keys: &'a mut [K]) -> Self {
-        // Without a size, they have no memory that could leak.
+        // Values of size 0 have no memory that could leak.
         let values = vec![(); keys.len()].leak();
         RunMut { keys, values }
     }
 }
 
 impl<'a, K, V> RunMut<'a, K, V> {
-    /// Room for keys and as many values.
+    /// Slots for keys, and for the same number of values.
     pub fn new((keys, values): (&'a mut [K], &'a mut [V])) -> Self {
         RunMut { keys, values }
     }
 
-    /// The part of it at `range`.
+    /// The part with the indices `range`.
     #[inline(always)]
     pub fn part(&mut self, range: Range<usize>) -> RunMut<'_, K, V> {
         RunMut { keys: &mut self.keys[range.clone()], values: &mut self.values[range] }
     }
 
-    /// All of it, to read.
+    /// The whole run, to read.
     #[inline(always)]
     pub fn as_run(&self) -> Run<'_, K, V> {
         Run { keys: self.keys, values: self.values }
@@ -98,21 +98,21 @@ impl<'a, K, V> RunMut<'a, K, V> {
         self.values.copy_from_slice(from.values);
     }
 
-    /// Copies the keys of a run that are at `places`, with their values, one after another.
+    /// Copies the keys with the given indices in `from`, in that order, with their values.
     #[inline(always)]
-    pub fn gather(&mut self, from: Run<K, V>, places: impl Iterator<Item = usize>)
+    pub fn gather(&mut self, from: Run<K, V>, indices: impl Iterator<Item = usize>)
     where
         K: Copy,
         V: Copy,
     {
-        // The compiler knows then that a place of a key is one of a value.
+        // The equal lengths let the compiler check the index of a key and of its value at once.
         let values = &from.values[..from.keys.len()];
-        for (place, (key, value)) in places.zip(self.keys.iter_mut().zip(&mut *self.values)) {
-            (*key, *value) = (from.keys[place], values[place]);
+        for (index, (key, value)) in indices.zip(self.keys.iter_mut().zip(&mut *self.values)) {
+            (*key, *value) = (from.keys[index], values[index]);
         }
     }
 
-    /// What is before `middle`, and the rest.
+    /// The parts before and after index `middle`.
     #[inline(always)]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (keys, keys_after) = self.keys.split_at_mut(middle);
@@ -120,12 +120,12 @@ impl<'a, K, V> RunMut<'a, K, V> {
         (RunMut { keys, values }, RunMut { keys: keys_after, values: values_after })
     }
 
-    /// Pieces of `length` keys, of which the last may be shorter.
+    /// Parts of `length` keys, of which the last may be shorter.
     pub fn chunks(&mut self, length: usize) -> impl Iterator<Item = RunMut<'_, K, V>> {
         self.keys.chunks_mut(length).zip(self.values.chunks_mut(length)).map(RunMut::new)
     }
 
-    /// [`chunks`](Self::chunks), for all threads.
+    /// [`chunks`](Self::chunks), as a parallel iterator.
     pub fn par_chunks(&mut self, length: usize) -> impl IndexedParallelIterator<Item = RunMut<'_, K, V>>
     where
         K: Send,

@@ -1,82 +1,86 @@
-//! Sort of keys with values, and of places by their keys.
+//! Sorts of key-value pairs, and of the indices of keys.
 //!
-//! Small values are moved along with their keys, pass by pass. Of large ones the places are, and each value is moved once
-//! in the end, to where its place has come:
+//! Small values move together with their keys, pass by pass. Of large values the indices do, and each value is moved once
+//! at the end:
 //!
 //! ```text
-//!   keys    7 3 5             3 5 7
-//!   places  0 1 2   ─ sort ─► 1 2 0
-//!   values  A B C             B C A
+//!   keys     7 3 5             3 5 7
+//!   indices  0 1 2   ─ sort ─► 1 2 0
+//!   values   A B C             B C A
 //! ```
 
+use super::blocks::for_each_block;
 use super::run::RunMut;
-use super::{for_each_piece, memory, parallel_radix, sort};
+use super::{memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::{Error, Index, Key, SortOrder};
 use std::mem::MaybeUninit;
 
-/// The most bytes of a value that is moved along with its key.
-const SMALL_VALUE: usize = 16;
-/// Keys that are handled at once where each is by itself.
-const PIECE: usize = 1 << 14;
+/// The greatest size of a value that moves together with its key, in bytes.
+const MAX_MOVED_VALUE: usize = 16;
+/// Keys, indices or values that a thread copies at once.
+const COPY_BLOCK: usize = 1 << 14;
 
-/// Sorts `keys`, and the value of each along with it. There are as many values.
-pub(super) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+/// Sorts `keys` and `values`, which has the same length, by key.
+pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
     keys: &mut [K],
     values: &mut [V],
     threads: usize,
 ) -> Result<(), Error> {
-    // SAFETY: values are moved from one place to another and nothing else is written.
-    let values = unsafe { memory::as_room(values) };
-    if size_of::<V>() <= SMALL_VALUE {
-        sort_small(order, keys, values, threads)
-    } else if keys.len() as u128 <= u32::PLACES {
-        sort_large::<K, V, u32>(order, keys, values, threads)
+    // SAFETY: both sorts end with a permutation of the initialised values in `values`.
+    let values = unsafe { memory::as_uninit_mut(values) };
+    if size_of::<V>() <= MAX_MOVED_VALUE {
+        sort_values(order, keys, values, threads)
+    } else if keys.len() as u128 <= u32::COUNT {
+        sort_indices::<K, V, u32>(order, keys, values, threads)
     } else {
-        sort_large::<K, V, u64>(order, keys, values, threads)
+        sort_indices::<K, V, u64>(order, keys, values, threads)
     }
 }
 
-fn sort_small<K: Key, V: Copy + Send + Sync>(
+/// Moves values together with their keys.
+fn sort_values<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
     keys: &mut [K],
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut scratch = (memory::zeroed(keys.len())?, memory::room(keys.len())?);
+    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
     let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
     sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, values)), scratch, threads));
     Ok(())
 }
 
-fn sort_large<K: Key, V: Copy + Send + Sync, I: Index>(
+/// Sorts the indices of the values, then gathers the values.
+fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     order: SortOrder,
     keys: &mut [K],
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let (mut places, mut sorted) = (memory::zeroed::<I>(keys.len())?, memory::room(keys.len())?);
-    for_each_piece(RunMut::of_keys(&mut places), PIECE, threads, |begin, places| number(begin, places.keys));
+    let (mut indices, mut sorted) = (memory::zeroed::<I>(keys.len())?, memory::uninit(keys.len())?);
+    let unfilled = RunMut::of_keys(&mut indices);
+    for_each_block(unfilled, COPY_BLOCK, threads, |begin, indices| fill_identity(begin, indices.keys));
     let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
     {
         let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
-        sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, &mut places)), scratch, threads));
+        sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, &mut indices)), scratch, threads));
     }
     drop(scratch);
-    for_each_piece(RunMut::of_keys(&mut sorted), PIECE, threads, |begin, sorted| {
-        for (value, place) in sorted.keys.iter_mut().zip(&places[begin..]) {
-            *value = values[place.place()];
+    for_each_block(RunMut::of_keys(&mut sorted), COPY_BLOCK, threads, |begin, sorted| {
+        for (value, index) in sorted.keys.iter_mut().zip(&indices[begin..]) {
+            *value = values[index.to_usize()];
         }
     });
-    for_each_piece(RunMut::of_keys(values), PIECE, threads, |begin, values| {
+    for_each_block(RunMut::of_keys(values), COPY_BLOCK, threads, |begin, values| {
         values.keys.copy_from_slice(&sorted[begin..][..values.keys.len()]);
     });
     Ok(())
 }
 
-/// Writes to `indices` the places of `keys` in sorted order. There are as many.
-pub(super) fn argsort<K: Key, I: Index>(
+/// Writes to `indices`, which has the length of `keys`, the permutation that sorts `keys`.
+pub(crate) fn argsort<K: Key, I: Index>(
     order: SortOrder,
     keys: &[K],
     indices: &mut [I],
@@ -88,15 +92,15 @@ pub(super) fn argsort<K: Key, I: Index>(
     let mut sorted = memory::zeroed(keys.len())?;
     let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
     let mut run = RunMut::new((&mut *sorted, indices));
-    for_each_piece(run.part(0..keys.len()), PIECE, threads, |begin, piece| {
-        piece.keys.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
-        number(begin, piece.values);
+    for_each_block(run.part(0..keys.len()), COPY_BLOCK, threads, |begin, block| {
+        block.keys.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
+        fill_identity(begin, block.values);
     });
     sort::sort(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
 }
 
-/// Writes to `indices` the places from `begin` on.
-fn number<I: Index>(begin: usize, indices: &mut [I]) {
+/// Sets `indices` to `begin`, `begin + 1`, and so on.
+fn fill_identity<I: Index>(begin: usize, indices: &mut [I]) {
     indices.iter_mut().enumerate().for_each(|(i, index)| *index = I::new(begin + i));
 }

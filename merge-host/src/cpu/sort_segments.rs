@@ -1,4 +1,4 @@
-//! Sort of segments, each on its own.
+//! Sorts of the segments of an array.
 //!
 //! ```text
 //!   keys     │ 0 │ 1  │ 2 │ 3   │ segment 4                     │ 5 │ 6  │ …
@@ -6,41 +6,42 @@
 //!             shares of one thread         all threads
 //! ```
 //!
-//! A long segment is sorted by all threads. The others go to one thread each, neighbours together, so that millions of
-//! short ones are shared as well as a few long ones.
+//! All threads together sort a long segment. Shorter segments are sorted by one thread each, several adjacent ones at a
+//! time, so threads share millions of short segments as evenly as a few long ones.
 
 use super::run::RunMut;
 use super::{sort, sort_pairs};
 use crate::{Error, Key, SortOrder};
 use rayon::prelude::*;
 
-/// Shares for each thread: more than one, so that a thread that is held up leaves some to the others.
-const SHARES_A_THREAD: usize = 8;
-/// What a segment costs beside its keys, in keys. It is what shares out segments that are short or empty.
-const SEGMENT: usize = 8;
-/// Keys that are worth all threads.
-const LONG: usize = 1 << 18;
-/// Keys alone that are faster to sort where they are.
-const FEW_KEYS: usize = 32;
-/// Keys with values that are faster to sort by comparisons.
-const FEW_PAIRS: usize = 256;
+/// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
+const SHARES_PER_THREAD: usize = 8;
+/// The cost of a segment in addition to its keys, in keys. It divides short and empty segments evenly.
+const SEGMENT_COST: usize = 8;
+/// Keys of a segment that justify all threads.
+const MIN_PARALLEL_KEYS: usize = 1 << 18;
+/// The greatest number of keys alone that comparisons sort fastest.
+const MAX_COMPARED_KEYS: usize = 32;
+/// The greatest number of key-value pairs that comparisons sort fastest.
+const MAX_COMPARED_PAIRS: usize = 256;
 
-/// What sorting costs, in keys.
-pub(super) fn cost(offsets: &[usize]) -> usize {
-    offsets[offsets.len() - 1] + (offsets.len() - 1) * SEGMENT
+/// The cost of sorting the segments, in keys.
+///
+/// The sum does not overflow: the keys and the offsets lie in memory, of which a process addresses less than 2^57 bytes.
+pub(crate) fn cost(offsets: &[usize]) -> usize {
+    offsets[offsets.len() - 1] + (offsets.len() - 1) * SEGMENT_COST
 }
 
-/// Sorts each segment of `keys`, from an offset to the next. If `threads` is more than 1, this thread belongs to the pool
-/// to use.
-pub(super) fn sort_keys<K: Key>(
+/// Sorts each segment of `keys`, from an offset to the next.
+pub(crate) fn sort_keys<K: Key>(
     order: SortOrder,
     keys: &mut [K],
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
-    each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
-        if run.keys.len() <= FEW_KEYS {
-            // Equal keys have equal bits, so that nobody can tell a stable sort of keys from another.
+    for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
+        if run.keys.len() <= MAX_COMPARED_KEYS {
+            // Equal keys have equal bits, so a stable sort gives the same result.
             run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());
             return Ok(());
         }
@@ -48,15 +49,15 @@ pub(super) fn sort_keys<K: Key>(
     })
 }
 
-/// [`sort_keys`] of keys with values.
-pub(super) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+/// [`sort_keys`] of key-value pairs.
+pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     order: SortOrder,
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
-    each_segment(run, offsets, threads, |scratch, run, threads| {
-        if run.keys.len() <= FEW_PAIRS {
+    for_each_segment(run, offsets, threads, |scratch, run, threads| {
+        if run.keys.len() <= MAX_COMPARED_PAIRS {
             scratch.sort(order, run);
             return Ok(());
         }
@@ -64,38 +65,38 @@ pub(super) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     })
 }
 
-/// Room to sort few keys with values, for a thread.
+/// Scratch memory of a thread that sorts a few key-value pairs.
 struct Scratch<K: Key, V> {
-    /// Ordered bits, and places, which tell equal keys apart.
+    /// Ordered bits, and indices, which make equal keys distinct.
     keys: Vec<(K::Bits, u32)>,
     values: Vec<V>,
 }
 
 impl<K: Key, V: Copy> Scratch<K, V> {
     fn sort(&mut self, order: SortOrder, run: RunMut<K, V>) {
-        let places = run.keys.iter().zip(0..).map(|(key, place)| (order.applied_to(*key).to_ordered(), place));
+        let with_indices = run.keys.iter().zip(0..).map(|(key, index)| (order.applied_to(*key).to_ordered(), index));
         self.keys.clear();
-        self.keys.extend(places);
+        self.keys.extend(with_indices);
         self.keys.sort_unstable();
         self.values.clear();
         self.values.extend_from_slice(run.values);
-        for ((key, value), (bits, place)) in run.keys.iter_mut().zip(run.values).zip(&self.keys) {
+        for ((key, value), (bits, index)) in run.keys.iter_mut().zip(run.values).zip(&self.keys) {
             *key = order.applied_to(K::from_ordered(*bits));
-            *value = self.values[*place as usize];
+            *value = self.values[*index as usize];
         }
     }
 }
 
-/// Neighbouring segments for one thread.
+/// Adjacent segments for one thread.
 struct Share<'a, K, V> {
     offsets: &'a [usize],
     run: RunMut<'a, K, V>,
-    /// A single segment that is worth all threads.
+    /// Whether this is one segment, for all threads.
     is_long: bool,
 }
 
-/// Calls `sort` with each segment and how many threads are to sort it.
-fn each_segment<K: Key, V: Send>(
+/// Calls `sort` with each segment and the number of threads that are to sort it.
+fn for_each_segment<K: Key, V: Send>(
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
@@ -115,16 +116,18 @@ fn each_segment<K: Key, V: Send>(
     short.into_par_iter().try_for_each(|share| sort_share(share, 1))
 }
 
-/// All segments, in shares that cost about the same, but for long ones.
+/// All segments, in shares that cost about the same, except for long segments, each of which is a share.
 fn shares<'a, K, V>(run: RunMut<'a, K, V>, offsets: &'a [usize], threads: usize) -> Vec<Share<'a, K, V>> {
     let (segments, cost) = (offsets.len() - 1, cost(offsets));
-    let (enough, too_long) = (cost.div_ceil(threads * SHARES_A_THREAD), LONG.max(cost / (4 * threads)));
+    let share_cost = cost.div_ceil(threads * SHARES_PER_THREAD);
+    let max_serial_keys = MIN_PARALLEL_KEYS.max(cost / (4 * threads));
     let keys = |from: usize, to: usize| offsets[to] - offsets[from];
-    let is_long = |segment| keys(segment, segment + 1) > too_long;
+    let is_long = |segment| keys(segment, segment + 1) > max_serial_keys;
     let (mut shares, mut first, mut rest) = (Vec::new(), 0, run);
     while first < segments {
         let (mut end, alone) = (first + 1, is_long(first));
-        while !alone && end < segments && !is_long(end) && keys(first, end) + (end - first) * SEGMENT < enough {
+        let is_full = |end| keys(first, end) + (end - first) * SEGMENT_COST >= share_cost;
+        while !alone && end < segments && !is_long(end) && !is_full(end) {
             end += 1;
         }
         let (run, after) = rest.split_at(keys(first, end));

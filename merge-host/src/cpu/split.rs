@@ -1,4 +1,4 @@
-//! The exact split: which keys of A and B a piece of the output is merged from.
+//! The exact split of two runs: the parts of A and B that a block of the output is merged from.
 
 use super::run::Keys;
 use crate::Key;
@@ -7,19 +7,19 @@ use std::ops::Range;
 
 /// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.
 ///
-/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`, even if `a` and `b` are not
-/// ascending, in which case there is nothing else to say about the parts.
+/// `from <= to <= |a| + |b|`. The lengths of the parts always add up to `to - from`; if `a` or `b` is not ascending, the
+/// parts are otherwise unspecified.
 pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) -> (&'a [K], &'a [K]) {
     let (a_part, b_part) = part_ranges(a, b, from, to);
     (&a[a_part], &b[b_part])
 }
 
-/// Where in `a` and `b` their [`parts`] are.
+/// The ranges of [`parts`] in `a` and `b`.
 pub(super) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
     let i_from = co_rank(from, Keys(a), Keys(b));
     let j_from = from - i_from;
-    // For ascending input the bounds change nothing. For other input a co-rank is still a valid split of its own
-    // output position, but two of them need not be in order. The bounds keep i_from <= i_to and j_from <= j_to.
+    // For ascending input the bounds change nothing. For other input each co-rank is still a valid split of its own, but
+    // two of them need not be in order. The bounds ensure i_from <= i_to and j_from <= j_to.
     let least = i_from.max(to.saturating_sub(b.len()));
     let most = a.len().min(i_from + (to - from));
     let i_to = co_rank(to, Keys(a), Keys(b)).clamp(least, most);
@@ -33,7 +33,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_hold_together_for_any_input(
+        fn the_lengths_of_parts_add_up_for_any_input(
             a in prop::collection::vec(0u32..20, 0..40),
             b in prop::collection::vec(0u32..20, 0..40),
             (x, y) in (0usize..100, 0usize..100),
@@ -45,7 +45,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_of_ascending_input_are_what_the_output_is_merged_from(
+        fn parts_of_ascending_input_are_those_of_a_stable_sort(
             mut a in prop::collection::vec(0u32..20, 0..40),
             mut b in prop::collection::vec(0u32..20, 0..40),
             (x, y) in (0usize..100, 0usize..100),
@@ -54,7 +54,7 @@ mod tests {
             b.sort();
             let total = a.len() + b.len();
             let (from, to) = (x.min(y).min(total), x.max(y).min(total));
-            // Which keys those are follows from a stable sort of (key, where it comes from).
+            // The expected parts follow from a stable sort of (key, name of its run).
             let mut merged: Vec<(u32, char)> = a.iter().map(|&k| (k, 'a')).chain(b.iter().map(|&k| (k, 'b'))).collect();
             merged.sort_by_key(|&(key, _)| key);
             let taken = |name| {

@@ -1,4 +1,4 @@
-//! Inputs, and the right answers by another way: the standard library's stable sort.
+//! Inputs, and expected results by the standard library's stable sort.
 #![allow(dead_code)] // Each test program uses a part.
 
 use merge_host::{Engine, Key, SortOrder, f16};
@@ -7,17 +7,17 @@ use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A key type with what the tests need to know about it.
+/// A key type, with its properties that the tests need.
 pub trait TestKey: Key {
-    /// The order that the library promises, in the standard library's words.
+    /// The specified order, by the standard library.
     fn order(&self, other: &Self) -> Ordering;
-    /// The key with the upper ones of these bits.
+    /// The key with the most significant of these bits.
     fn from_random(bits: u128) -> Self;
     /// The key with all bits inverted.
     fn inverted(self) -> Self;
-    /// The number, or the nearest that the type has.
+    /// The number, or the nearest one of the type.
     fn number(value: i64) -> Self;
-    /// Ends of the range, and for floats the values that are special.
+    /// The ends of the range, and for floats the special values.
     fn special() -> Vec<Self>;
 }
 
@@ -92,7 +92,7 @@ macro_rules! for_all_key_types {
     };
 }
 
-/// Another seed each time, or that of the variable `MERGE_TEST_SEED`, to see a failure again.
+/// A new seed for each call, or the value of the variable `MERGE_TEST_SEED`, to reproduce a failure.
 pub fn seed() -> u64 {
     match std::env::var("MERGE_TEST_SEED") {
         Ok(seed) => seed.parse().expect("MERGE_TEST_SEED is a number"),
@@ -104,7 +104,7 @@ pub fn rng(seed: u64) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Ways to draw keys.
+/// The kinds of keys that [`keys`] makes.
 pub const KINDS: [&str; 6] = ["any bits", "16 values", "all equal", "special", "small numbers", "ascending"];
 
 pub fn keys<K: TestKey>(kind: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
@@ -129,7 +129,7 @@ pub fn sorted<K: TestKey>(mut keys: Vec<K>) -> Vec<K> {
     keys
 }
 
-/// The pairs by a stable sort in the order named.
+/// The pairs by a stable sort in the given order.
 pub fn sorted_pairs<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], values: &[V]) -> (Vec<K>, Vec<V>) {
     let mut pairs: Vec<_> = keys.iter().copied().zip(values.iter().copied()).collect();
     pairs.sort_by(|x, y| match order {
@@ -140,16 +140,16 @@ pub fn sorted_pairs<K: TestKey, V: TestValue>(order: SortOrder, keys: &[K], valu
 }
 
 pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
-    // Stable, and A's keys stand before B's.
+    // The sort is stable, and A's keys precede B's.
     sorted([a, b].concat())
 }
 
-/// An output in which every key that is not written is wrong.
+/// An output each of whose keys is wrong until it is written.
 pub fn poisoned<K: TestKey>(want: &[K]) -> Vec<K> {
     want.iter().map(|key| key.inverted()).collect()
 }
 
-/// Fails unless the two are the same to the last bit. `what` says where the keys came from.
+/// Fails unless the two are identical, bit by bit. `what` describes the input.
 #[track_caller]
 pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> String) {
     assert_eq!(found.len(), want.len(), "{}: number of keys", what());
@@ -166,9 +166,9 @@ pub fn cpu_engines() -> Vec<Engine> {
     (1..=4).map(|threads| Engine::cpu_with_threads(threads).unwrap()).collect()
 }
 
-/// A value type with what the tests need to know about it.
+/// A value type, with its properties that the tests need.
 pub trait TestValue: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
-    /// A value for each number, and another for each other number as far as the type can tell them apart.
+    /// The value with the given number. Numbers have distinct values, as far as the type has enough of them.
     fn number(value: usize) -> Self;
 }
 
@@ -231,10 +231,10 @@ macro_rules! for_all_value_types {
     };
 }
 
-/// The number of a value that no input has.
+/// The number of a value that occurs in no input.
 const POISON: usize = 0xdead00;
 
-/// A number for each of `count` keys, in order, from `first` on. They tell equal keys apart.
+/// The values with the numbers `first..first + count`, which distinguish equal keys.
 pub fn values<V: TestValue>(first: usize, count: usize) -> Vec<V> {
     assert!(first + count <= POISON);
     (first..first + count).map(V::number).collect()
@@ -248,7 +248,7 @@ pub fn merged_pairs<K: TestKey, V: TestValue>(a: (&[K], &[V]), b: (&[K], &[V])) 
     all.into_iter().unzip()
 }
 
-/// An output in which every key and every value that is not written is wrong.
+/// An output each of whose keys and values is wrong until it is written.
 pub fn poisoned_pairs<K: TestKey, V: TestValue>(want: &(Vec<K>, Vec<V>)) -> (Vec<K>, Vec<V>) {
     (poisoned(&want.0), vec![V::number(POISON); want.1.len()])
 }

@@ -47,7 +47,7 @@ fn lengths_around_edges<K: TestKey>(seed: u64) {
 }
 
 #[test]
-fn merges_lengths_around_tile_and_piece_edges() {
+fn merges_lengths_around_tile_and_block_edges() {
     let seed = seed();
     for_all_key_types!(lengths_around_edges(seed));
 }
@@ -66,7 +66,7 @@ fn one_side_before_the_other<K: TestKey>() {
 }
 
 #[test]
-fn merges_arrays_of_which_one_comes_first() {
+fn merges_runs_of_which_one_precedes_the_other() {
     for_all_key_types!(one_side_before_the_other());
 }
 
@@ -104,7 +104,7 @@ fn not_ascending<K: TestKey>(seed: u64) {
             for kernel in MergeKernel::ALL {
                 let mut out = vec![K::number(0); m + n];
                 engine.merge_with(kernel, &a, &b, &mut out).unwrap();
-                // Nothing is promised about the output; reading or writing elsewhere would show as another key.
+                // The output is unspecified, but a read or write elsewhere would show as a key that is not in the input.
                 let foreign = out.iter().position(|key| allowed.binary_search_by(|other| other.order(key)).is_err());
                 assert_eq!(foreign, None, "{kernel}, {engine:?}, |a| {m}, |b| {n}, seed {seed}");
             }
@@ -113,7 +113,7 @@ fn not_ascending<K: TestKey>(seed: u64) {
 }
 
 #[test]
-fn ends_well_on_arrays_that_are_not_ascending() {
+fn unsorted_input_gives_keys_of_the_input() {
     let seed = seed();
     not_ascending::<u32>(seed);
     not_ascending::<f64>(seed);

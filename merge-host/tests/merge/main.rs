@@ -1,4 +1,4 @@
-//! Everything that merges, in one program: the engine is compiled once for each type of keys.
+//! Tests of all merges, in one program, so that the engine is compiled only once for each key type.
 
 #[macro_use]
 #[path = "../common/mod.rs"]

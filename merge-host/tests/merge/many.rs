@@ -26,7 +26,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl 
     let all = runs.concat();
     let numbers = values::<V>(0, all.len());
     let mut want: Vec<(K, V)> = all.into_iter().zip(numbers.iter().copied()).collect();
-    // Keeps the order of the runs, which follow one another.
+    // The sort keeps the order of the runs, which are adjacent.
     want.sort_by(|x, y| x.0.order(&y.0));
     let want: (Vec<K>, Vec<V>) = want.into_iter().unzip();
 
@@ -43,7 +43,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl 
     assert_same_pairs(&out, &want, || format!("{} runs with {name}, {engine:?}, {}", runs.len(), what()));
 }
 
-/// Calls `check` with as many runs as are merged in one way or another, of all kinds.
+/// Calls `check` with numbers of runs around those at which the method changes, of all kinds.
 fn every_number_of_runs<K: TestKey>(seed: u64, check: impl Fn(&[Vec<K>], String)) {
     let mut rng = rng(seed);
     for count in (0..10).chain([16, 31, 32, 33, 63, 64, 65, 200]) {
@@ -70,7 +70,7 @@ fn merges_any_number_of_runs() {
     for_all_value_types!(any_number_of_runs_with_values::<f64>(seed));
 }
 
-/// Merges that are worth several threads and of several pieces for each.
+/// Merges that are worth several threads, and several blocks for each.
 fn shapes<K: TestKey, V: TestValue>(engines: &[Engine], seed: u64) {
     let mut rng = rng(seed);
     let mut long_and_short = vec![0, 3, 300_000, 1, 1, 0, 7, 100_000];
@@ -83,7 +83,7 @@ fn shapes<K: TestKey, V: TestValue>(engines: &[Engine], seed: u64) {
         ("16 runs", vec![30_011; 16]),
         ("runs of very different lengths", long_and_short),
         ("67 runs, of which groups are shared by threads", vec![7_001; 67]),
-        ("as many runs as two passes merge, of few keys", vec![300; 1024]),
+        ("the greatest number of runs of two passes, of few keys", vec![300; 1024]),
         ("more runs than two passes merge", vec![90; 4096]),
         ("more runs than keys", [vec![0; 5000], vec![1; 200], vec![0; 5000]].concat()),
     ];
@@ -119,7 +119,7 @@ fn runs_whose_keys_do_not_overlap() {
 }
 
 #[test]
-fn a_run_may_be_there_many_times() {
+fn a_run_may_occur_many_times() {
     let run = [1, 5, 5, 9];
     let mut out = [0; 4 * 70];
     Engine::cpu().merge_many(&[&run[..]; 70], &mut out).unwrap();
@@ -133,8 +133,8 @@ fn runs_that_are_not_ascending_give_pairs_of_the_input() {
     for engine in cpu_engines() {
         for (count, length) in [(3, 100_000), (16, 20_000), (100, 3000), (4096, 90)] {
             let input: Vec<u64> = keys("any bits", count * length, &mut rng);
-            let places: Vec<usize> = (0..input.len()).collect();
-            let runs: Vec<_> = input.chunks(length).zip(places.chunks(length)).collect();
+            let indices: Vec<usize> = (0..input.len()).collect();
+            let runs: Vec<_> = input.chunks(length).zip(indices.chunks(length)).collect();
             let (mut keys, mut values) = (vec![0; input.len()], vec![usize::MAX; input.len()]);
             engine.merge_many_pairs(&runs, (&mut keys, &mut values)).unwrap();
             let torn = (0..keys.len()).find(|&i| input.get(values[i]) != Some(&keys[i]));
@@ -145,7 +145,7 @@ fn runs_that_are_not_ascending_give_pairs_of_the_input() {
 
 proptest! {
     #[test]
-    fn merging_is_a_stable_sort_by_key_run_and_place(
+    fn merging_is_a_stable_sort_by_key_run_and_index(
         lengths in prop::collection::vec(prop_oneof![Just(0usize), 0usize..4, 0usize..300], 0..90),
         values in 1i64..50,
         seed in any::<u64>(),
@@ -155,11 +155,11 @@ proptest! {
             lengths.iter().map(|&n| sorted((0..n).map(|_| rng.random_range(0..values)).collect())).collect();
         let mut want: Vec<(i64, usize, usize)> = Vec::new();
         for (r, run) in runs.iter().enumerate() {
-            want.extend(run.iter().enumerate().map(|(place, &key)| (key, r, place)));
+            want.extend(run.iter().enumerate().map(|(index, &key)| (key, r, index)));
         }
-        let places = want.iter().map(|&(_, run, place)| (run, place)).collect::<Vec<_>>();
+        let sources = want.iter().map(|&(_, run, index)| (run, index)).collect::<Vec<_>>();
         want.sort();
-        let mut rest = &places[..];
+        let mut rest = &sources[..];
         let mut input = Vec::new();
         for run in &runs {
             let values;
@@ -168,13 +168,13 @@ proptest! {
         }
         let (mut keys, mut out) = (vec![-1; want.len()], vec![(usize::MAX, 0); want.len()]);
         Engine::cpu_with_threads(1).unwrap().merge_many_pairs(&input, (&mut keys, &mut out)).unwrap();
-        let found: Vec<_> = keys.into_iter().zip(out).map(|(key, (run, place))| (key, run, place)).collect();
+        let found: Vec<_> = keys.into_iter().zip(out).map(|(key, (run, index))| (key, run, index)).collect();
         prop_assert_eq!(found, want);
     }
 }
 
 #[test]
-fn lengths_have_to_fit() {
+fn bad_lengths_are_refused() {
     let rule = "the runs' keys in all";
     for length in [0, 4, 6] {
         let mut out = vec![7; length];

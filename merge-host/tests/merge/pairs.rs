@@ -1,6 +1,6 @@
 //! `Engine::merge_pairs` and `Engine::merge_batch_pairs` against the standard library's stable sort.
 //!
-//! No two values of a test are the same, so that a value tells which of several equal keys it belongs to.
+//! The values of a test are distinct, so equal keys are distinguished by their values.
 
 use crate::common::*;
 use merge_host::Engine;
@@ -65,7 +65,7 @@ fn merges_lengths_around_edges() {
 }
 
 #[test]
-fn of_equal_keys_the_pairs_of_a_go_first() {
+fn of_equal_keys_the_pairs_of_a_come_first() {
     for engine in cpu_engines() {
         for (m, n) in [(1, 1), (1, 3000), (3000, 1), (2000, 2001), (300_000, 300_001)] {
             let (a, b) = (vec![5u32; m], vec![5u32; n]);
@@ -73,8 +73,8 @@ fn of_equal_keys_the_pairs_of_a_go_first() {
             let (mut keys, mut out) = (vec![0; m + n], vec![0; m + n]);
             engine.merge_pairs((&a, &a_values), (&b, &b_values), (&mut keys, &mut out)).unwrap();
             assert_eq!(keys, vec![5; m + n]);
-            let place = (0..m + n).find(|&i| out[i] != i as u32);
-            assert_eq!(place, None, "{engine:?}, {m} and {n} equal keys");
+            let misplaced = (0..m + n).find(|&i| out[i] != i as u32);
+            assert_eq!(misplaced, None, "{engine:?}, {m} and {n} equal keys");
         }
     }
 }
@@ -118,13 +118,13 @@ fn merges_many_pairs_on_several_threads_64_bits() {
     on_several_threads::<f64, f64>(seed());
 }
 
-/// Whether each value stands beside the key that it came with. Value `i` is that of key `i` of `input`.
+/// The index of the first value that is not that of its key, if any. Value `i` is that of key `i` of `input`.
 fn first_torn_pair(keys: &[u32], values: &[u32], input: &[u32]) -> Option<usize> {
     (0..keys.len()).find(|&i| input.get(values[i] as usize) != Some(&keys[i]))
 }
 
 #[test]
-fn ends_well_on_arrays_that_are_not_ascending() {
+fn unsorted_input_gives_pairs_of_the_input() {
     let seed = seed();
     let mut rng = rng(seed);
     for engine in cpu_engines() {
@@ -134,7 +134,7 @@ fn ends_well_on_arrays_that_are_not_ascending() {
             let (a_values, b_values) = (values::<u32>(0, m), values::<u32>(m, n));
             let (mut out, mut out_values) = (vec![0; m + n], vec![u32::MAX; m + n]);
             engine.merge_pairs((a, &a_values), (b, &b_values), (&mut out, &mut out_values)).unwrap();
-            // Nothing is promised but that each place holds some pair of the input.
+            // The only guarantee is that each element is a pair of the input.
             let torn = first_torn_pair(&out, &out_values, &input);
             assert_eq!(torn, None, "{engine:?}, |a| {m}, |b| {n}, seed {seed}");
         }

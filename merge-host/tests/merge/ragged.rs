@@ -1,4 +1,5 @@
-//! `Engine::merge_ragged` and `Engine::merge_ragged_pairs` against the standard library's stable sort of each pair.
+//! `Engine::merge_ragged` and `Engine::merge_ragged_pairs` against the standard library's stable sort
+//! of each merge problem.
 
 use crate::common::*;
 use merge_host::Engine;
@@ -6,7 +7,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use std::cmp::Ordering;
 
-/// Runs one after the other.
+/// Adjacent runs.
 #[derive(Clone)]
 struct Ragged<K> {
     keys: Vec<K>,
@@ -27,7 +28,7 @@ impl<K: TestKey> Ragged<K> {
     }
 }
 
-/// The pairs of each pair of runs by a stable sort, which keeps A's before B's.
+/// The result of each merge problem by a stable sort, which keeps A's pairs before B's.
 fn wanted<K: TestKey, V: TestValue>(a: &Ragged<K>, a_values: &[V], b: &Ragged<K>, b_values: &[V]) -> (Vec<K>, Vec<V>) {
     let of = |keys: &[K], values: &[V]| keys.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
     let (of_a, of_b) = (of(&a.keys, a_values), of(&b.keys, b_values));
@@ -55,7 +56,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, a: &Ragged<K>, b: &Ragged<K>
     assert_same_pairs(&out, &want, || format!("with {}, {engine:?}, {}", std::any::type_name::<V>(), what()));
 }
 
-/// A length of a run: mostly short, sometimes 0, sometimes around the longest that a batch of one length may have.
+/// The length of a run: mostly short, sometimes 0, sometimes around the greatest length of a run of `merge_batch`.
 fn length(rng: &mut StdRng) -> usize {
     match rng.random_range(0..12) {
         0..3 => 0,
@@ -105,7 +106,7 @@ fn merges_runs_of_every_pair_of_these_lengths() {
     }
 }
 
-/// Batches that are worth several threads, and that only some ways to share them out are good for.
+/// Batches that are worth several threads, in shapes that are hard to share evenly.
 #[test]
 fn merges_batches_of_all_shapes_on_several_threads() {
     let seed = seed();
@@ -149,7 +150,7 @@ fn a_run_that_is_not_ascending_leaves_the_others_alone() {
     let seed = seed();
     let mut rng = rng(seed);
     for engine in cpu_engines() {
-        // The bad pair in the middle is so long that it is shared by several threads.
+        // The bad problem in the middle is long enough for several threads.
         let lengths = [50, 0, 500_000, 70, 3];
         let bad = |ragged: &mut Ragged<u32>| {
             let (from, to) = (ragged.offsets[2], ragged.offsets[3]);
@@ -171,7 +172,7 @@ fn a_run_that_is_not_ascending_leaves_the_others_alone() {
             assert_eq!(out.0[good.clone()], want.0[good.clone()], "{engine:?}, seed {seed}");
             assert_eq!(out.1[good.clone()], want.1[good], "{engine:?}, seed {seed}");
         }
-        // In the bad one, each place holds some pair of the input.
+        // In the bad one, each element is a pair of the input.
         let input = [a.keys.clone(), b.keys.clone()].concat();
         let torn =
             (from..to).find(|&i| input.get(out.1[i] as usize).map(|key| key.cmp(&out.0[i])) != Some(Ordering::Equal));

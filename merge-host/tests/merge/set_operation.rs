@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 
-/// How many times a key that is `m` times in A and `n` times in B is in the result.
+/// How often a key that occurs `m` times in A and `n` times in B occurs in the result.
 fn times(operation: SetOperation, m: usize, n: usize) -> usize {
     match operation {
         SetOperation::Union => m.max(n),
@@ -16,7 +16,7 @@ fn times(operation: SetOperation, m: usize, n: usize) -> usize {
     }
 }
 
-/// Every key, with how many times it is in each of two ascending arrays, by the standard library's order.
+/// Every key, and how often it occurs in each of two ascending arrays, by the standard library's order.
 fn counted<K: TestKey>(a: &[K], b: &[K]) -> Vec<(K, usize, usize)> {
     let mut all = sorted([a, b].concat());
     all.dedup_by(|x, y| x.order(y).is_eq());
@@ -32,7 +32,7 @@ fn by_counting<K: TestKey>(operation: SetOperation, counted: &[(K, usize, usize)
 }
 
 fn check<K: TestKey>(engine: &Engine, a: &[K], b: &[K], what: impl Fn() -> String) {
-    // What is there before counts for nothing, and its room may be too small or large enough.
+    // The old contents do not matter, and the capacity may be too small or sufficient.
     let mut out = vec![K::number(77); a.len()];
     let counted = counted(a, b);
     for operation in SetOperation::ALL {
@@ -51,7 +51,7 @@ fn all_short_lengths<K: TestKey>(seed: u64) {
             for kind in KINDS {
                 let mut a = keys::<K>(kind, m, &mut rng);
                 let mut b = keys::<K>(kind, n, &mut rng);
-                // Random bits have nothing in common.
+                // Arrays of random bits have no key in common otherwise.
                 b.extend(a.iter().filter(|_| rng.random()).copied().collect::<Vec<_>>());
                 a.extend(b.iter().filter(|_| rng.random()).copied().collect::<Vec<_>>());
                 check(&engine, &sorted(a), &sorted(b), || format!("{kind}, seed {seed}"));
@@ -66,7 +66,7 @@ fn all_short_lengths_of_all_types() {
     for_all_key_types!(all_short_lengths(seed));
 }
 
-/// Enough keys for as many threads.
+/// Inputs with enough keys for `threads` threads.
 fn on_several_threads<K: TestKey>(threads: usize, seed: u64) {
     let mut rng = rng(seed);
     let engine = Engine::cpu_with_threads(threads).unwrap();
@@ -90,8 +90,8 @@ fn many_keys_on_several_threads() {
 }
 
 #[test]
-fn keys_that_are_several_times_in_both() {
-    // What is kept is max(m, n) and so on, and not each key once.
+fn keys_that_occur_several_times() {
+    // The result has max(m, n) keys and so on, not each key once.
     let (a, b) = ([1, 2, 3, 4, 5, 5, 5], [3, 4, 5, 6, 7]);
     let of = |operation| {
         let mut out = Vec::new();
@@ -105,7 +105,7 @@ fn keys_that_are_several_times_in_both() {
 }
 
 #[test]
-fn zeros_and_nans_are_told_apart_by_their_bits() {
+fn zeros_and_nans_are_distinguished_by_their_bits() {
     let (one, other) = (f32::from_bits(0x7fc0_0001), f32::from_bits(0x7fc0_0002));
     check(&Engine::cpu(), &[-0.0, 1.0, one, one], &[0.0, 1.0, one, other], || "special".to_owned());
     let mut out = Vec::new();
@@ -114,15 +114,15 @@ fn zeros_and_nans_are_told_apart_by_their_bits() {
 }
 
 #[test]
-fn memory_is_used_again() {
+fn the_allocation_is_reused() {
     let mut out = Vec::with_capacity(100);
-    let place = out.as_ptr();
+    let address = out.as_ptr();
     Engine::cpu().set_operation(SetOperation::Union, &[1u64; 60], &[2; 40], &mut out).unwrap();
-    assert_eq!((out.len(), out.as_ptr()), (100, place));
+    assert_eq!((out.len(), out.as_ptr()), (100, address));
 }
 
 #[test]
-fn ends_well_on_arrays_that_are_not_ascending() {
+fn unsorted_input_gives_keys_of_the_input() {
     let seed = seed();
     let mut rng = rng(seed);
     for engine in cpu_engines() {
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn union_is_difference_and_b_and_so_on(a in vec(0u8..9, 0..99), b in vec(0u8..9, 0..99)) {
+    fn operations_are_consistent(a in vec(0u8..9, 0..99), b in vec(0u8..9, 0..99)) {
         let (a, b) = (sorted(a), sorted(b));
         let of = |operation, a: &[u8], b: &[u8]| {
             let mut out = Vec::new();

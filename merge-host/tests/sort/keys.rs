@@ -56,7 +56,7 @@ fn sorts_on_many_threads_with_runs_of_several_passes() {
 }
 
 #[test]
-fn sorts_keys_that_differ_in_one_place_of_their_bits() {
+fn sorts_keys_that_differ_in_eight_adjacent_bits() {
     let seed = seed();
     let mut rng = rng(seed);
     for shift in 0..57 {

@@ -1,4 +1,4 @@
-//! Everything that sorts, in one program: the engine is compiled once for each type of keys.
+//! Tests of all sorts, in one program, so that the engine is compiled only once for each key type.
 
 #[macro_use]
 #[path = "../common/mod.rs"]
@@ -8,4 +8,4 @@ mod keys;
 mod pairs;
 mod segments;
 mod skewed;
-mod through;
+mod streamed;

@@ -1,6 +1,6 @@
 //! `Engine::sort_with`, `Engine::sort_pairs` and `Engine::argsort` against the standard library's stable sort.
 //!
-//! Values are numbered as the keys come in, so that they tell which of several equal keys they belong to.
+//! The value of a key is its index in the input, so equal keys are distinguished by their values.
 
 use crate::common::*;
 use merge_host::{Engine, Index, SortOrder, f16};
@@ -21,20 +21,19 @@ fn check_argsort<I: Index + TestValue>(engine: &Engine, order: SortOrder, keys: 
     let mut found = vec![I::number(7); keys.len()];
     engine.argsort(order, keys, &mut found).unwrap();
     let name = std::any::type_name::<I>();
-    // Zero-extended, whatever the tests make of numbers.
+    // Indices are zero-extended, unlike the values that tests make of numbers.
     let wrong = (0..keys.len()).find(|&i| bytemuck::bytes_of(&found[i])[..] != want[i].to_le_bytes()[..size_of::<I>()]);
     if let Some(i) = wrong {
         panic!("{} keys, {name}, {order:?}, {engine:?}: index {i} is {:?}, expected {}", keys.len(), found[i], want[i]);
     }
 }
 
-/// Every sort of these keys but that with values.
+/// Checks every sort of these keys, except that of key-value pairs.
 fn check_keys<K: TestKey>(engine: &Engine, keys: &[K], what: impl Fn() -> String) {
     for order in ORDERS {
-        let places: Vec<u64> = (0..keys.len() as u64).collect();
-        let mut pairs: Vec<(K, u64)> = keys.iter().copied().zip(places).collect();
+        let mut pairs: Vec<(K, usize)> = keys.iter().copied().zip(0..).collect();
         pairs.sort_by(|x, y| if order == SortOrder::Ascending { x.0.order(&y.0) } else { y.0.order(&x.0) });
-        let want: (Vec<K>, Vec<usize>) = pairs.into_iter().map(|(key, place)| (key, place as usize)).unzip();
+        let want: (Vec<K>, Vec<usize>) = pairs.into_iter().unzip();
         let mut found = keys.to_vec();
         engine.sort_with(order, &mut found).unwrap();
         assert_same(&found, &want.0, || format!("{} keys, {order:?}, {engine:?}, {}", keys.len(), what()));
@@ -91,7 +90,7 @@ fn all_values<K: TestKey>(seed: u64) {
 
 #[test]
 fn moves_values_of_any_size() {
-    // A key type of each size. The others have the same digits.
+    // One key type of each size. The others have the same digits.
     let seed = seed();
     all_values::<i8>(seed);
     all_values::<f16>(seed);
@@ -101,7 +100,7 @@ fn moves_values_of_any_size() {
 }
 
 #[test]
-fn sorts_lengths_around_where_threads_share_the_work() {
+fn sorts_lengths_around_those_that_threads_share() {
     let seed = seed();
     let mut rng = rng(seed);
     for threads in 2..=4 {
@@ -123,7 +122,8 @@ fn sorts_lengths_around_where_threads_share_the_work() {
 fn counted<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     let values = 1 << (8 * size_of::<K>());
-    // Below as many keys as there are values they are not counted, and above four times that by several threads.
+    // Keys are counted if they are at least as many as the values of their type, and by several threads if at least four
+    // times as many.
     for length in [values - 1, values, values + 1, 8 * values - 1, 8 * values + 1, (4 << 16) + 3, 9 * values + 7] {
         for engine in cpu_engines() {
             let kind = KINDS[rng.random_range(0..KINDS.len())];
@@ -133,7 +133,7 @@ fn counted<K: TestKey>(seed: u64) {
 }
 
 #[test]
-fn sorts_as_many_keys_as_their_type_has_values() {
+fn sorts_more_keys_than_their_type_has_values() {
     let seed = seed();
     counted::<u8>(seed);
     counted::<i8>(seed);
@@ -144,7 +144,7 @@ fn sorts_as_many_keys_as_their_type_has_values() {
 
 #[test]
 fn sorts_every_value_of_2_bytes() {
-    // In an order that is neither.
+    // Multiplication by an odd number permutes the values.
     let bits = (0..=u16::MAX).map(|bits| bits.wrapping_mul(0x9e37));
     check_keys(&Engine::cpu(), &bits.clone().collect::<Vec<u16>>(), || "every u16".to_owned());
     check_keys(&Engine::cpu(), &bits.clone().map(|bits| bits as i16).collect::<Vec<_>>(), || "every i16".to_owned());
@@ -152,13 +152,13 @@ fn sorts_every_value_of_2_bytes() {
 }
 
 #[test]
-fn keys_that_differ_in_one_place_of_their_bits_keep_their_values() {
+fn keys_that_differ_in_eight_adjacent_bits_keep_their_values() {
     let seed = seed();
     let mut rng = rng(seed);
     for shift in 0..57 {
         let keys: Vec<u64> = keys::<u64>("any bits", 3000, &mut rng).iter().map(|key| (key >> 56) << shift).collect();
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys, || format!("bits {shift}, seed {seed}"));
-        // So few that they are sorted by comparisons, if their bits leave room for a place.
+        // Few enough keys to be compared, if an index fits before their bits.
         check_pairs::<u64, u32>(&Engine::cpu(), SortOrder::Ascending, &keys[..200], || format!("bits {shift} of 200"));
     }
     for shift in 0..121 {
@@ -170,7 +170,7 @@ fn keys_that_differ_in_one_place_of_their_bits_keep_their_values() {
 }
 
 #[test]
-fn of_equal_keys_the_first_stays_first_in_either_order() {
+fn equal_keys_keep_their_order_in_either_order() {
     for engine in cpu_engines() {
         for length in [2, 300, 5000, 300_000] {
             for order in ORDERS {

@@ -48,7 +48,7 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, lengths: &[usize], kind: &st
     assert_same_pairs(&found, &want, what);
 }
 
-/// Calls `check` with segments around the lengths from which another way to sort is taken.
+/// Calls `check` with segments around the lengths at which the method of the sort changes.
 fn short_segments(seed: u64, mut check: impl FnMut(&[usize], &str, &mut StdRng, &str)) {
     let mut rng = rng(seed);
     let edges = [0, 0, 1, 2, 3, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025];
@@ -73,7 +73,7 @@ fn sorts_segments_of_any_length() {
     for_all_value_types!(short_with_values::<f32>(seed));
 }
 
-/// Segments that are worth several threads, and that only some ways to share them out are good for.
+/// Segments that are worth several threads, in shapes that are hard to share evenly.
 #[test]
 fn sorts_segments_of_all_shapes_on_several_threads() {
     let seed = seed();
@@ -105,19 +105,20 @@ fn sorts_segments_of_all_shapes_on_several_threads() {
 }
 
 #[test]
-fn of_equal_keys_those_of_a_segment_keep_their_order() {
+fn equal_keys_of_a_segment_keep_their_order() {
     for order in ORDERS {
         for length in [10, 300, 5000] {
             let mut keys = vec![7u8; 3 * length];
-            let mut places: Vec<usize> = (0..keys.len()).collect();
-            Engine::cpu().sort_segments_pairs(order, &mut keys, &mut places, &[0, length, length, 3 * length]).unwrap();
-            assert!(places.iter().copied().eq(0..3 * length), "{order:?}, {length}");
+            let mut indices: Vec<usize> = (0..keys.len()).collect();
+            let offsets = [0, length, length, 3 * length];
+            Engine::cpu().sort_segments_pairs(order, &mut keys, &mut indices, &offsets).unwrap();
+            assert!(indices.iter().copied().eq(0..3 * length), "{order:?}, {length}");
         }
     }
 }
 
 #[test]
-fn offsets_have_to_fit() {
+fn bad_offsets_are_refused() {
     let refused = |offsets: &[usize], message: &str| {
         let (mut keys, mut values) = ([3, 2, 1, 0], [7u8; 4]);
         let error = Engine::cpu().sort_segments(SortOrder::Ascending, &mut keys, offsets).unwrap_err();
@@ -128,7 +129,7 @@ fn offsets_have_to_fit() {
     };
     refused(&[], "there are no offsets, expected one more than there are runs");
     refused(&[1, 4], "the first offset of the input is 1, expected 0");
-    refused(&[0, 3, 2, 4], "offset 2 of the input is 2, below the one before it (3)");
+    refused(&[0, 3, 2, 4], "offset 2 of the input is 2, less than the one before it (3)");
     refused(&[0, 2, 3], "the last offset of the input is 3, expected 4 (its number of keys)");
     refused(&[0, 5], "the last offset of the input is 5, expected 4 (its number of keys)");
     let error = Engine::cpu().sort_segments_pairs(SortOrder::Ascending, &mut [2, 1], &mut [0u8], &[0, 2]).unwrap_err();

@@ -1,6 +1,6 @@
 //! Sorts of keys whose first digits are far from equally frequent, against the standard library's stable sort.
 //!
-//! Places stand beside the keys, so that they tell which of several equal keys is which.
+//! The value of a key is its index in the input, so equal keys are distinguished by their values.
 
 use crate::common::*;
 use merge_host::{Engine, SortOrder, f16};
@@ -51,20 +51,20 @@ fn skewed<K: TestKey>(skew: &str, length: usize, rng: &mut StdRng) -> Vec<K> {
 
 /// Every sort of these keys in both orders, by each of the engines.
 fn check<K: TestKey>(engines: &[Engine], keys: &[K], what: impl Fn() -> String) {
-    let places = values::<u32>(0, keys.len());
+    let indices = values::<u32>(0, keys.len());
     for order in [SortOrder::Ascending, SortOrder::Descending] {
-        let want = sorted_pairs(order, keys, &places);
+        let want = sorted_pairs(order, keys, &indices);
         for engine in engines {
             let what = || format!("{} keys, {order:?}, {engine:?}, {}", keys.len(), what());
             let mut alone = keys.to_vec();
             engine.sort_with(order, &mut alone).unwrap();
             assert_same(&alone, &want.0, what);
-            let mut pairs = (keys.to_vec(), places.clone());
+            let mut pairs = (keys.to_vec(), indices.clone());
             engine.sort_pairs(order, &mut pairs.0, &mut pairs.1).unwrap();
             assert_same_pairs(&pairs, &want, what);
-            let mut indices = vec![u32::MAX; keys.len()];
-            engine.argsort(order, keys, &mut indices).unwrap();
-            assert!(indices == want.1, "argsort of {} {}", K::NAME, what());
+            let mut permutation = vec![u32::MAX; keys.len()];
+            engine.argsort(order, keys, &mut permutation).unwrap();
+            assert!(permutation == want.1, "argsort of {} {}", K::NAME, what());
         }
     }
 }
@@ -96,9 +96,9 @@ fn sorts_every_skew_on_sixteen_threads() {
     let length = (16 << 16) + 5;
     for skew in SKEWS {
         let keys = skewed::<u32>(skew, length, &mut rng);
-        let places = values::<u32>(0, length);
-        let want = sorted_pairs(SortOrder::Ascending, &keys, &places);
-        let mut found = (keys, places);
+        let indices = values::<u32>(0, length);
+        let want = sorted_pairs(SortOrder::Ascending, &keys, &indices);
+        let mut found = (keys, indices);
         engines[0].sort_pairs(SortOrder::Ascending, &mut found.0, &mut found.1).unwrap();
         assert_same_pairs(&found, &want, || format!("{skew}, seed {seed}"));
     }
@@ -109,8 +109,8 @@ fn sorts_every_skew_on_sixteen_threads() {
 fn sorts_lengths_around_each_change_of_method() {
     let seed = seed();
     let (engines, mut rng) = (engines(&[1, 2]), rng(seed));
-    // A few keys are compared, for each pass by a digit that others take. From 2^12 and 2^20 on it is a pass more. A great
-    // many are sorted by the first digit first: pairs of 8 bytes from 2^18 on. Two threads begin at 2^17.
+    // Up to 48 keys for each pass are compared. There is one more pass from 2^12 and from 2^20 keys on. From 2^18 pairs of 8
+    // bytes on, the most significant digit divides them. Two threads are used from 2^17 keys on.
     for middle in [48, 96, 144, 1024, 4096, 1 << 17, 1 << 18] {
         for length in middle - 1..=middle + 1 {
             let what = || format!("seed {seed}");
@@ -122,7 +122,7 @@ fn sorts_lengths_around_each_change_of_method() {
 }
 
 #[test]
-fn sorts_as_many_keys_of_a_digit_as_one_thread_takes() {
+fn sorts_buckets_around_the_size_of_one_thread() {
     let seed = seed();
     let (engines, mut rng) = (engines(&[2, 3, 16]), rng(seed));
     for of_digit in [(1 << 16) - 1, 1 << 16, (1 << 16) + 1] {
@@ -136,15 +136,15 @@ fn sorts_as_many_keys_of_a_digit_as_one_thread_takes() {
 }
 
 #[test]
-fn sorts_digits_that_no_sample_shows() {
+fn sorts_digits_that_the_sample_misses() {
     let seed = seed();
     let mut rng = rng(seed);
-    // One key in 200,000 differs in the first bits, at any place and at both ends.
+    // One key in 200,000 differs in the first bits, at a random index and at both ends.
     let length = 200_000;
-    for place in [0, 1, length / 2 + 1, length - 1, rng.random_range(0..length)] {
+    for index in [0, 1, length / 2 + 1, length - 1, rng.random_range(0..length)] {
         let mut keys: Vec<i64> = (0..length).map(|_| rng.random_range(0..1000)).collect();
-        keys[place] = rng.random::<i64>() | i64::MIN;
-        check(&engines(&[2, 3]), &keys, || format!("place {place}, seed {seed}"));
+        keys[index] = rng.random::<i64>() | i64::MIN;
+        check(&engines(&[2, 3]), &keys, || format!("index {index}, seed {seed}"));
     }
 }
 

@@ -1,21 +1,21 @@
-//! Measures the CPU engine beside rdst, rayon and plain loops, in one run, and prints a table of nanoseconds a key.
+//! Compares the CPU engine with rdst, rayon and plain loops, and prints a table of nanoseconds per key.
 //!
 //! ```text
 //! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- [KEYS] [THREADS]
 //! ```
 //!
-//! Every row is of uniform keys. What is compared takes turns, so that a machine that grows slower does so for all, and the
-//! least of the repeats counts. Every result is compared with the one of rayon's stable sort.
+//! All keys are uniform. The contenders of a table alternate, so that a change of the machine's speed affects all of them,
+//! and the minimum of the repetitions counts. Every result is compared with that of rayon's stable sort.
 
 use merge_host::{Engine, Key, SortOrder};
 use rayon::prelude::*;
 use rdst::RadixSort;
 use std::time::Instant;
 
-/// How often everything is measured.
+/// The number of repetitions.
 const REPEATS: usize = 5;
 
-/// Something to measure: what it is called, and what makes its input, does it and gives the seconds that it took.
+/// A name, and a function that prepares the input, runs the contender and returns the seconds that it took.
 type Contender<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
@@ -26,15 +26,15 @@ fn random(i: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The seconds that `work` takes.
+/// The duration of `work` in seconds.
 fn seconds(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64()
 }
 
-/// Prints a row for each contender. The first is ours; how many times as fast as the others it is stands beside them.
-fn table(what: &str, keys: usize, mut contenders: Vec<Contender>) {
+/// Prints a row for each contender, with its time and the ratio to the time of the first, which is this library.
+fn table(task: &str, keys: usize, mut contenders: Vec<Contender>) {
     let mut best = vec![f64::INFINITY; contenders.len()];
     for _ in 0..REPEATS {
         for ((_, run), best) in contenders.iter_mut().zip(&mut best) {
@@ -42,11 +42,11 @@ fn table(what: &str, keys: usize, mut contenders: Vec<Contender>) {
         }
     }
     for ((name, _), time) in contenders.iter().zip(&best) {
-        println!("| {what} | {name} | {:.2} | {:.2} |", time * 1e9 / keys as f64, time / best[0]);
+        println!("| {task} | {name} | {:.2} | {:.2} |", time * 1e9 / keys as f64, time / best[0]);
     }
 }
 
-/// A contender that works on a copy of the keys.
+/// A contender that sorts a copy of the keys.
 fn sorts<'a, K: Copy + PartialEq>(
     name: &'static str,
     keys: &'a [K],
@@ -89,11 +89,11 @@ fn sort_pairs<K: Key + Ord>(engine: &Engine, keys: &[K], values: &[K]) {
         time
     };
     let argsort = || {
-        let mut places = vec![1u32; keys.len()];
+        let mut indices = vec![1u32; keys.len()];
         let time = seconds(|| {
-            engine.argsort(SortOrder::Ascending, keys, &mut places).expect("the CPU sorts");
+            engine.argsort(SortOrder::Ascending, keys, &mut indices).expect("the CPU sorts");
         });
-        assert!(places.iter().map(|&i| pairs[i as usize]).eq(want.iter().copied()), "places are sorted");
+        assert!(indices.iter().map(|&i| pairs[i as usize]).eq(want.iter().copied()), "indices are sorted");
         time
     };
     let rayons = || {
@@ -102,11 +102,11 @@ fn sort_pairs<K: Key + Ord>(engine: &Engine, keys: &[K], values: &[K]) {
     };
     let name = format!("sort, {0} with values of {0}", K::NAME);
     table(&name, keys.len(), vec![("merge-host", Box::new(ours)), ("rayon par_sort_by_key", Box::new(rayons))]);
-    let name = format!("argsort, {}, places of u32", K::NAME);
+    let name = format!("argsort, {}, u32 indices", K::NAME);
     table(&name, keys.len(), vec![("merge-host", Box::new(argsort)), ("rayon par_sort_by_key", Box::new(rayons))]);
 }
 
-/// The merge of a textbook, on one thread.
+/// The merge with two cursors of textbooks, on one thread.
 fn two_cursors<K: Ord + Copy>(a: &[K], b: &[K], out: &mut [K]) {
     let (mut i, mut j) = (0, 0);
     for to in out {
@@ -161,15 +161,15 @@ fn main() {
     let engine = Engine::cpu_with_threads(threads).expect("threads start");
     let k64: Vec<u64> = (0..n / 2).map(random).collect();
     let k32: Vec<u32> = (0..n).map(|i| random(i) as u32).collect();
-    let places: Vec<u32> = (0..n as u32).collect();
-    let places64: Vec<u64> = (0..n as u64 / 2).collect();
-    println!("{n} keys of 4 bytes, half as many of 8, {threads} threads; least of {REPEATS}\n");
-    println!("| work | by | ns a key | times ours |");
+    let indices: Vec<u32> = (0..n as u32).collect();
+    let indices64: Vec<u64> = (0..n as u64 / 2).collect();
+    println!("{n} keys of 4 bytes, half as many of 8, {threads} threads; minimum of {REPEATS}\n");
+    println!("| task | implementation | ns per key | ratio to merge-host |");
     println!("| --- | --- | ---: | ---: |");
     sort_keys(&engine, &k32);
     sort_keys(&engine, &k64);
-    sort_pairs(&engine, &k32, &places);
-    sort_pairs(&engine, &k64, &places64);
+    sort_pairs(&engine, &k32, &indices);
+    sort_pairs(&engine, &k64, &indices64);
     merge(&engine, &k32, threads);
     merge(&engine, &k64, threads);
 }

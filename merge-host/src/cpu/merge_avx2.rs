@@ -1,8 +1,8 @@
-//! Merge of keys of 4 bytes, eight at a time, where the processor has AVX2.
+//! Merge of keys of 4 bytes, eight at a time, on processors with AVX2.
 //!
-//! Eight keys are held back. A step loads the next eight from the run whose next key is less, and sorts the sixteen, which are
-//! two ascending stretches, by a bitonic network (Batcher, 1968): the lower eight are the next of the output, since no key that
-//! is still to come is below one of them, and the upper eight are held back in their turn.
+//! Eight keys are held back. A step loads the next eight keys from the run whose next key is less, and sorts the sixteen,
+//! which are two ascending sequences, by a bitonic network (Batcher, 1968). The lower eight are the next of the output,
+//! because no later key is less than any of them, and the upper eight are held back next.
 //!
 //! ```text
 //!   held  │ 3 5 6 9 … │ ─┐
@@ -10,10 +10,10 @@
 //!   B     │ 4 5 … │ ─────┘           └─► │ 6 7 9 9 … │  held
 //! ```
 //!
-//! The next step waits for the last one. So an output is cut in the middle and both halves are merged in turns, which do not
-//! wait for each other. Equal keys have equal bits, so that nobody can tell which of them comes first.
+//! Each step depends on the one before. Therefore the output is divided in the middle and the two halves, which are
+//! independent, are merged in alternation. Equal keys have equal bits, so a stable merge gives the same result.
 
-use super::both_ends::BothEnds;
+use super::bidirectional::BidirectionalMerge;
 use super::run::{Keys, Run, RunMut};
 use crate::Key;
 use kernels_gpu::co_rank::co_rank;
@@ -21,18 +21,18 @@ use std::arch::x86_64::*;
 
 /// Keys of a step.
 const WIDTH: usize = 8;
-/// Keys that make it worth finding the middle.
-const LEAST: usize = 256;
+/// Keys that justify a search for the middle.
+const MIN_KEYS: usize = 256;
 
-/// Whether so many keys can be merged here, and are worth it.
+/// Whether this is the fastest way to merge runs of `keys` keys in total, on this processor.
 pub(super) fn can_merge<K: Key>(keys: usize) -> bool {
-    size_of::<K>() == 4 && keys >= LEAST && is_x86_feature_detected!("avx2")
+    size_of::<K>() == 4 && keys >= MIN_KEYS && is_x86_feature_detected!("avx2")
 }
 
-/// Merges `a` and `b` into `out`, as many keys as [`can_merge`] is for, on one thread.
+/// Merges `a` and `b` into `out`, for whose length [`can_merge`] is true, on one thread.
 pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
     assert!(can_merge::<K>(out.len()) && a.len() + b.len() == out.len());
-    // SAFETY: the processor has AVX2.
+    // SAFETY: `can_merge` returns true only on a processor with AVX2.
     unsafe { merge_halves(a, b, out) }
 }
 
@@ -58,15 +58,16 @@ fn merge_halves<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
     right.finish();
 }
 
-/// A merge of which the front is done: the first `i` keys of `a` and `j` of `b` are in the first keys of `out`, or held.
+/// A merge whose front is complete: the first `i` keys of `a` and `j` of `b` are at the front of `out`, or held back.
 struct Half<'a, K> {
     a: &'a [K],
     b: &'a [K],
     out: &'a mut [K],
     i: usize,
     j: usize,
-    /// The ordered bits of the greatest keys taken, ascending. There are none if `a` has fewer.
+    /// The ordered bits of the greatest eight of these keys, ascending.
     held: __m256i,
+    /// Whether keys are held back, which is not the case if `a` has less than eight.
     is_held: bool,
 }
 
@@ -78,13 +79,13 @@ impl<'a, K: Key> Half<'a, K> {
         Half { a, b, out, i, j: 0, held, is_held }
     }
 
-    /// How many steps can be taken whatever the keys are.
+    /// The number of steps that cannot exhaust A or B.
     #[inline(always)]
     fn steps(&self) -> usize {
         if self.is_held { (self.a.len() - self.i).min(self.b.len() - self.j) / WIDTH } else { 0 }
     }
 
-    /// Writes the next keys of the output. There is a step left.
+    /// Writes the next eight keys of the output. At least eight keys of A and of B remain.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn step(&mut self) {
@@ -98,7 +99,7 @@ impl<'a, K: Key> Half<'a, K> {
         self.held = upper;
     }
 
-    /// Merges what is left.
+    /// Merges the remaining keys.
     #[target_feature(enable = "avx2")]
     fn finish(mut self) {
         loop {
@@ -114,7 +115,7 @@ impl<'a, K: Key> Half<'a, K> {
         if !self.is_held {
             return merge_rest(a, b, self.out);
         }
-        // Fewer than eight keys are left of one of the two. With those held they make one short run.
+        // Fewer than eight keys of one run remain. Their merge with the held ones is one short run.
         let out = &mut self.out[self.i + self.j - WIDTH..];
         let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
         let (mut held, mut both) = ([K::zeroed(); WIDTH], [K::zeroed(); 2 * WIDTH]);
@@ -126,10 +127,10 @@ impl<'a, K: Key> Half<'a, K> {
 }
 
 fn merge_rest<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
-    BothEnds::new(Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out)).finish();
+    BidirectionalMerge::new(Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out)).finish();
 }
 
-/// The ordered bits of keys `i .. i + 8`.
+/// The ordered bits of `keys[i..i + 8]`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<K: Key>(keys: &[K], i: usize) -> __m256i {
@@ -137,7 +138,7 @@ fn load<K: Key>(keys: &[K], i: usize) -> __m256i {
     bytemuck::cast(bits)
 }
 
-/// Writes the keys of these ordered bits to places `i .. i + 8`.
+/// Writes the keys with the given ordered bits to `keys[i..i + 8]`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store<K: Key>(bits: __m256i, keys: &mut [K], i: usize) {
@@ -147,7 +148,7 @@ fn store<K: Key>(bits: __m256i, keys: &mut [K], i: usize) {
     }
 }
 
-/// Sorts two ascending vectors: the lower eight of their numbers and the upper eight, both ascending.
+/// Sorts two ascending vectors: returns the lower eight of their numbers and the upper eight, both ascending.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sort_two(x: __m256i, y: __m256i) -> (__m256i, __m256i) {
@@ -155,7 +156,7 @@ fn sort_two(x: __m256i, y: __m256i) -> (__m256i, __m256i) {
     (sort_bitonic(_mm256_min_epu32(x, y)), sort_bitonic(_mm256_max_epu32(x, y)))
 }
 
-/// Sorts a vector that ascends and then descends, or is such a one turned round.
+/// Sorts a bitonic vector: one that ascends and then descends, or a rotation of such a vector.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sort_bitonic(x: __m256i) -> __m256i {

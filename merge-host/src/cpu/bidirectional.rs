@@ -1,17 +1,17 @@
-//! A merge from both ends at once.
+//! Merge from both ends at once.
 
 use super::run::{Run, RunMut};
 use crate::Key;
 
-/// Steps that make the round without bounds worth entering.
-pub(super) const LEAST_STEPS: usize = 4;
+/// The least number of steps that justifies a round of steps without bounds checks.
+pub(super) const MIN_STEPS: usize = 4;
 
-/// A merge that is done at the front and at the back, and not yet in between.
-pub(super) struct BothEnds<'a, K, V> {
+/// A merge whose front and back are complete, and whose middle is not.
+pub(super) struct BidirectionalMerge<'a, K, V> {
     a: Run<'a, K, V>,
     b: Run<'a, K, V>,
     out: RunMut<'a, K, V>,
-    /// What is left: `a[a_front..a_back]` and `b[b_front..b_back]`. It belongs into
+    /// The remaining input is `a[a_front..a_back]` and `b[b_front..b_back]`. Its merge belongs in
     /// `out[a_front + b_front..a_back + b_back]`.
     a_front: usize,
     a_back: usize,
@@ -19,35 +19,36 @@ pub(super) struct BothEnds<'a, K, V> {
     b_back: usize,
 }
 
-impl<'a, K: Key, V: Copy> BothEnds<'a, K, V> {
+impl<'a, K: Key, V: Copy> BidirectionalMerge<'a, K, V> {
+    /// Nothing is merged yet. The length of `out` is the sum of those of `a` and `b`.
     #[inline(always)]
     pub fn new(a: Run<'a, K, V>, b: Run<'a, K, V>, out: RunMut<'a, K, V>) -> Self {
         let (m, n) = (a.keys.len(), b.keys.len());
         assert!(m + n == out.keys.len());
         assert!(a.values.len() == m && b.values.len() == n && out.values.len() == m + n);
-        BothEnds { a, b, out, a_front: 0, a_back: m, b_front: 0, b_back: n }
+        BidirectionalMerge { a, b, out, a_front: 0, a_back: m, b_front: 0, b_back: n }
     }
 
-    /// How many steps can be taken without looking whether A or B is used up: a step takes at most two keys of each.
+    /// The number of steps that cannot exhaust A or B: a step takes at most two keys of each.
     #[inline(always)]
     pub fn steps_without_bounds(&self) -> usize {
         (self.a_back - self.a_front).min(self.b_back - self.b_front) / 2
     }
 
-    /// Takes the first key of what is left, and the last, with their values.
+    /// Moves the first and the last of the remaining keys, with their values.
     ///
     /// # Safety
-    /// Two keys at least are left of each of A and B. So it is for as many steps in a row as `steps_without_bounds`
-    /// gave before the first, whatever the keys are.
+    /// At least two keys of A and two of B remain. This is the case for `n` consecutive steps, whatever the keys are, if
+    /// `steps_without_bounds` returned `n` before the first.
     #[inline(always)]
     pub unsafe fn step(&mut self) {
         debug_assert!(self.steps_without_bounds() > 0);
-        // SAFETY: what is left of A and B lies inside them, is not empty before the first of the two keys is taken, and
-        // not before the second. Where they go lies inside `out`, which is as long as A and B together. There are as
-        // many values as keys in each, as `new` has checked.
+        // SAFETY: a_front < a_back <= |a| and b_front < b_back <= |b| hold for the first key, and for the second because
+        // two keys of each remain. Both slots lie in a_front + b_front..a_back + b_back, and |out| = |a| + |b|. `new` has
+        // checked that each run has as many values as keys.
         unsafe {
             let (i, j) = (self.a_front, self.b_front);
-            // Of equal keys, A's first at the front, and B's last at the back.
+            // Of equal keys, A's come first: take A's at the front, and B's at the back.
             let from_b = self.b_is_less(i, j);
             self.take(from_b, i, j, i + j);
             self.a_front += usize::from(!from_b);
@@ -61,21 +62,21 @@ impl<'a, K: Key, V: Copy> BothEnds<'a, K, V> {
         }
     }
 
-    /// Merges what is left.
+    /// Merges the remaining keys.
     pub fn finish(mut self) {
         loop {
             let steps = self.steps_without_bounds();
-            if steps < LEAST_STEPS {
+            if steps < MIN_STEPS {
                 break;
             }
             for _ in 0..steps {
-                // SAFETY: there are that many steps.
+                // SAFETY: `steps_without_bounds` returned `steps` before the first.
                 unsafe { self.step() };
             }
         }
         while self.a_front < self.a_back && self.b_front < self.b_back {
             let (i, j) = (self.a_front, self.b_front);
-            // SAFETY: a key is left of each of A and B, and so there is room for one in `out`.
+            // SAFETY: i < a_back <= |a|, j < b_back <= |b|, and i + j < |a| + |b| = |out|.
             let from_b = unsafe {
                 let from_b = self.b_is_less(i, j);
                 self.take(from_b, i, j, i + j);
@@ -84,47 +85,45 @@ impl<'a, K: Key, V: Copy> BothEnds<'a, K, V> {
             self.a_front += usize::from(!from_b);
             self.b_front += usize::from(from_b);
         }
-        // One of the two is used up: the rest of the other follows.
+        // A or B is exhausted: the rest of the other follows.
         let (a, b) = (self.a.part(self.a_front..self.a_back), self.b.part(self.b_front..self.b_back));
         let out = self.out.part(self.a_front + self.b_front..self.a_back + self.b_back);
-        let (from_a, from_b) = out.split_at(a.keys.len());
-        from_a.keys.copy_from_slice(a.keys);
-        from_a.values.copy_from_slice(a.values);
-        from_b.keys.copy_from_slice(b.keys);
-        from_b.values.copy_from_slice(b.values);
+        let (mut from_a, mut from_b) = out.split_at(a.keys.len());
+        from_a.copy_from(a);
+        from_b.copy_from(b);
     }
 
     /// Whether B's key `j` is less than A's key `i`.
     ///
     /// # Safety
-    /// There are these keys.
+    /// `i < |a|` and `j < |b|`.
     #[inline(always)]
     unsafe fn b_is_less(&self, i: usize, j: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the contract above.
         unsafe { self.b.keys.get_unchecked(j).to_ordered() < self.a.keys.get_unchecked(i).to_ordered() }
     }
 
-    /// Copies A's key `i` with its value, or B's key `j` with its value, to `out[k]`.
+    /// Copies A's key `i` or B's key `j`, with its value, to slot `k` of the output.
     ///
     /// # Safety
-    /// There are these keys, and there is this place.
+    /// `i < |a|`, `j < |b|` and `k < |out|`.
     #[inline(always)]
     unsafe fn take(&mut self, from_b: bool, i: usize, j: usize, k: usize) {
-        // SAFETY: the caller's promise, and there are as many values as keys.
+        // SAFETY: by the contract above, and because each run has as many values as keys.
         unsafe {
             let key = choose(from_b, *self.b.keys.get_unchecked(j), *self.a.keys.get_unchecked(i));
             *self.out.keys.get_unchecked_mut(k) = key;
-            // The choice is between addresses: a value may be of any size, and only one of the two need be loaded.
+            // The choice is between addresses: a value may be large, and only one of the two needs to be loaded.
             let (a, b) = (self.a.values.as_ptr().add(i), self.b.values.as_ptr().add(j));
             *self.out.values.get_unchecked_mut(k) = *std::hint::select_unpredictable(from_b, b, a);
         }
     }
 }
 
-/// One key or the other.
+/// `then` if `condition`, and `otherwise` if not.
 ///
-/// As unsigned integers, because a processor chooses between integers without a branch. For floats the compiler makes
-/// a branch, which is mispredicted every second time.
+/// The choice is between unsigned integers, which a processor makes without a branch. For floats the compiler emits a
+/// branch, which is mispredicted every second time.
 #[inline(always)]
 fn choose<K: Key>(condition: bool, then: K, otherwise: K) -> K {
     let (then, otherwise) = (bytemuck::cast::<K, K::Bits>(then), bytemuck::cast::<K, K::Bits>(otherwise));

@@ -1,11 +1,11 @@
-//! `Engine::sort_through` against the standard library's stable sort.
+//! `Engine::sort_streamed` against the standard library's stable sort.
 
 use crate::common::*;
 use merge_host::{Engine, Error, SortOrder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What the functions that are called fail with.
+/// The errors of the callbacks.
 #[derive(Debug, PartialEq)]
 enum Stopped {
     Reading,
@@ -19,7 +19,7 @@ impl From<Error> for Stopped {
     }
 }
 
-/// Sorts through the engine, and checks that it reads and writes each key once.
+/// Sorts, and checks that each key is read once and written once.
 fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str) {
     let reads: Vec<AtomicUsize> = keys.iter().map(|_| AtomicUsize::new(0)).collect();
     let written = Mutex::new((vec![K::zeroed(); keys.len()], vec![0; keys.len()]));
@@ -36,7 +36,7 @@ fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str
         written.1[begin..][..part.len()].iter_mut().for_each(|count| *count += 1);
         Ok(())
     };
-    engine.sort_through(order, keys.len(), read, write).unwrap();
+    engine.sort_streamed(order, keys.len(), read, write).unwrap();
     let (found, writes) = written.into_inner().unwrap();
     assert!(reads.iter().all(|count| count.load(Relaxed) == 1), "{what}: each key is read once");
     assert!(writes.iter().all(|&count| count == 1), "{what}: each key is written once");
@@ -47,7 +47,7 @@ fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str
     assert_same(&found, &expected, || what.to_owned());
 }
 
-fn lengths_around_pieces<K: TestKey>(seed: u64) {
+fn lengths_around_blocks<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     for engine in cpu_engines() {
         for length in [0, 1, 1000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 600_001] {
@@ -60,22 +60,22 @@ fn lengths_around_pieces<K: TestKey>(seed: u64) {
 }
 
 #[test]
-fn sorts_lengths_around_those_of_pieces() {
+fn sorts_lengths_around_those_of_blocks() {
     let seed = seed();
-    lengths_around_pieces::<u32>(seed);
-    lengths_around_pieces::<f64>(seed);
-    lengths_around_pieces::<u128>(seed);
+    lengths_around_blocks::<u32>(seed);
+    lengths_around_blocks::<f64>(seed);
+    lengths_around_blocks::<u128>(seed);
 }
 
 #[test]
-fn ends_with_what_the_functions_fail_with() {
+fn returns_the_error_of_a_callback() {
     for engine in cpu_engines() {
-        let fail_at = |place: usize, with: fn() -> Stopped| {
-            move |begin: usize, len: usize| if (begin..begin + len).contains(&place) { Err(with()) } else { Ok(()) }
+        let fail_at = |index: usize, with: fn() -> Stopped| {
+            move |begin: usize, len: usize| if (begin..begin + len).contains(&index) { Err(with()) } else { Ok(()) }
         };
         let (reading, writing) = (fail_at(500_000, || Stopped::Reading), fail_at(77, || Stopped::Writing));
         let writes = AtomicUsize::new(0);
-        let found = engine.sort_through::<u32, _>(
+        let found = engine.sort_streamed::<u32, _>(
             SortOrder::Ascending,
             600_000,
             |begin, keys| reading(begin, keys.len()),
@@ -85,7 +85,7 @@ fn ends_with_what_the_functions_fail_with() {
             },
         );
         assert_eq!((found.unwrap_err(), writes.into_inner()), (Stopped::Reading, 0));
-        let found = engine.sort_through::<u32, _>(
+        let found = engine.sort_streamed::<u32, _>(
             SortOrder::Ascending,
             600_000,
             |_, _| Ok(()),

@@ -1,5 +1,5 @@
-//! Basic merge: cut the output into pieces of one size, find where each comes from, merge it straight from memory
-//! (figure 12.9).
+//! Basic merge: divides the output into blocks of one length, finds the co-ranks of each, and merges it directly from
+//! memory with two cursors (figure 12.9).
 //!
 //! ```text
 //!   A ├────────┼─────┼───────────┤     B ├───┼──────┼────┤
@@ -8,16 +8,16 @@
 //!         a thread    a thread    a thread
 //! ```
 
-use super::{for_each_piece_of_keys, run::Keys, split::parts};
+use super::BLOCK;
 use crate::Key;
+use crate::cpu::blocks::for_each_block_of_keys;
+use crate::cpu::run::Keys;
+use crate::cpu::split::parts;
 use kernels_gpu::sequential::merge_sequential;
 
-/// Keys in a piece: so many that finding them costs little beside merging them.
-const PIECE: usize = 1 << 14;
-
-/// Merges `a` and `b` into `out`, which has room for just these.
-pub(super) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
-    for_each_piece_of_keys(out, PIECE, threads, |begin, out| {
+/// Merges `a` and `b` into `out`, whose length is the sum of theirs.
+pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {
+    for_each_block_of_keys(out, BLOCK, threads, |begin, out| {
         let (a, b) = parts(a, b, begin, begin + out.len());
         merge_sequential(Keys(a), Keys(b), |k, key| out[k] = K::from_ordered(key));
     });

@@ -1,7 +1,8 @@
-//! The exact cut of many runs: how many keys of each come before a place in the merge of all.
+//! The exact split of many runs: how many keys of each run belong to the first `rank` keys of the merge of all.
 //!
-//! The key at that place is found bit by bit, from the first that differs. Before each bit, a window of every run is left
-//! in which the cut can be, and the count of keys below the bit makes it smaller from one side or the other:
+//! The key with that rank is found bit by bit, beginning with the first bit in which keys differ. Before each bit there is
+//! a window of every run that contains the split, and the number of keys below the bit narrows it from one end or the
+//! other:
 //!
 //! ```text
 //!   run 0   ├────┊──░░░░░┊──────┤     ░ window: keys that begin with the bits found so far
@@ -9,37 +10,37 @@
 //!   run 2   ├──┊░┊──────────────┤
 //! ```
 //!
-//! Keys that are equal to it in the end are taken in the order of the runs, which makes the merge stable.
+//! Keys that are equal to it are taken in the order of the runs, which makes the merge stable.
 
 use super::run::Run;
 use crate::Key;
 use crate::key::sealed::Bits;
 use bytemuck::Zeroable;
 
-/// Where runs are cut, and room to find that out.
+/// A split of some runs, with the scratch memory to find it.
 #[derive(Clone)]
-pub(super) struct Cut {
-    /// How many keys of each run come before the cut.
+pub(super) struct MultiwaySplit {
+    /// The number of keys of each run before the split.
     pub taken: Vec<usize>,
-    /// Where each window ends.
+    /// The end of each run's window.
     high: Vec<usize>,
-    /// Where each run is cut by the key that is tried.
+    /// The number of keys of each run that are less than the key under test.
     tried: Vec<usize>,
 }
 
-impl Cut {
-    /// Before all keys of `runs` runs.
+impl MultiwaySplit {
+    /// The split before all keys of `runs` runs.
     pub fn at_begin(runs: usize) -> Self {
-        Cut { taken: vec![0; runs], high: vec![0; runs], tried: vec![0; runs] }
+        MultiwaySplit { taken: vec![0; runs], high: vec![0; runs], tried: vec![0; runs] }
     }
 
-    /// Moves on to where `rank` keys of the merge of `runs` come before the cut. That is not less than now, and at most
-    /// all there are.
+    /// Advances to the split with `rank` keys of the merge of `runs` before it. `rank` is not less than now, and at most the
+    /// number of all keys.
     ///
-    /// Takes O(k (b + log n)) for k runs, b bits of a key and n keys to move on by. The numbers of keys always add up to
-    /// `rank`, even if runs are not ascending, in which case there is nothing else to say about them.
+    /// Takes O(k (b + log n)) time for k runs, keys of b bits and n keys to advance by. The elements of `taken` always add
+    /// up to `rank`; if a run is not ascending, they are otherwise unspecified.
     pub fn move_to<K: Key, V>(&mut self, runs: &[Run<K, V>], rank: usize) {
-        // No run gives more keys than there are to take.
+        // No run contributes more keys than the split advances by.
         let most = rank - self.taken.iter().sum::<usize>();
         for ((high, low), run) in self.high.iter_mut().zip(&self.taken).zip(runs) {
             *high = run.keys.len().min(low.saturating_add(most));
@@ -55,8 +56,8 @@ impl Cut {
         }
     }
 
-    /// Makes the windows those of the keys that are equal to the one at `rank`, unless it finds the cut before. Gives the
-    /// number of keys before the windows, which is at most `rank`.
+    /// Narrows the windows to the keys that are equal to the one with rank `rank`, unless it finds the split earlier.
+    /// Returns the number of keys before the windows, which is at most `rank`.
     fn narrow<K: Key, V>(&mut self, runs: &[Run<K, V>], rank: usize) -> usize {
         let mut before = self.taken.iter().sum();
         let Some((least, greatest)) = self.bounds(runs) else { return before };
@@ -83,7 +84,7 @@ impl Cut {
         before
     }
 
-    /// The least and the greatest key in all windows, as ordered bits.
+    /// The least and the greatest key of all windows, as ordered bits.
     fn bounds<K: Key, V>(&self, runs: &[Run<K, V>]) -> Option<(K::Bits, K::Bits)> {
         let windows =
             runs.iter().zip(self.taken.iter().zip(&self.high)).map(|(run, (&low, &high))| &run.keys[low..high]);
@@ -97,24 +98,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Cuts at each rank in turn, as neighbouring pieces do, and checks them by `check`.
-    fn cut_everywhere<K: Key>(runs: &[Vec<K>], step: usize, mut check: impl FnMut(usize, &[usize])) {
+    /// Splits at every `step`-th rank in turn, as adjacent blocks do, and from the beginning, and calls `check` with each.
+    fn split_everywhere<K: Key>(runs: &[Vec<K>], step: usize, mut check: impl FnMut(usize, &[usize])) {
         let parts: Vec<_> = runs.iter().map(|run| Run::of_keys(run)).collect();
         let total = runs.iter().map(Vec::len).sum();
-        let mut cut = Cut::at_begin(runs.len());
+        let mut split = MultiwaySplit::at_begin(runs.len());
         for rank in (0..total).step_by(step).chain([total]) {
-            cut.move_to(&parts, rank);
-            assert_eq!(cut.taken.iter().sum::<usize>(), rank);
-            check(rank, &cut.taken);
-            let mut anew = Cut::at_begin(runs.len());
-            anew.move_to(&parts, rank);
-            check(rank, &anew.taken);
+            split.move_to(&parts, rank);
+            assert_eq!(split.taken.iter().sum::<usize>(), rank);
+            check(rank, &split.taken);
+            let mut from_the_start = MultiwaySplit::at_begin(runs.len());
+            from_the_start.move_to(&parts, rank);
+            check(rank, &from_the_start.taken);
         }
     }
 
     proptest! {
         #[test]
-        fn a_cut_takes_what_a_stable_sort_puts_first(
+        fn a_split_takes_the_first_keys_of_a_stable_sort(
             mut runs in prop::collection::vec(prop::collection::vec(-9i64..9, 0..20), 1..12),
             step in 1usize..30,
             far in any::<bool>(),
@@ -126,7 +127,7 @@ mod tests {
             let mut all: Vec<(i64, usize)> =
                 runs.iter().enumerate().flat_map(|(r, run)| run.iter().map(move |&key| (key, r))).collect();
             all.sort();
-            cut_everywhere(&runs, step, |rank, taken| {
+            split_everywhere(&runs, step, |rank, taken| {
                 let want: Vec<usize> =
                     (0..runs.len()).map(|r| all[..rank].iter().filter(|&&(_, run)| run == r).count()).collect();
                 assert_eq!(taken, want, "rank {rank}");
@@ -134,20 +135,20 @@ mod tests {
         }
 
         #[test]
-        fn cuts_hold_together_for_any_input(
+        fn splits_are_consistent_for_any_input(
             runs in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..20), 1..12),
             step in 1usize..30,
         ) {
             let mut last = vec![0; runs.len()];
             let parts: Vec<_> = runs.iter().map(|run| Run::of_keys(run)).collect();
             let total = runs.iter().map(Vec::len).sum();
-            let mut cut = Cut::at_begin(runs.len());
+            let mut split = MultiwaySplit::at_begin(runs.len());
             for rank in (0..total).step_by(step).chain([total]) {
-                cut.move_to(&parts, rank);
-                prop_assert_eq!(cut.taken.iter().sum::<usize>(), rank);
-                prop_assert!(cut.taken.iter().zip(&last).all(|(now, before)| now >= before));
-                prop_assert!(cut.taken.iter().zip(&runs).all(|(now, run)| *now <= run.len()));
-                last = cut.taken.clone();
+                split.move_to(&parts, rank);
+                prop_assert_eq!(split.taken.iter().sum::<usize>(), rank);
+                prop_assert!(split.taken.iter().zip(&last).all(|(now, before)| now >= before));
+                prop_assert!(split.taken.iter().zip(&runs).all(|(now, run)| *now <= run.len()));
+                last = split.taken.clone();
             }
         }
     }

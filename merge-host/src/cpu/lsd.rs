@@ -1,0 +1,68 @@
+//! Passes of a radix sort from the least significant digit to the most significant (LSD), on one thread.
+//!
+//! A pass counts how often each digit occurs, which gives the offset of each digit's keys, and then moves each key there,
+//! with its value.
+//!
+//! ```text
+//!   from  ├ 2 0 1 2 0 1 1 ┤   count: 2 3 2
+//!   to    ├ 0 0│1 1 1│2 2 ┤   keys with the same digit keep their order: a pass is stable
+//! ```
+
+use super::digit::{Counts, Digit};
+use super::run::{Run, RunMut};
+use crate::Key;
+
+/// Sorts by the digit `last` and the `PASSES - 1` digits before it, each of log2 `RADIX` bits. The result is in `scratch`
+/// if `to_scratch`, and otherwise in `run`. `PASSES` is a constant so that the compiler unrolls the loop that counts.
+pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
+    run: RunMut<K, V>,
+    scratch: RunMut<K, V>,
+    to_scratch: bool,
+    last: Digit<RADIX>,
+) {
+    // One scan counts for all passes: they change the order of the keys, not their digits.
+    let mut counts = [[0; RADIX]; PASSES];
+    last.count_with_those_before(run.keys, &mut counts);
+    let keys = run.keys.len();
+    let (mut from, mut to) = (run, scratch);
+    let mut in_scratch = false;
+    for (d, counts) in counts.iter_mut().enumerate() {
+        let digit = last.before(d);
+        // If all keys have the same digit, the pass would move nothing.
+        if counts[digit.of(from.keys[0])] == keys {
+            continue;
+        }
+        scatter(from.as_run(), &mut to, digit, counts);
+        (from, to) = (to, from);
+        in_scratch = !in_scratch;
+    }
+    if in_scratch != to_scratch {
+        to.copy_from(from.as_run());
+    }
+}
+
+/// Moves each key of `from`, with its value, to the next slot of its digit's bucket in `to`. `counts` are the numbers of
+/// keys of each digit, and become the ends of the buckets.
+pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
+    from: Run<K, V>,
+    to: &mut RunMut<K, V>,
+    digit: Digit<RADIX>,
+    counts: &mut Counts<RADIX>,
+) {
+    let mut sum = 0;
+    for count in counts.iter_mut() {
+        let begin = sum;
+        sum += *count;
+        *count = begin;
+    }
+    // The equal lengths let the compiler check the index of a key and of its value at once.
+    let keys = &mut *to.keys;
+    let values = &mut to.values[..keys.len()];
+    for (key, value) in from.keys.iter().zip(from.values) {
+        let next = &mut counts[digit.of(*key)];
+        let slot = *next;
+        keys[slot] = *key;
+        values[slot] = *value;
+        *next += 1;
+    }
+}

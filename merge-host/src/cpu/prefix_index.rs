@@ -1,0 +1,82 @@
+//! Sort of one run on one thread by numbers that are shorter than the key-value pairs.
+//!
+//! Such a number is the prefix of a key that distinguishes it from most others, followed by the key's index. Only these
+//! numbers go through the passes of the sort. Then each key is moved once, with its value, to its final slot:
+//!
+//! ```text
+//!   run             27a 15b 11c 26d 12e 38f
+//!   prefix | index  2|0 1|1 1|2 2|3 1|4 3|5   ─ sort ─►   1|1 1|2 1|4 2|0 2|3 3|5
+//!   sorted          15b 11c 12e 27a 26d 38f
+//! ```
+//!
+//! The numbers and their scratch memory stay in the cache. The run is read sequentially and the result is written
+//! sequentially, once each, so both may come from memory.
+
+use super::digit;
+use super::leaf;
+use super::lsd;
+use super::run::{Run, RunMut};
+use crate::Key;
+use crate::key::sealed::Bits;
+use std::ops::RangeInclusive;
+
+/// Values of a digit. There is one list to write for each, instead of one of keys and one of values, so there may be more
+/// of them than in a sort that moves pairs.
+const RADIX: usize = 1 << 10;
+/// Digits of a prefix: enough to distinguish the greatest number of keys.
+const DIGITS: usize = 2;
+/// Numbers of keys that justify the radix and whose numbers fit the cache: they take at most 1 MiB.
+const KEYS: RangeInclusive<usize> = 1 << 12..=1 << 16;
+/// Keys that are read before their values are prefetched.
+const PREFETCH_KEYS: usize = 8;
+
+/// The prefix of a key, followed by the key's index.
+type PrefixIndex = u64;
+pub(super) type Digit = digit::Digit<RADIX>;
+
+/// Scratch memory, reused from run to run.
+#[derive(Default)]
+pub(super) struct Workspace {
+    numbers: Vec<PrefixIndex>,
+    scratch: Vec<PrefixIndex>,
+}
+
+/// Whether this is the fastest way to sort `keys` keys with values of type `V`.
+pub(super) fn can_sort<K, V>(keys: usize) -> bool {
+    KEYS.contains(&keys) && size_of::<K>() + size_of::<V>() >= size_of::<PrefixIndex>()
+}
+
+/// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All keys
+/// have the same bits except for those in `differing`.
+pub(super) fn sort<K: Key, V: Copy>(
+    run: Run<K, V>,
+    mut sorted: RunMut<K, V>,
+    differing: K::Bits,
+    workspace: &mut Workspace,
+) -> Digit {
+    let last = Digit::last_of(DIGITS, differing);
+    let index_bits = leaf::index_bits(run.keys.len());
+    let Workspace { numbers, scratch } = workspace;
+    numbers.clear();
+    for (i, keys) in run.keys.chunks(PREFETCH_KEYS).enumerate() {
+        let first = i * PREFETCH_KEYS;
+        prefetch(&run.values[first..]);
+        let number = |(index, key): (usize, &K)| ((last.prefix(*key).low() << index_bits) | index) as PrefixIndex;
+        numbers.extend((first..).zip(keys).map(number));
+    }
+    scratch.resize(numbers.len(), 0);
+    let by_prefix = Digit::after(index_bits);
+    lsd::sort::<_, _, RADIX, DIGITS>(RunMut::of_keys(numbers), RunMut::of_keys(scratch), false, by_prefix);
+    sorted.gather(run, numbers.iter().map(|number| *number as usize & ((1 << index_bits) - 1)));
+    last
+}
+
+/// Asks the processor to load the first of `values` into the cache.
+fn prefetch<V>(values: &[V]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect on the program's state, whatever the address is.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast())
+    }
+}

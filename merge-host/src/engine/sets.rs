@@ -1,0 +1,50 @@
+//! Set operations on sorted arrays.
+
+use super::Engine;
+use crate::cpu;
+use crate::{Error, Key, SetOperation, Timing};
+
+impl Engine {
+    /// Replaces the contents of `out` by the keys of `a` and `b` that `operation` keeps, in ascending order.
+    ///
+    /// `a` and `b` must be ascending. Both are multisets: for a key that occurs m times in `a` and n times in `b`,
+    /// [`SetOperation`] defines how often it occurs in `out`. Two keys are equal if their bits are: −0.0 differs from 0.0,
+    /// and NaNs with different payloads differ.
+    ///
+    /// Every engine does this on the CPU cores, a GPU engine too.
+    ///
+    /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are not,
+    /// the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
+    ///
+    /// # Complexity
+    /// O(|a| + |b|) time on one thread. Threads share the work evenly, even if many keys are equal. `out` is reallocated
+    /// if its capacity is less than the result's length, to exactly that length. There is no other scratch memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system
+    /// refuses to start the engine's threads.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SetOperation};
+    ///
+    /// let (a, b) = ([1, 4, 4, 6], [2, 4]);
+    /// let (engine, mut out) = (Engine::auto(), Vec::new());
+    /// engine.set_operation(SetOperation::Union, &a, &b, &mut out)?;
+    /// assert_eq!(out, [1, 2, 4, 4, 6]);
+    /// engine.set_operation(SetOperation::Intersection, &a, &b, &mut out)?;
+    /// assert_eq!(out, [4]);
+    /// engine.set_operation(SetOperation::Difference, &a, &b, &mut out)?;
+    /// assert_eq!(out, [1, 4, 6]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn set_operation<K: Key>(
+        &self,
+        operation: SetOperation,
+        a: &[K],
+        b: &[K],
+        out: &mut Vec<K>,
+    ) -> Result<Timing, Error> {
+        self.workers
+            .try_merge(a.len() + b.len(), |threads| cpu::set_operation::set_operation(operation, a, b, out, threads))
+    }
+}

@@ -1,0 +1,196 @@
+//! Sorts of one array.
+
+use super::Engine;
+use super::check::{check_length, check_values};
+use crate::cpu::{self, blocks, memory, sort_pairs};
+#[cfg(feature = "gpu")]
+use crate::gpu::on_gpu;
+use crate::index::check_index_range;
+use crate::timing::timed;
+use crate::{Error, Index, Key, SortOrder, Timing};
+#[cfg(feature = "gpu")]
+use bytemuck::{cast_slice, cast_slice_mut};
+
+impl Engine {
+    /// Sorts `keys` in ascending order. Stable.
+    ///
+    /// This is [`sort_with`](Self::sort_with) with [`SortOrder::Ascending`].
+    ///
+    /// # Errors
+    /// Those of [`sort_with`](Self::sort_with).
+    ///
+    /// ```
+    /// let mut keys = [0.0f32, f32::NAN, -1.0, -0.0];
+    /// merge_host::Engine::auto().sort(&mut keys)?;
+    /// assert_eq!(keys[..3], [-1.0, -0.0, 0.0]);
+    /// assert!(keys[1].is_sign_negative() && keys[3].is_nan());
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort<K: Key>(&self, keys: &mut [K]) -> Result<Timing, Error> {
+        self.sort_with(SortOrder::Ascending, keys)
+    }
+
+    /// Sorts `keys` in the given order. Stable.
+    ///
+    /// Descending order is the reverse of total order: +NaN, +∞, …, −∞, −NaN.
+    ///
+    /// # Complexity
+    /// O(n) time for keys of a fixed width on one thread, plus O(n log t) on t threads. The scratch memory holds n keys.
+    ///
+    /// # Errors
+    /// - [`Error::OutOfHostMemory`] or [`Error::OutOfDeviceMemory`] if there is not enough memory.
+    /// - [`Error::Threads`] if the system refuses to start the engine's threads.
+    /// - [`Error::Device`] if the GPU fails.
+    /// - [`Error::NoKernels`] if the engine is restricted to a GPU that has no kernels for keys of this type.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut keys = [-0.0f32, 2.5, f32::INFINITY, 0.0];
+    /// Engine::auto().sort_with(SortOrder::Descending, &mut keys)?;
+    /// assert_eq!(keys, [f32::INFINITY, 2.5, 0.0, -0.0]);
+    /// assert!(keys[3].is_sign_negative());
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>() {
+            return on_gpu!(K as G => gpu.sort_host::<G>(order, cast_slice_mut(keys)));
+        }
+        self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
+    }
+
+    /// Sorts `len` keys that `read` provides and passes them to `write`, in the given order. Stable.
+    ///
+    /// This is for keys that come from a file and go to a file. A GPU engine needs only some buffers in host memory, and
+    /// it reads or writes while it copies to or from the GPU. A CPU engine holds all keys in memory.
+    ///
+    /// `read(i, keys)` must fill `keys` with the keys from index `i` on. `write(i, keys)` receives the sorted keys
+    /// from index `i` on. Several threads call each function at the same time, for disjoint ranges of indices, in no
+    /// particular order. Each index is read once and written once, and all reading ends before writing begins. In the
+    /// returned [`Timing`], `upload` includes reading and `download` includes writing.
+    ///
+    /// # Locks
+    /// A CPU engine calls the functions on threads that belong to no thread pool, so a function may hold a lock while it
+    /// uses an engine. A GPU engine calls them on the threads of rayon's global pool, and a thread of a pool that
+    /// waits may start another call meanwhile: for a GPU engine, a function that holds a lock which it takes in every
+    /// call must not use an engine or rayon before it releases the lock, or it may deadlock.
+    ///
+    /// # Complexity
+    /// That of [`sort_with`](Self::sort_with). The scratch memory of a CPU engine holds 2n keys.
+    ///
+    /// # Errors
+    /// The first error of `read` or `write`, after which no further call begins, and the errors of
+    /// [`sort_with`](Self::sort_with), converted to `E`.
+    ///
+    /// ```
+    /// use merge_host::{Engine, Error, SortOrder};
+    /// use std::sync::Mutex;
+    ///
+    /// let sorted = Mutex::new([0; 1000]);
+    /// let read = |begin: usize, keys: &mut [u32]| {
+    ///     keys.iter_mut().zip(begin..).for_each(|(key, i)| *key = i as u32 * 7 % 1000);
+    ///     Ok::<_, Error>(())
+    /// };
+    /// let write = |begin: usize, keys: &[u32]| {
+    ///     sorted.lock().unwrap()[begin..][..keys.len()].copy_from_slice(keys);
+    ///     Ok(())
+    /// };
+    /// Engine::auto().sort_streamed(SortOrder::Descending, 1000, read, write)?;
+    /// assert!(sorted.into_inner().unwrap().into_iter().eq((0..1000).rev()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn sort_streamed<K: Key, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<Timing, E> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>() {
+            return on_gpu!(K as G => {
+                let read = |begin, keys: &mut [G]| read(begin, cast_slice_mut(keys));
+                gpu.sort_through::<G, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)))
+            });
+        }
+        let mut keys = memory::zeroed::<K>(len)?;
+        let threads = self.workers.threads_to_sort(len);
+        let (read, upload) = timed(|| blocks::try_for_each_callback(&mut keys, threads, &read));
+        read?;
+        let timing = self.workers.sort(len, |threads| cpu::sort::sort_keys(order, &mut keys, threads))?;
+        let (written, download) =
+            timed(|| blocks::try_for_each_callback(&mut keys, threads, |begin, keys| write(begin, keys)));
+        written?;
+        Ok(Timing { upload, download, ..timing })
+    }
+
+    /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a
+    /// descending sort.
+    ///
+    /// The value of `keys[i]` is `values[i]`, before and after. A value may be anything that implements `Copy`: an
+    /// index, a record, an array of bytes.
+    ///
+    /// # Complexity
+    /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n values. A CPU
+    /// engine moves each value of more than 16 bytes once, at the end, and then needs 4 more bytes of scratch memory for
+    /// each key (8 if there are more than 2^32 keys).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of
+    /// [`sort_with`](Self::sort_with).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let (mut keys, mut values) = ([2, 7, 2, 5], ["first 2", "7", "second 2", "5"]);
+    /// Engine::cpu().sort_pairs(SortOrder::Descending, &mut keys, &mut values)?;
+    /// assert_eq!(keys, [7, 5, 2, 2]);
+    /// assert_eq!(values, ["7", "5", "first 2", "second 2"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        check_values("the input", keys.len(), values.len())?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>() {
+            return on_gpu!(K as G => gpu.sort_pairs_host::<G, V>(order, cast_slice_mut(keys), values));
+        }
+        self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
+    }
+
+    /// Writes to `indices` the permutation that sorts `keys` in the given order: `keys[indices[0]]` is the first key in
+    /// that order, and so on. Stable: of equal keys, the one with the least index comes first, also in a descending sort.
+    ///
+    /// `keys` stay as they are. `indices` has the length of `keys`, and its elements are `u32` or `u64`.
+    ///
+    /// # Complexity
+    /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n indices; on one
+    /// thread, and on a GPU, it holds 2n keys.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32
+    /// keys and the indices are `u32`, and the errors of [`sort_with`](Self::sort_with).
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let mut indices = [0u32; 4];
+    /// Engine::cpu().argsort(SortOrder::Ascending, &[0.5, -1.0, 2.0, -1.0], &mut indices)?;
+    /// assert_eq!(indices, [1, 3, 0, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn argsort<K: Key, I: Index>(&self, order: SortOrder, keys: &[K], indices: &mut [I]) -> Result<Timing, Error> {
+        check_length("indices", keys.len(), indices.len(), "|keys|")?;
+        check_index_range::<I>(keys.len())?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for::<K>() {
+            return on_gpu!(K as G => gpu.argsort_host::<G, I>(order, cast_slice(keys), indices));
+        }
+        self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
+    }
+}
