@@ -6,6 +6,7 @@ use cuda_std::emulator::Emulator;
 use cuda_std::warp::WARP_SIZE;
 use cuda_std::{Global, GlobalMut, warp};
 use kernels_gpu::key::Bits;
+use kernels_gpu::sequence::Sequence;
 use kernels_gpu::sort::select::{Range, select};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -287,4 +288,96 @@ fn runs_that_are_not_alike() {
         check_one::<u32>();
         check_one::<u64>();
     }
+}
+
+/// A run whose keys are computed when they are read, so that its length is not bounded by memory.
+#[derive(Clone, Copy)]
+struct ComputedRun<B> {
+    length: u32,
+    key: fn(u32) -> B,
+}
+
+impl<B: Bits> Sequence for ComputedRun<B> {
+    type Index = usize;
+    type Item = B;
+    fn length(self) -> usize {
+        self.length as usize
+    }
+    fn at(self, i: usize) -> B {
+        assert!(i < self.length(), "key {i} of {} is read", self.length);
+        (self.key)(i as u32)
+    }
+}
+
+/// What the lanes of a warp find at `rank` in the whole of `runs`.
+fn found_in_computed<B: Bits>(runs: &[ComputedRun<B>], rank: u64, slack: u32) -> Counts {
+    let mut emulator = Emulator::new(rank);
+    let out = emulator.uninit::<u32>(LANES);
+    emulator
+        .launch("select", 1, WARP_SIZE, 0, || {
+            let lane = warp::lane_id() as usize;
+            let run = runs.get(lane).copied().unwrap_or(ComputedRun { length: 0, key: |_| B::MAX });
+            // SAFETY: all lanes have the same rank and slack, and a whole run holds the answer.
+            let count = unsafe { select(Range { run, low: 0, high: run.length }, rank, slack) };
+            // SAFETY: a view of the buffer; the emulator checks accesses.
+            unsafe { GlobalMut::new(out.as_mut_ptr(), out.len()) }.set(lane, count);
+        })
+        .unwrap_or_else(|fault| panic!("rank {rank}: {fault}"));
+    emulator.read(out).unwrap().try_into().unwrap()
+}
+
+/// Checks that `counts` keys of each run are the first of the stable merge: each key taken comes before each key left.
+fn assert_divides<B: Bits + Debug>(runs: &[ComputedRun<B>], rank: u64, slack: u32, counts: Counts) {
+    let found: u64 = counts.iter().map(|&count| count as u64).sum();
+    assert!(found.abs_diff(rank) <= slack as u64, "{found} keys found for rank {rank}, slack {slack}: {counts:?}");
+    let ends = || runs.iter().zip(counts).enumerate();
+    let last_taken =
+        ends().filter(|(_, (_, count))| *count > 0).map(|(lane, (run, count))| ((run.key)(count - 1), lane));
+    let first_left =
+        ends().filter(|(_, (run, count))| *count < run.length).map(|(lane, (run, count))| ((run.key)(count), lane));
+    if let (Some(last), Some(first)) = (last_taken.max(), first_left.min()) {
+        // The same key and lane: equal keys of one run.
+        assert!(last <= first, "rank {rank}: {last:?} is taken and {first:?} left: {counts:?}");
+    }
+}
+
+/// Checks at both ends, at the ends of each run, at 9 ranks between, and at random ones.
+fn check_computed<B: Bits + Debug>(runs: &[ComputedRun<B>]) {
+    let total: u64 = runs.iter().map(|run| run.length as u64).sum();
+    let mut random = StdRng::seed_from_u64(total);
+    let mut ranks: Vec<u64> = (0..=10).map(|tenth| total / 10 * tenth).collect();
+    ranks.extend([1, total - 1, total]);
+    ranks.extend(runs.iter().flat_map(|run| [run.length as u64 - 1, run.length as u64]));
+    ranks.extend((0..20).map(|_| random.random_range(0..=total)));
+    for rank in ranks {
+        for slack in [0, 16] {
+            assert_divides(runs, rank, slack, found_in_computed(runs, rank, slack));
+        }
+    }
+}
+
+/// Three runs of 10^9 keys in all, in one of which the search from the expected index steps beyond 2^32.
+#[test]
+fn a_long_run_below_two_others() {
+    let above: ComputedRun<u32> = ComputedRun { length: 50_000_000, key: |i| 3_100_000_000 + i };
+    let runs = [ComputedRun { length: 900_000_000, key: |i| i }, above, above];
+    check_computed(&runs);
+    // The others share what is beyond the first run; of equal keys, that of the earlier run goes first.
+    let counts = found_in_computed(&runs, 900_000_000 + 70_000_001, 0);
+    assert_eq!(counts[..4], [900_000_000, 35_000_001, 35_000_000, 0]);
+}
+
+#[test]
+fn runs_of_almost_2_to_the_32_keys() {
+    const LONGEST: u32 = u32::MAX;
+    let square = |i: u32| ((i as u64 * i as u64) >> 32) as u32;
+    check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |i| i }, ComputedRun { length: 10, key: |_| 1 << 31 }]);
+    check_computed(&[ComputedRun { length: LONGEST, key: square }, ComputedRun { length: LONGEST, key: |i| i }]);
+    // All keys are equal, or lie together at one end.
+    check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |_| 5 }; 3]);
+    let low: ComputedRun<u64> = ComputedRun { length: LONGEST, key: |i| i as u64 };
+    let high = ComputedRun { length: LONGEST, key: |i| u64::MAX - (u32::MAX - i) as u64 };
+    check_computed(&[low, high]);
+    check_computed(&[high, low]);
+    check_computed(&[low, ComputedRun { length: 1, key: |_| u64::MAX / 2 }, high, low, high]);
 }

@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         test.check_many::<u64>();
         test.check_many::<i64>();
         test.check_many::<f64>();
+        test.check_long_runs();
         if has("--large") {
             test.large();
         }
@@ -591,6 +592,39 @@ impl Test {
                 }
             }
         }
+    }
+
+    /// Merges of a run so long that the search in it takes steps beyond 2^32, with two runs above all its keys.
+    fn check_long_runs(&mut self) {
+        let below: Vec<u32> = (0..900_000_000).collect();
+        let above: Vec<u32> = (3_100_000_000..3_150_000_000).collect();
+        let n = below.len() + 2 * above.len();
+        let is_merged = |out: &[u32]| {
+            let (first, rest) = out.split_at(below.len());
+            first == below && rest.chunks_exact(2).zip(&above).all(|(pair, &key)| pair == [key, key])
+        };
+        for (runs, what) in [([&below, &above, &above], "first"), ([&above, &above, &below], "last")] {
+            let runs = runs.map(|run| &run[..]);
+            let mut out = poison::<u32>(n);
+            let result = self.gpu.merge_many(&runs, &mut out).map(|_| vec![u32::from(is_merged(&out))]);
+            self.expect(|| format!("merge of three runs, a long one {what}"), result, &[1]);
+        }
+        // The sort detects the same three runs and merges them in the same way.
+        let mut keys = [&below[..], &above, &above].concat();
+        let result = self.gpu.sort(&mut keys).map(|_| vec![u32::from(is_merged(&keys))]);
+        self.expect(|| "sort of three runs, one of them long".to_owned(), result, &[1]);
+        // With values the runs are sorted by key, and the values of equal keys stay in their order.
+        let order: Vec<u32> = (0..n as u32).collect();
+        let (long, short) = order.split_at(below.len());
+        let (first, second) = short.split_at(above.len());
+        let pairs = [(&below[..], long), (&above[..], first), (&above[..], second)];
+        let mut values = vec![u32::MAX; n];
+        let result = self.gpu.merge_many_pairs(&pairs, (&mut keys, &mut values)).map(|_| {
+            let in_order = values[..below.len()] == *long
+                && values[below.len()..].chunks_exact(2).zip(first.iter().zip(second)).all(|(v, (&a, &b))| v == [a, b]);
+            vec![u32::from(is_merged(&keys) && in_order)]
+        });
+        self.expect(|| "merge of three runs with values, one of them long".to_owned(), result, &[1]);
     }
 
     /// More keys than 32 bits count.

@@ -18,15 +18,16 @@
 //! or third of them will do.
 
 use crate::key::Bits;
+use crate::sequence::Sequence;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add, reduce_max, shuffle_idx};
 
 /// A lane's run and what is known of its division: `low` to `high` keys of it go before.
 #[derive(Clone, Copy)]
-pub struct Range<B> {
+pub struct Range<S> {
     /// The run, of fewer than 2^32 keys.
-    pub run: Global<B>,
+    pub run: S,
     /// The least that go before.
     pub low: u32,
     /// The most.
@@ -84,7 +85,10 @@ fn deviation(count: u32) -> u32 {
 /// less all `low` and the slack together: so many do not go before.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
+pub unsafe fn select<B: Bits, S>(range: Range<S>, rank: u64, slack: u32) -> u32
+where
+    S: Sequence<Index = usize, Item = B>,
+{
     let Range { run, mut low, mut high } = range;
     let (lane, mut round) = (warp::lane_id(), 0);
     loop {
@@ -100,7 +104,7 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
         // SAFETY: as above.
         if unsafe { ballot(FULL_MASK, width > 1) } == 0 {
             // One key a lane at most is left: those that belong before are the first of them.
-            let own = if width > 0 { run.get(low as usize) } else { B::MAX };
+            let own = if width > 0 { run.at(low as usize) } else { B::MAX };
             // SAFETY: as above.
             let before = unsafe { place_among(own, width > 0) };
             return low + u32::from(width > 0 && (before as u64) < left);
@@ -110,11 +114,11 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
         // is left then.
         round += 1;
         let even = round <= ROUNDS_OF_SHARES;
-        let part = if round == 1 { run.len() as u32 - low } else { width };
+        let part = if round == 1 { run.length() as u32 - low } else { width };
         // SAFETY: as above.
         let share = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
         let expected = low + ((part as f32 * share) as u32).min(width.saturating_sub(1));
-        let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
+        let own = if width > 0 { run.at(expected as usize) } else { B::MAX };
         // SAFETY: as above. Some range is not empty.
         let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
         // SAFETY: as above.
@@ -123,7 +127,7 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
             expected + 1
         } else {
             let before = |key: B| key < pivot || (key == pivot && lane < source);
-            count_near(low, high, expected, before(own), |i| before(run.get(i as usize)))
+            count_near(low, high, expected, before(own), |i| before(run.at(i as usize)))
         };
         // SAFETY: as above.
         let before = unsafe { sum(counted - low) };
@@ -225,8 +229,9 @@ fn count_near(mut low: u32, mut high: u32, expected: u32, first: bool, before: i
             break;
         }
         place = match (near, above) {
-            // At most the last of the range, and at least its first.
-            (true, true) => (low + (step - 1)).min(high - 1),
+            // At most the last index of the range, and at least its first. The step is clamped before it is added: once it
+            // has saturated, `low + step` exceeds 32 bits.
+            (true, true) => low + (step - 1).min(high - 1 - low),
             (true, false) => high.saturating_sub(step).max(low),
             (false, _) => low + (high - low) / 2,
         };
