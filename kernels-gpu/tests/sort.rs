@@ -11,7 +11,7 @@ use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
 use kernels_gpu::sort::order::{ORDER_SHARED_BYTES, ORDER_WORDS, copy_runs, look_for_order, reverse};
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Shuffle};
+use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::sort::{packed, packing, pairs};
 use kernels_gpu::tuning;
 use rand::rngs::StdRng;
@@ -103,7 +103,7 @@ where
         if !splits.is_null() {
             // SAFETY: as above.
             emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys, order.as_mut_ptr());
+                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys(), order.as_mut_ptr());
                 split_runs(from, n, run, k, tile_keys, slack, splits, 3, order, shuffled, random)
             })?;
         }
@@ -253,7 +253,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
             let (from, splits, order) = (from.0.as_ptr(), splits.as_mut_ptr(), order.as_mut_ptr());
-            split_runs(from, n, run, k, runs.tile_keys, slack, splits, 1, order, 0, 0)
+            split_runs(from, n, run, k, runs.tile_keys(), slack, splits, 1, order, 0, 0)
         })?;
         let d = decode(passes);
         // SAFETY: as above.
@@ -480,6 +480,30 @@ fn keys_with_many_bank_conflicts() {
     check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.values }>(&[2 * 256 * 19]);
     check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.values }>(&[2 * 256 * 47 + 99]);
     check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.values }>(&[3 * 512 * 9]);
+}
+
+#[test]
+#[should_panic = "a run has 1 to 2^32 - 1 keys"]
+fn runs_of_no_keys_are_refused() {
+    let _ = Runs::new(100, 0, 2, 32, 0);
+}
+
+#[test]
+#[should_panic = "a run has 1 to 2^32 - 1 keys"]
+fn runs_that_32_bits_cannot_count_are_refused() {
+    let _ = Runs::new(1 << 33, 1 << 32, 2, 32, 0);
+}
+
+#[test]
+#[should_panic = "a group has a power of two runs"]
+fn groups_of_no_runs_are_refused() {
+    let _ = Runs::new(100, 10, 0, 32, 0);
+}
+
+#[test]
+#[should_panic = "a tile has more than twice the slack"]
+fn tiles_of_no_keys_are_refused() {
+    let _ = Runs::new(100, 10, 2, 0, 0);
 }
 
 #[test]

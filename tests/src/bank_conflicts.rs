@@ -74,7 +74,7 @@ fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -
             taken.fill(0);
         }
         let left: Vec<usize> = (0..k).map(|i| runs.length_of(tile, i) as usize - taken[i as usize]).collect();
-        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
         let lengths = shares(count, &left);
         let pieces = pieces(&merged[tile.group + tile.rank..][..count], &lengths, shape.values, across);
         let present = (0..k as usize).filter(|&i| lengths[i] > 0);

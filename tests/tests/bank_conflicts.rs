@@ -127,7 +127,7 @@ fn of_pass(keys: &mut [u32], run: usize, k: u32, shape: Tile, across: usize) -> 
         let group = &keys[tile.group..][..tile.length];
         let mut merged = group.to_vec();
         merged.sort();
-        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
         let tile_keys = &merged[tile.rank..][..count];
         let (first, last) = (tile_keys[0], tile_keys[count - 1]);
         let pieces =

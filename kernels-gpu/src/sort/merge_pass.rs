@@ -57,7 +57,9 @@ pub unsafe fn split_runs<B: Bits>(
     shuffled_runs: u32,
     random: u64,
 ) {
-    let runs = Runs { n, run, k, tile_keys, slack, shuffle: Shuffle { runs: shuffled_runs, random } };
+    // SAFETY: the caller's promise.
+    let runs = unsafe { Runs::new_unchecked(n, run, k, tile_keys, slack) };
+    let runs = runs.shuffled(Shuffle { runs: shuffled_runs, random });
     // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: the caller's promise.
@@ -134,8 +136,21 @@ pub const fn tile_keys(slots: usize, values: usize, k: u32, slack: u32) -> u32 {
 }
 
 /// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
+///
+/// # Panics
+/// As [`Runs::new`] does, which includes tiles of that shape being too small for `k` runs and `slack`.
 pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, slack: u32) -> Runs {
-    Runs { n, run, k, tile_keys: tile_keys(shape.keys(), shape.values, k, slack), slack, shuffle: Shuffle::NONE }
+    Runs::new(n, run, k, tile_keys(shape.keys(), shape.values, k, slack), slack)
+}
+
+/// As [`runs_in_tiles`], for a kernel whose tiles are of `NT * VT` keys.
+///
+/// # Safety
+/// The arguments are such that `runs_in_tiles` does not panic.
+#[inline(always)]
+pub(super) unsafe fn runs_of_pass<const NT: usize, const VT: usize>(n: usize, run: usize, k: u32, slack: u32) -> Runs {
+    // SAFETY: the caller's promise.
+    unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, slack), slack) }
 }
 
 /// Bytes of dynamic shared memory for tiles of `slots` places.
@@ -584,8 +599,9 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     shuffled_runs: u32,
     random: u64,
 ) {
-    let shuffle = Shuffle { runs: shuffled_runs, random };
-    let runs = Runs { shuffle, ..runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack) };
+    // SAFETY: the caller's promise.
+    let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, slack) };
+    let runs = runs.shuffled(Shuffle { runs: shuffled_runs, random });
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise.
@@ -603,7 +619,7 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
 pub(super) unsafe fn own_tile(runs: Runs, splits: *const u32, order: *mut u32) -> Option<(usize, Global<u32>)> {
     let t = thread::block_idx_x() as usize;
     // SAFETY: the caller's promise.
-    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * runs.k as usize }) };
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * runs.k() as usize }) };
     // SAFETY: the caller's promise.
     (!unsafe { Order::new(order) }.is_found()).then_some((t, splits))
 }
@@ -719,7 +735,9 @@ unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     shared::wait_for_copies();
     merge_pieces::<B, NT, VT>(plan, keys);
 
-    // Shared to global. A warp writes whole lines of memory, wherever the tile begins.
+    // Shared to global. A warp writes whole lines of memory, wherever the tile begins. Indices taken modulo 2^32 first are
+    // different for all threads only if `NT` divides that.
+    const { assert!(NT.is_power_of_two()) };
     let first = thread::thread_idx_x().wrapping_sub(plan.begin() as u32) % NT as u32;
     tile::decode_to_global::<_, NT>(keys, plan.part_of(to), coding, first);
 }

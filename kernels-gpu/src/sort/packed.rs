@@ -8,13 +8,13 @@
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
 use crate::sort::merge_pass::{
-    BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, runs_in_tiles, tile_keys,
+    BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, runs_of_pass, tile_keys,
 };
 use crate::sort::order::Order;
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::{ROW, Tile};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of `slots` places.
@@ -138,7 +138,8 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     when_negative: B,
     order: *mut u32,
 ) {
-    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
+    // SAFETY: the caller's promise.
+    let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, slack) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.

@@ -10,14 +10,14 @@
 
 use crate::key::Coding;
 use crate::sort::merge_pass::{
-    BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_in_tiles, tile_keys,
+    BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_of_pass, tile_keys,
 };
 use crate::sort::network::sort_registers;
 use crate::sort::order::Order;
 use crate::sort::placed::{PLACES, key_and_place, placed};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::{ROW, Tile};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
@@ -192,7 +192,8 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
+    // SAFETY: the caller's promise.
+    let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, slack) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.

@@ -145,20 +145,51 @@ impl Shuffle {
 }
 
 /// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
+///
+/// ```compile_fail,E0451
+/// # use kernels_gpu::sort::runs::{Runs, Shuffle};
+/// // There is no way around `new`, which refuses runs of no keys.
+/// let runs = Runs { n: 100, run: 0, k: 2, tile_keys: 32, slack: 0, shuffle: Shuffle::NONE };
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
-    /// Keys of the array.
-    pub n: usize,
-    /// Keys of a run, the last one may have fewer. Below 2^32.
-    pub run: usize,
-    /// Runs of a group: a power of two from 2 to [`MAX_RUNS`].
-    pub k: u32,
-    /// Keys of a tile.
-    pub tile_keys: u32,
-    /// How many keys earlier or later than that a tile may begin: less than half of it.
-    pub slack: u32,
-    /// In what order runs form groups.
-    pub shuffle: Shuffle,
+    n: usize,
+    run: usize,
+    k: u32,
+    tile_keys: u32,
+    slack: u32,
+    shuffle: Shuffle,
+}
+
+impl Runs {
+    /// Runs in the order in which they lie. `n` is the length of the array, and `run` that of a run, but for the last one, which
+    /// may be shorter; `k` runs form a group. A tile may begin `slack` keys earlier or later than at a multiple of `tile_keys`.
+    ///
+    /// # Panics
+    /// If `run` is 0 or 2^32 or more, `k` is not a power of two from 2 to [`MAX_RUNS`], or `tile_keys` is not more than twice
+    /// `slack`.
+    pub const fn new(n: usize, run: usize, k: u32, tile_keys: u32, slack: u32) -> Self {
+        assert!(0 < run && run <= u32::MAX as usize, "a run has 1 to 2^32 - 1 keys");
+        assert!(k.is_power_of_two() && 2 <= k && k <= MAX_RUNS, "a group has a power of two runs, from 2 to 32");
+        assert!(tile_keys as u64 > 2 * slack as u64, "a tile has more than twice the slack");
+        // SAFETY: just checked.
+        unsafe { Self::new_unchecked(n, run, k, tile_keys, slack) }
+    }
+
+    /// As [`new`](Self::new), without the code of a panic.
+    ///
+    /// # Safety
+    /// The arguments are such that `new` does not panic.
+    #[inline(always)]
+    pub const unsafe fn new_unchecked(n: usize, run: usize, k: u32, tile_keys: u32, slack: u32) -> Self {
+        Self { n, run, k, tile_keys, slack, shuffle: Shuffle::NONE }
+    }
+
+    /// The same runs, taken in the order of `shuffle` to form groups.
+    #[inline(always)]
+    pub const fn shuffled(self, shuffle: Shuffle) -> Self {
+        Self { shuffle, ..self }
+    }
 }
 
 /// A tile: where its group is, and how many keys of the group come before it.
@@ -218,7 +249,8 @@ impl Division for Runs {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: both are positive, as their documentation says. A division by 0 would bring in the code of a panic.
+        // SAFETY: `new` has checked the first three, or its unchecked counterpart's caller has, and that `run` is below 2^32
+        // and `k` at most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
         unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
         // SAFETY: a positive number divided by another, rounded up.

@@ -10,7 +10,7 @@ use crate::{BatchKernel, Error, MergeKernel, SortOrder};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes};
+use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::sort::{block_sort, merge_pass, order, packed, packing, pairs};
 use kernels_gpu::tuning::Tile;
 use kernels_gpu::{
@@ -369,7 +369,7 @@ impl Gpu {
         let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
         while let Some(k) = passes.next() {
             let runs = merge_pass::runs_in_tiles(n, run, k, plan.runs, plan.slack());
-            let (tiles, tile_keys, slack) = (runs.tile_count(), runs.tile_keys, runs.slack);
+            let (tiles, tile_keys, slack) = (runs.tile_count(), runs.tile_keys(), runs.slack());
             let per_warp = merge_pass::boundaries_per_warp(tiles);
             let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
             if splits != 0 {
