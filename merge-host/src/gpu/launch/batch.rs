@@ -4,7 +4,7 @@ use super::{Address, Arrays, Entry, Queue, arguments, suffix};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::key::Key;
-use kernels_gpu::{merge_batch, merge_batch_tiled, merge_ragged, stable_tile, tuning};
+use kernels_gpu::{indexed_merge, merge_batch, merge_ragged, merge_small_batch, tuning};
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
@@ -33,12 +33,12 @@ pub(in crate::gpu) struct Lengths {
 impl Lengths {
     /// The launch of the tiled batch merge, with values or without.
     fn shape<K: Key>(self) -> Shape {
-        const { assert!(MAX_BATCH_LENGTH <= tuning::stable(size_of::<K>()).keys(), "a block holds a pair") };
-        let shape = tuning::stable(size_of::<K>());
+        const { assert!(MAX_BATCH_LENGTH <= tuning::indexed(size_of::<K>()).keys(), "a block holds a pair") };
+        let shape = tuning::indexed(size_of::<K>());
         Shape {
-            blocks: self.problems.div_ceil(merge_batch_tiled::pairs_per_block(shape.keys(), self.d)),
+            blocks: self.problems.div_ceil(merge_batch::pairs_per_block(shape.keys(), self.d)),
             threads: shape.threads as u32,
-            shared_bytes: stable_tile::shared_bytes::<K>(shape.keys(), shape.values),
+            shared_bytes: indexed_merge::shared_bytes::<K>(shape.keys(), shape.items_per_thread),
         }
     }
 }
@@ -66,7 +66,7 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
             // A multiple of d: about as many threads as elsewhere, or one pair where that is longer.
             let threads = (THREADS / d).max(1) * d;
             let blocks = problems.div_ceil((threads / d) as usize);
-            let shape = Shape { blocks, threads, shared_bytes: merge_batch::shared_bytes::<K>(threads) };
+            let shape = Shape { blocks, threads, shared_bytes: merge_small_batch::shared_bytes::<K>(threads) };
             let (entry, arguments) = (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
             // SAFETY: as above.
             unsafe { queue.launch(&entry, shape, &arguments) }
@@ -112,7 +112,7 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     let (total, tile_keys, splits) = (out.len, shape.keys(), workspace);
     let tiles = total.div_ceil(tile_keys);
     let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
-    let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.values, out.value_bytes > 0);
+    let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
     let path = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, splits, tiles, tile_keys];
     // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.

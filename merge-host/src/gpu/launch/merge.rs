@@ -4,7 +4,7 @@ use super::{Address, Arrays, Entry, Queue, arguments, suffix};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::key::Key;
-use kernels_gpu::{merge_circular, merge_fused, merge_path, merge_small, merge_tiled, stable_tile, tile, tuning};
+use kernels_gpu::{indexed_merge, merge_circular, merge_fused, merge_path, merge_small, merge_tiled, tile, tuning};
 
 /// Threads of a block of the textbook's kernels.
 const TEXTBOOK_THREADS: u32 = 256;
@@ -75,7 +75,7 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(kernel: MergeKernel, total: 
 
 /// Bytes of workspace for a merge into `total` keys with values.
 pub(in crate::gpu) const fn pairs_workspace_bytes<K: Key>(total: usize) -> usize {
-    split_bytes(tuning::stable(size_of::<K>()), total)
+    split_bytes(tuning::indexed(size_of::<K>()), total)
 }
 
 /// Bytes of a split for each tile.
@@ -170,9 +170,9 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let shape = tuning::stable(size_of::<K>());
+    let shape = tuning::indexed(size_of::<K>());
     let (tile_keys, tiles, splits) = (shape.keys(), out.len.div_ceil(shape.keys()), workspace);
-    let shared_bytes = stable_tile::shared_bytes::<K>(tile_keys, shape.values);
+    let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, shape.items_per_thread);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
     let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys];
     let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits];

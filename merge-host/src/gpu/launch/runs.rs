@@ -7,11 +7,11 @@ use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::runs::MAX_RUNS;
-use kernels_gpu::sort::{merge_pass, order};
+use kernels_gpu::sort::{detect_runs, merge_pass};
 use std::ffi::c_void;
 
 /// Bytes of the words that describe detected runs.
-const WORDS_BYTES: usize = align(order::ORDER_WORDS * size_of::<u32>());
+const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>());
 
 /// Bytes of the indices at which long runs begin, and of the array's end.
 const STARTS_BYTES: usize = align((MAX_RUNS as usize + 1) * size_of::<usize>());
@@ -57,7 +57,7 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
 ///
 /// # Safety
 /// The arrays are in the GPU's memory and so are those of `detected`, which are long enough; the description there is as
-/// `look_for_order` writes it; and nothing else uses them until the merge has ended.
+/// `detect_runs` writes it; and nothing else uses them until the merge has ended.
 pub(super) unsafe fn merge_long_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -72,7 +72,7 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
         unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
     };
-    let copy_shape = queue.persistent(PERSISTENT_BLOCKS, order::ORDER_THREADS, 0);
+    let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
     let copy = arguments![keys, scratch, n, always, when_negative, words, begins, starts];
     launch("copy_runs", &width, copy_shape, &copy)?;
     if value_bytes > 0 {
@@ -92,7 +92,7 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
         arguments![scratch, scratch_values, n, keys, values, splits, starts, always, when_negative, words];
     let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
     let kernel = SortKernels::of::<K>(value_bytes).merge_long_runs;
-    let shape = queue.persistent(merge_pass::BLOCKS, threads, shared_bytes);
+    let shape = queue.persistent(merge_pass::MIN_BLOCKS_PER_SM, threads, shared_bytes);
     launch(kernel, &SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>(), shape, arguments)
 }
 
@@ -124,11 +124,11 @@ impl ManyRuns {
         passes
     }
 
-    /// Describes runs as `look_for_order` does: how many begin after the first, that they are not many, that there is an
+    /// Describes runs as `detect_runs` does: how many begin after the first, that they are not many, that there is an
     /// ascent, and where they begin.
     fn describe(&mut self, runs: &[usize]) {
         let end = self.described.len() + RUNS_BYTES;
-        let words: [u32; order::ORDER_WORDS] = [runs.len() as u32 - 1, 0, 1];
+        let words: [u32; detect_runs::DETECTION_WORDS] = [runs.len() as u32 - 1, 0, 1];
         self.described.extend_from_slice(bytemuck::cast_slice(&words));
         self.described.resize(end - 2 * STARTS_BYTES, 0);
         let mut begin = 0usize;
@@ -236,7 +236,7 @@ mod tests {
         let many = ManyRuns::new(vec![5; 34]);
         assert_eq!(many.described.len(), 3 * RUNS_BYTES);
         let group = &many.described[RUNS_BYTES..][..RUNS_BYTES];
-        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&group[..order::ORDER_WORDS * size_of::<u32>()]);
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&group[..detect_runs::DETECTION_WORDS * size_of::<u32>()]);
         assert_eq!(words, [1, 0, 1]);
         let begins: Vec<usize> = bytemuck::pod_collect_to_vec(&many.described[2 * RUNS_BYTES..][WORDS_BYTES..][..16]);
         assert_eq!(begins, [160, 0]);

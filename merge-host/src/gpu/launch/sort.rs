@@ -6,7 +6,7 @@ use crate::gpu::kernels::Shape;
 use crate::{Error, SortOrder};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
-use kernels_gpu::sort::{block_sort, merge_pass, order, packed, packing, pairs};
+use kernels_gpu::sort::{block_sort, detect_runs, merge_pass, packed, packing, pairs};
 use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -101,7 +101,7 @@ impl SortPlan {
             entries.push(("split_runs", keys.clone()));
         }
         if n >= DETECTION_KEYS {
-            entries.extend([("look_for_order", keys.clone()), ("reverse", keys)]);
+            entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
             if self.value_bytes > 0 {
                 entries.push(("reverse", bits(self.value_bytes)));
             }
@@ -112,10 +112,10 @@ impl SortPlan {
 
     /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole lines of
     /// memory.
-    const fn slack(self) -> u32 {
+    const fn rank_tolerance(self) -> u32 {
         match self.value_bytes {
-            _ if self.small => tuning::ROW.small_slack,
-            0 => tuning::ROW.slack,
+            _ if self.small => tuning::ROW.small_rank_tolerance,
+            0 => tuning::ROW.rank_tolerance,
             _ => 0,
         }
     }
@@ -126,7 +126,7 @@ impl SortPlan {
 
     /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
     const fn runs_of_pass(self, n: usize, run: usize, k: u32) -> Runs {
-        merge_pass::runs_in_tiles(n, run, k, self.runs, self.slack())
+        merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
     /// Bytes of the splits of any of the passes, and of long runs if they may be detected.
@@ -161,7 +161,7 @@ impl SortPlan {
 
     /// Keys of a tile where as many runs are merged as can be.
     pub(super) const fn long_run_tile_keys(self) -> u32 {
-        merge_pass::tile_keys(self.runs.keys(), self.runs.values, MAX_RUNS, 0)
+        merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
     }
 
     /// Bytes of the splits of long runs of `n` keys in all.
@@ -172,7 +172,7 @@ impl SortPlan {
     fn block_shape<K: Key>(self, n: usize) -> Shape {
         let slots = self.block.keys();
         let shared_bytes = match self.value_bytes {
-            0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.values),
+            0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.items_per_thread),
             4 if size_of::<K>() == 4 => pairs::block_shared_bytes(slots),
             _ => packing::shared_bytes(slots),
         };
@@ -253,15 +253,16 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
     while let Some(k) = passes.next() {
         let runs = plan.runs_of_pass(n, run, k);
-        let (tiles, tile_keys, slack) = (runs.tile_count(), runs.tile_keys(), runs.slack());
+        let (tiles, tile_keys, rank_tolerance) = (runs.tile_count(), runs.tile_keys(), runs.rank_tolerance());
         let per_warp = merge_pass::boundaries_per_warp(tiles);
         let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
         if splits != 0 {
-            let arguments = arguments![f, n, run, k, tile_keys, slack, splits, per_warp, detected_at, shuffled, random];
+            let arguments =
+                arguments![f, n, run, k, tile_keys, rank_tolerance, splits, per_warp, detected_at, shuffled, random];
             launch("split_runs", &bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
         }
-        let keys_alone = arguments![f, n, run, k, slack, t, splits, d, d_n, detected_at, shuffled, random];
-        let with_values = arguments![f, fv, n, run, k, slack, t, tv, splits, d, d_n, detected_at];
+        let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected_at, shuffled, random];
+        let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected_at];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         launch(kernels.merge_runs, &suffix, plan.runs_shape::<K>(tiles), arguments)?;
         (from, to) = (to, from);
@@ -286,7 +287,7 @@ unsafe fn detect_runs<K: Key>(
     let Arrays { keys, values, len: n, value_bytes } = at;
     let Coding { always, when_negative } = coding;
     // SAFETY: the words are in the workspace.
-    unsafe { queue.clear(detected.at, order::ORDER_WORDS)? };
+    unsafe { queue.clear(detected.at, detect_runs::DETECTION_WORDS)? };
     let (words, begins) = (detected.at, detected.begins());
     let launch = |kernel, width, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -297,9 +298,10 @@ unsafe fn detect_runs<K: Key>(
     let merges_runs = u32::try_from(n).is_ok();
     let most_descents = if merges_runs { MAX_RUNS - 1 } else { 0 };
     let detect = arguments![keys, n, always, when_negative, equal_ascends, most_descents, words, begins];
-    let detect_shape = queue.persistent(PERSISTENT_BLOCKS, order::ORDER_THREADS, order::ORDER_SHARED_BYTES);
-    launch("look_for_order", size_of::<K>(), detect_shape, &detect)?;
-    let shape = queue.persistent(PERSISTENT_BLOCKS, order::ORDER_THREADS, 0);
+    let detect_shape =
+        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
+    launch("detect_runs", size_of::<K>(), detect_shape, &detect)?;
+    let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
     launch("reverse", size_of::<K>(), shape, &arguments![keys, n, words])?;
     if value_bytes > 0 {
         launch("reverse", value_bytes, shape, &arguments![values, n, words])?;
