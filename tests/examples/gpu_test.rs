@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         test.check_prepared::<u32>();
         test.check_prepared::<f64>();
         test.check_uploads();
+        test.check_excessive_lengths();
         test.check_graph::<u32>();
         test.check_graph::<f64>();
         test.check_pairs::<u32>();
@@ -638,6 +639,19 @@ impl Test {
                 gpu.download(&out)
             })();
             self.expect(|| format!("merge of {n} + {n} keys that have just been uploaded"), found, &expected);
+        }
+    }
+
+    /// Lengths whose bytes 64 bits do not count are errors like others that do not fit.
+    fn check_excessive_lengths(&mut self) {
+        for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
+            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let buffer = gpu.buffer::<u64>(len).err();
+            let sort = self.gpu.sort_through(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
+            for error in [buffer, sort] {
+                let is_refused = matches!(error, Some(Error::OutOfDeviceMemory { .. }));
+                self.expect(|| format!("{len} keys: {error:?}"), Ok(vec![u32::from(is_refused)]), &[1]);
+            }
         }
     }
 
