@@ -69,8 +69,8 @@ mod tests {
             bytes_of(&[value]).is_some() || bytes_of_mut(&mut [value]).is_some()
         }
         let text = String::from("not static");
-        let number = text.len() as u64;
-        assert!(!has_bytes(&number));
+        let reference = &(text.len() as u64);
+        assert!(!has_bytes(reference));
         assert!(!has_bytes(text.as_str()));
         assert!(!has_bytes((1u16, 2u8)));
         assert!(!has_bytes([1u8; 4]));
