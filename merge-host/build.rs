@@ -2,7 +2,8 @@
 //!
 //! The modules in `kernels-gpu/ptx` begin with the hash of the sources that they were made from. Where that is the hash
 //! of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have changed
-//! since, the kernels are compiled afresh; without a compiler, the modules at hand are used all the same, with a warning.
+//! since, the kernels are compiled afresh; without a compiler the build fails, because a library with kernels of other
+//! sources than its own may launch them with the wrong arguments.
 //!
 //! `CUDA_BUILDER_PTX_DIR=folder` compiles in any case and writes the modules to that folder.
 
@@ -14,11 +15,14 @@ fn main() {
 
 #[cfg(feature = "gpu")]
 mod kernels {
-    use cuda_builder::{Compiler, CudaBuilder, CudaBuilderError, NvvmArch, SourceHash, split_modules};
-    use std::collections::BTreeMap;
+    use cuda_builder::{
+        Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules, split_modules,
+        write_modules,
+    };
     use std::env;
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::process::exit;
 
     /// What the kernels are made from, relative to the workspace's root.
     const SOURCES: [&str; 7] = [
@@ -37,9 +41,6 @@ mod kernels {
     /// is left would be in memory.
     const BUILD_ARGS: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
 
-    /// Module names with their PTX.
-    type Modules = BTreeMap<String, String>;
-
     pub fn provide() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in a workspace").to_owned();
         for source in SOURCES {
@@ -49,7 +50,10 @@ mod kernels {
         for variable in ["CUDA_BUILDER_RUSTC", "CUDA_BUILDER_PTX_DIR"] {
             println!("cargo:rerun-if-env-changed={variable}");
         }
-        let modules = modules(&root).unwrap_or_else(|error| panic!("kernels-gpu: {error}"));
+        let modules = modules(&root).unwrap_or_else(|error| {
+            eprintln!("kernels-gpu: {error}");
+            exit(1)
+        });
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
         let mut list = String::from("[\n");
         for (name, text) in &modules {
@@ -65,21 +69,10 @@ mod kernels {
         let hash = SourceHash::of(root, &SOURCES, &SKIPPED)?;
         if let Some(folder) = env::var_os("CUDA_BUILDER_PTX_DIR") {
             let modules = compile(root, &hash)?;
-            write(&modules, Path::new(&folder)).unwrap_or_else(|error| panic!("CUDA_BUILDER_PTX_DIR: {error}"));
+            write_modules(&modules, Path::new(&folder))?;
             return Ok(modules);
         }
-        let checked_in = read(&root.join("kernels-gpu/ptx"));
-        let current = |text: &String| SourceHash::in_ptx(text).as_ref() == Some(&hash);
-        if !checked_in.is_empty() && checked_in.values().all(current) {
-            return Ok(checked_in);
-        }
-        match compile(root, &hash) {
-            Err(error @ CudaBuilderError::NoCompiler { .. }) => {
-                println!("cargo:warning=the kernels in kernels-gpu/ptx are older than their sources: {error}");
-                Ok(checked_in)
-            }
-            compiled => compiled,
-        }
+        current_modules(&root.join("kernels-gpu/ptx"), &hash, || compile(root, &hash))
     }
 
     fn compile(root: &Path, hash: &SourceHash) -> Result<Modules, CudaBuilderError> {
@@ -94,23 +87,5 @@ mod kernels {
         let header = hash.header(compiler.version());
         modules.values_mut().for_each(|text| text.insert_str(0, &header));
         Ok(modules)
-    }
-
-    fn read(folder: &Path) -> Modules {
-        let Ok(entries) = fs::read_dir(folder) else { return Modules::new() };
-        entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|e| e == "ptx"))
-            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), fs::read_to_string(&path).ok()?)))
-            .collect()
-    }
-
-    fn write(modules: &Modules, folder: &Path) -> std::io::Result<()> {
-        fs::create_dir_all(folder)?;
-        // A module that is no more would look current to nobody, and be carried along for ever.
-        for old in read(folder).keys().filter(|name| !modules.contains_key(*name)) {
-            fs::remove_file(folder.join(format!("{old}.ptx")))?;
-        }
-        modules.iter().try_for_each(|(name, text)| fs::write(folder.join(format!("{name}.ptx")), text))
     }
 }

@@ -54,20 +54,20 @@ where
     }
 }
 
-/// Keeps the co-rank `i_next`, at the end of a piece of `length` keys that begins at co-rank `i_curr`, in step with it:
-/// the piece takes at least none and at most all of its keys from A.
+/// Keeps the co-rank `i_next`, at the end of a segment of `length` keys that begins at co-rank `i_curr`, in step with it:
+/// the segment takes at least none and at most all of its keys from A.
 ///
 /// For ascending inputs that holds anyway. For others this is what keeps a merge inside its arrays: the result is then
 /// in no particular order, but nothing is read or written out of bounds.
 #[inline(always)]
-pub fn in_step<I: Position>(i_curr: I, i_next: I, length: I) -> I {
+pub fn clamp_split<I: Position>(i_curr: I, i_next: I, length: I) -> I {
     i_next.max(i_curr).min(i_curr + length)
 }
 
 /// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)` and writes it to `splits[t]`.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has room for `count` positions, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `count` positions, in global memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn co_rank_splits<K: Key>(
     a: *const K,

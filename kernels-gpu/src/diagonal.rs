@@ -2,7 +2,7 @@
 //!
 //! Draw A downwards and B to the right. The merge is a path from the top left corner to the bottom right: one step down
 //! takes a key of A, one step right takes a key of B. After `k` steps the path is somewhere on diagonal `k`; a binary
-//! search along the diagonal finds where. That place is the co-rank of `k`, found with one comparison a step.
+//! search along the diagonal finds where. That point is the co-rank of `k`, found with one comparison a step.
 //!
 //! ```text
 //!            B[0] B[1] B[2]
@@ -41,7 +41,7 @@ where
 {
     let (mut low, mut range) = (low, high - low);
     while range > I::ZERO {
-        // The answer is one of `range + 1` places from `low` on. The key in the middle decides for a half.
+        // The answer is one of `range + 1` numbers from `low` on. The key in the middle decides for a half.
         let half = range.half();
         let middle = low + half;
         let above = a.at(middle) <= b.at(k - I::ONE - middle);
@@ -54,7 +54,7 @@ where
 /// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal, and likely to be
 /// within `window` of `guess`.
 ///
-/// A good guess saves reads of far places, which is where a search spends its time: two reads, at the guess and as far
+/// A good guess saves reads that are far apart, which is where a search spends its time: two reads, at the guess and as far
 /// from it as the window is wide, and a search of few steps between them. A bad one costs those two reads.
 #[inline(always)]
 #[track_caller]
@@ -63,12 +63,12 @@ where
     S: Sequence<Index = I>,
     T: Sequence<Index = I, Item = S::Item>,
 {
-    let mut probe = |place: I| {
-        // Places from `low` to `high - 1` tell on which side the answer is.
-        let inside = low <= place && place < high;
-        let above = inside && a.at(place) <= b.at(k - I::ONE - place);
-        low = select_unpredictable(above, place + I::ONE, low);
-        high = select_unpredictable(inside && !above, place, high);
+    let mut probe = |index: I| {
+        // Indices from `low` to `high - 1` tell on which side the answer is.
+        let inside = low <= index && index < high;
+        let above = inside && a.at(index) <= b.at(k - I::ONE - index);
+        low = select_unpredictable(above, index + I::ONE, low);
+        high = select_unpredictable(inside && !above, index, high);
         above
     };
     let above = probe(guess);
@@ -77,7 +77,7 @@ where
 }
 
 /// How far from the straight path the crossing of two runs of random keys, `total` in all, can be expected to be: in the
-/// middle the deviation is sqrt(total) / 4, and this is 3.5 times as much, so that hardly a lane of a warp has to look
+/// middle the deviation is sqrt(total) / 4, and this is 3.5 times as much, so that hardly a lane of a warp has to search
 /// further.
 #[inline(always)]
 pub fn likely_window(total: u32) -> u32 {

@@ -28,8 +28,8 @@ pub trait Key: Word {
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// Ordered bits: `u32` or `u64`.
-pub trait Bits: Word + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> {
+/// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
+pub trait Bits: Key<Bits = Self> + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// The least value.
     const MIN: Self;
     /// The greatest value.

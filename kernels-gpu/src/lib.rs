@@ -8,22 +8,22 @@
 //! | [`sequence`] | what a merge reads from |
 //! | [`co_rank`] | where the first k keys of a merge come from |
 //! | [`sequential`] | one thread, two cursors |
-//! | [`merge_basic`] | every thread merges its own piece of the output |
-//! | [`block_piece`] | every block finds its own piece |
+//! | [`merge_basic`] | every thread merges its own segment of the output |
+//! | [`block_segment`] | every block finds its own segment |
 //! | [`merge_tiled`] | … and stages it in shared memory, a tile at a time |
 //! | [`merge_circular`] | … through buffers that load each key once |
 //! | [`merge_small`] | one block, one thread a key: the Merge Path search |
-//! | [`merge_batch`] | many small pairs |
+//! | [`merge_small_batch`] | many pairs of short runs |
 //! | [`diagonal`] | the Merge Path search with one comparison a step |
 //! | [`tile`] | moving and merging the keys of a tile |
 //! | [`merge_path`] | partition, then merge: arrays of any size |
 //! | [`warp_search`] | the search by a whole warp |
 //! | [`merge_fused`] | arrays of any size in one launch |
 //! | [`sort`] | sorted tiles, then passes of merges |
-//! | [`stable_tile`] | a tile merged with a memory of where each key came from |
+//! | [`indexed_merge`] | a merge of a tile that returns source indices |
 //! | [`merge_pairs`] | keys with values |
-//! | [`merge_batch_tiled`] | many pairs of one length, several to a tile |
-//! | [`merge_ragged`] | many pairs of any lengths |
+//! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
+//! | [`merge_ragged`] | many pairs of runs of any lengths |
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!
@@ -31,28 +31,28 @@
 //! for each key type, named by function and type: `merge_basic_u32`.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-// Loops over register arrays count with an index, as the hardware sees them: strides and places are the point.
+// Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.
 #![allow(clippy::needless_range_loop)]
 
-pub mod block_piece;
+pub mod block_segment;
 pub mod co_rank;
 pub mod diagonal;
+pub mod indexed_merge;
 pub mod key;
 pub mod merge_basic;
 pub mod merge_batch;
-pub mod merge_batch_tiled;
 pub mod merge_circular;
 pub mod merge_fused;
 pub mod merge_pairs;
 pub mod merge_path;
 pub mod merge_ragged;
 pub mod merge_small;
+pub mod merge_small_batch;
 pub mod merge_tiled;
 pub mod modules;
 pub mod sequence;
 pub mod sequential;
 pub mod sort;
-pub mod stable_tile;
 pub mod tile;
 pub mod tuning;
 pub mod warp_search;

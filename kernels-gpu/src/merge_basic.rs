@@ -1,14 +1,14 @@
-//! Basic merge: every thread merges its own piece of the output, straight from global memory (figure 12.9).
+//! Basic merge: every thread merges its own segment of the output, straight from global memory (figure 12.9).
 //!
 //! ```text
 //!   C  ├────────┼────────┼────────┼─────┤     ceil((m+n) / threads) keys a thread
 //!       thread 0 thread 1 thread 2 …
 //! ```
 //!
-//! Each thread finds by co-rank where its piece of C begins and ends in A and in B, and merges the two sequentially.
-//! Neighbouring threads read and write places far apart, so hardly any access is coalesced.
+//! Each thread finds by co-rank where its segment of C begins and ends in A and in B, and merges the two sequentially.
+//! Neighbouring threads read and write far apart, so hardly any access is coalesced.
 
-use crate::co_rank::{co_rank, in_step};
+use crate::co_rank::{clamp_split, co_rank};
 use crate::key::Key;
 use crate::sequential::merge_sequential;
 use cuda_std::prelude::*;
@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// Kernel: merges `a` and `b` into `c`. Any grid and block size will do; no shared memory.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
     // SAFETY: the caller's promise.
@@ -28,7 +28,7 @@ pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
     let k_curr = (tid * keys_per_thread).min(m + n);
     let k_next = (k_curr + keys_per_thread).min(m + n);
     let i_curr = co_rank(k_curr, a, b);
-    let i_next = in_step(i_curr, co_rank(k_next, a, b), k_next - k_curr);
+    let i_next = clamp_split(i_curr, co_rank(k_next, a, b), k_next - k_curr);
     let (j_curr, j_next) = (k_curr - i_curr, k_next - i_next);
     merge_sequential(a.slice(i_curr, i_next - i_curr), b.slice(j_curr, j_next - j_curr), |k, key| {
         c.set(k_curr + k, K::from_ordered(key))

@@ -1,71 +1,184 @@
-//! Batch merge: many small pairs in one launch (the course's `mergeSmallBatch_k`).
-//!
-//! Pair `g` merges `a_len` keys of A with `d - a_len` keys of B into `d` keys of C. A block of `blockDim` threads takes
-//! `blockDim / d` pairs, one thread a key:
+//! Batch merge of pairs of any fixed length, several to a tile.
 //!
 //! ```text
-//!   thread   0 … d-1 │ d … 2d-1 │ 2d … 3d-1 │ …
-//!   qt       0       │ 1        │ 2         │      which pair of the block's
-//!   tidx     0 … d-1 │ 0 … d-1  │ 0 … d-1   │      which key of the pair, so which diagonal
-//!   gbx      = qt + blockIdx * (blockDim / d)      which pair of all
+//!   block      pairs g … g + P - 1: as many as fill it best
+//!   shared     │ P runs of A │ P runs of B │          whole stretches of both, however short the runs
+//!   thread     VT keys of the output, from anywhere in a pair on into the next ones
 //! ```
 //!
-//! A block's pairs lie one behind the other in A, in B and in C, so the block loads and stores whole stretches, whatever
-//! `d` is; the searches run in shared memory.
+//! Nothing is tied to `d`: a thread begins at its own diagonal of the pair that its first key is in.
 
-use crate::key::Key;
-use crate::merge_small::key_on_diagonal;
-use core::hint::assert_unchecked;
+use crate::indexed_merge::{self, Cursors, Parts};
+use crate::key::{Bits, Key};
+use crate::tile;
+use crate::tuning::ROW;
+use core::hint::{assert_unchecked, select_unpredictable};
 use cuda_std::prelude::*;
 
-/// The greatest length of a merged pair.
-pub const MAX_D: u32 = 1024;
-
-/// Bytes of dynamic shared memory for a block of `threads` threads.
-pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
-    threads * size_of::<K>() as u32
+/// Pairs of a block, for tiles of `tile_keys` keys. `d` is not 0 and at most `tile_keys`.
+pub const fn pairs_per_block(tile_keys: usize, d: usize) -> usize {
+    tile_keys / d
 }
 
-/// Kernel: merges `pairs` pairs. `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, `c` has room for `pairs * d`.
+/// Where a block's pairs are in A, B and C.
+#[derive(Clone, Copy)]
+struct Block {
+    /// Its first pair.
+    first: usize,
+    /// How many it has.
+    pairs: usize,
+    a_len: usize,
+    b_len: usize,
+}
+
+impl Block {
+    /// # Safety
+    /// `d` is not 0.
+    #[inline(always)]
+    unsafe fn new(pairs: usize, pairs_per_block: usize, d: usize, a_len: usize) -> Self {
+        // SAFETY: the caller's promise. Without it divisions by `d` would bring in the code of a panic.
+        unsafe { assert_unchecked(d != 0) };
+        let first = thread::block_idx_x() as usize * pairs_per_block;
+        Self { first, pairs: pairs.saturating_sub(first).min(pairs_per_block), a_len, b_len: d - a_len }
+    }
+
+    /// # Safety
+    /// `a` and `b` hold all runs.
+    #[inline(always)]
+    unsafe fn parts<T: Word>(self, a: *const T, b: *const T) -> Parts<T> {
+        let at = |from: *const T, len: usize| {
+            // SAFETY: the caller's promise: the block's runs are within.
+            unsafe { Global::new(from.wrapping_add(self.first * len), self.pairs * len) }
+        };
+        Parts { a: at(a, self.a_len), b: at(b, self.b_len) }
+    }
+
+    /// # Safety
+    /// `c` has capacity for all runs.
+    #[inline(always)]
+    unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
+        let d = self.a_len + self.b_len;
+        // SAFETY: the caller's promise: the block's runs are within.
+        unsafe { GlobalMut::new(c.wrapping_add(self.first * d), self.pairs * d) }
+    }
+
+    /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
+    #[inline(always)]
+    fn merge<K: Key, const NT: usize, const VT: usize>(
+        self,
+        keys: Parts<K>,
+        tile: Shared<K::Bits>,
+        to: GlobalMut<K>,
+        emit: impl Fn(u32, u32),
+    ) {
+        indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<K, NT, VT>(keys), tile);
+        thread::sync_threads();
+        let (a_len, b_len, a_count) = (self.a_len as u32, self.b_len as u32, keys.a.len() as u32);
+        let d = a_len + b_len;
+        // SAFETY: `new`'s caller promised it.
+        unsafe { assert_unchecked(d != 0) };
+        // Threads behind the last key stay there.
+        let first = thread::thread_idx_x() * VT as u32;
+        let begin = first.min(to.len() as u32);
+        let pair = (begin / d).min((self.pairs as u32).saturating_sub(1));
+        let start = Cursors {
+            a: pair * a_len,
+            b: a_count + pair * b_len,
+            a_end: (pair + 1) * a_len,
+            b_end: a_count + (pair + 1) * b_len,
+        };
+        let mut end = (pair + 1) * d - begin;
+        let mut merged = [K::Bits::MAX; VT];
+        let next_pair = |i, cursors: &mut Cursors| {
+            let merged = i == end;
+            end += select_unpredictable(merged, d, 0);
+            cursors.a_end += select_unpredictable(merged, a_len, 0);
+            cursors.b_end += select_unpredictable(merged, b_len, 0);
+        };
+        indexed_merge::merge(tile, start.after(begin - pair * d, tile), VT as u32, next_pair, |i, key, from| {
+            merged[i as usize] = key;
+            emit(first + i, from);
+        });
+        thread::sync_threads();
+        tile::store_blocked(merged, first, tile);
+        thread::sync_threads();
+        tile::shared_to_global::<K, NT, VT>(tile, to);
+    }
+}
+
+/// Kernel: merges `pairs` pairs of runs, [`pairs_per_block`] to a block. `a` has `pairs * a_len` keys, `b` has
+/// `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
 ///
 /// # Safety
-/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= MAX_D` and
-/// `a_len <= d`. Blocks are a multiple of `d` threads, there are at least `pairs * d` threads in all, and the launch has
-/// [`shared_bytes`] of dynamic shared memory.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pairs: usize, d: u32, a_len: u32) {
-    // SAFETY: the caller's promise. Without it the divisions by `d` would bring in the code of a panic.
-    unsafe { assert_unchecked(d != 0) };
-    let b_len = d - a_len;
+/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and
+/// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`indexed_merge::shared_bytes`] of dynamic
+/// shared memory.
+#[kernel(
+    u32 = <u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    i32 = <i32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    f32 = <f32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    u64 = <u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    i64 = <i64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    f64 = <f64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+)]
+pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
+    a: *const K,
+    b: *const K,
+    c: *mut K,
+    pairs: usize,
+    d: usize,
+    a_len: usize,
+) {
     // SAFETY: the caller's promise.
-    let (a, b, c) = unsafe {
+    let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (keys, to, tile) = unsafe { (block.parts(a, b), block.output(c), indexed_merge::key_memory::<K, NT, VT>()) };
+    block.merge::<K, NT, VT>(keys, tile, to, |_, _| {});
+}
+
+/// Kernel: as [`merge_batch`], with a value for each key.
+///
+/// # Safety
+/// As for [`merge_batch`], with as many values as keys in each array.
+#[kernel(
+    u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    f32v4 = <f32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    i64v4 = <i64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    f64v4 = <f64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    i32v8 = <i32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    f32v8 = <f32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    i64v8 = <i64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    f64v8 = <f64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
+    a_keys: *const K,
+    a_values: *const V,
+    b_keys: *const K,
+    b_values: *const V,
+    c_keys: *mut K,
+    c_values: *mut V,
+    pairs: usize,
+    d: usize,
+    a_len: usize,
+) {
+    // SAFETY: the caller's promise.
+    let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
+    // SAFETY: the caller's promise; barriers divide writing from reading.
+    let (keys, values, to_keys, to_values, tile, sources) = unsafe {
         (
-            Global::new(a, pairs * a_len as usize),
-            Global::new(b, pairs * b_len as usize),
-            GlobalMut::new(c, pairs * d as usize),
+            block.parts(a_keys, b_keys),
+            block.parts(a_values, b_values),
+            block.output(c_keys),
+            block.output(c_values),
+            indexed_merge::key_memory::<K, NT, VT>(),
+            indexed_merge::source_memory::<K, NT, VT>(),
         )
     };
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    let pairs_per_block = threads / d;
-    let first_pair = thread::block_idx_x() as usize * pairs_per_block as usize;
-    let block_pairs = pairs.saturating_sub(first_pair).min(pairs_per_block as usize) as u32;
-
-    // Global to shared: the block's runs of A, then its runs of B.
-    // SAFETY: the caller's promise; a barrier divides writing from reading.
-    let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
-    let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
-    if thread < a_keys {
-        keys.set(thread, a.get(first_pair * a_len as usize + thread as usize).to_ordered());
-    } else if thread < a_keys + b_keys {
-        keys.set(thread, b.get(first_pair * b_len as usize + (thread - a_keys) as usize).to_ordered());
-    }
-    thread::sync_threads();
-
-    // Every thread writes the key of its diagonal.
-    let tidx = thread % d;
-    let qt = (thread - tidx) / d;
-    if qt < block_pairs {
-        let key = key_on_diagonal(tidx, keys.slice(qt * a_len, a_len), keys.slice(a_keys + qt * b_len, b_len));
-        c.set(first_pair * d as usize + thread as usize, K::from_ordered(key));
-    }
+    block.merge::<K, NT, VT>(keys, tile, to_keys, |at, from| sources.set(at, from as u16));
+    indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
 }

@@ -10,8 +10,8 @@
 //!
 //! Every key is loaded once. The price is that each access wraps its position around the buffer's end.
 
-use crate::block_piece::{SPLITS_BYTES, block_piece};
-use crate::co_rank::{co_rank, in_step};
+use crate::block_segment::{SPLITS_BYTES, block_segment};
+use crate::co_rank::{clamp_split, co_rank};
 use crate::key::{Bits, Key};
 use crate::merge_tiled;
 use crate::sequence::Sequence;
@@ -26,14 +26,14 @@ pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
 /// Kernel: merges `a` and `b` into `c`, through circular buffers of `tile_size` keys. Any grid and block size will do.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory. `tile_size` is not
-/// 0, and the launch has [`shared_bytes`] of dynamic shared memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
+/// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
     // SAFETY: the caller's promise.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     // SAFETY: the caller's promise.
-    let piece = unsafe { block_piece(a, b, c) };
+    let segment = unsafe { block_segment(a, b, c) };
     // SAFETY: the caller's promise; barriers divide writing the buffers from reading them.
     let (a_s, b_s) = unsafe {
         let tile_bytes = tile_size * size_of::<K>() as u32;
@@ -43,26 +43,26 @@ pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usiz
         )
     };
     let mut a_side =
-        Side { from: piece.a, buffer: a_s, loaded: 0, window: Circular { buffer: a_s, start: 0, length: 0 } };
+        Side { from: segment.a, buffer: a_s, loaded: 0, window: Circular { buffer: a_s, start: 0, length: 0 } };
     let mut b_side =
-        Side { from: piece.b, buffer: b_s, loaded: 0, window: Circular { buffer: b_s, start: 0, length: 0 } };
+        Side { from: segment.b, buffer: b_s, loaded: 0, window: Circular { buffer: b_s, start: 0, length: 0 } };
     let keys_per_thread = tile_size.div_ceil(thread::block_dim_x());
 
     let mut c_completed = 0;
-    while c_completed < piece.c.len() {
+    while c_completed < segment.c.len() {
         a_side.refill();
         b_side.refill();
         thread::sync_threads();
 
         let (a_s, b_s) = (a_side.window, b_side.window);
-        let c_length = (piece.c.len() - c_completed).min(tile_size as usize) as u32;
+        let c_length = (segment.c.len() - c_completed).min(tile_size as usize) as u32;
         let c_curr = (thread::thread_idx_x() * keys_per_thread).min(c_length);
         let c_next = (c_curr + keys_per_thread).min(c_length);
         let a_curr = co_rank(c_curr, a_s, b_s);
-        let a_next = in_step(a_curr, co_rank(c_next, a_s, b_s), c_next - c_curr);
+        let a_next = clamp_split(a_curr, co_rank(c_next, a_s, b_s), c_next - c_curr);
         let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
         merge_sequential(a_s.slice(a_curr, a_next - a_curr), b_s.slice(b_curr, b_next - b_curr), |k, key| {
-            piece.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
+            segment.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
         });
 
         let a_s_consumed = co_rank(c_length, a_s, b_s);
@@ -127,8 +127,8 @@ impl<K: Key> Side<K> {
     #[inline(always)]
     fn refill(&mut self) {
         let window = self.window;
-        let room = self.buffer.len() - window.length;
-        let count = (self.from.len() - self.loaded).min(room as usize) as u32;
+        let capacity = self.buffer.len() - window.length;
+        let count = (self.from.len() - self.loaded).min(capacity as usize) as u32;
         let mut i = thread::thread_idx_x();
         while i < count {
             self.buffer.set(window.wrap(window.length + i), self.from.get(self.loaded + i as usize).to_ordered());

@@ -1,4 +1,4 @@
-//! Merge Path in one launch: blocks that stay, each merging tile after tile of its own stretch of C.
+//! Merge Path in one launch: persistent blocks, each merging tile after tile of its own stretch of C.
 //!
 //! ```text
 //!   C       ├───┬───┬───┬───┼───┬───┬───┬───┼───┬───┬───┬───┤      tiles, and the stretches of three blocks
@@ -10,9 +10,9 @@
 //!
 //! Where a tile ends in A and in B is searched only when it is needed, between the end of the tile before and a tile's
 //! length further: few keys, which are about to be loaded anyway. So there is no partition kernel, no workspace and no
-//! second pass over scattered places; only a block's first tile is searched in the whole of A and B.
+//! second pass over scattered memory; only a block's first tile is searched in the whole of A and B.
 
-use crate::co_rank::in_step;
+use crate::co_rank::clamp_split;
 use crate::key::Key;
 use crate::tile;
 use crate::tuning::ROW;
@@ -37,16 +37,16 @@ const fn splits_offset<K: Key>(keys: usize) -> u32 {
 /// Kernel: merges `a` and `b` into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory. Blocks are of
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
 /// `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
-    i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
-    f32 = <f32, { ROW.fused_4.threads }, { ROW.fused_4.values }>,
-    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
-    i64 = <i64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
-    f64 = <f64, { ROW.fused_8.threads }, { ROW.fused_8.values }>,
+    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
+    i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
+    f32 = <f32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
+    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
+    i64 = <i64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
+    f64 = <f64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
 )]
 pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
     a: *const K,
@@ -70,7 +70,7 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
 
     let thread = thread::thread_idx_x();
     let merges = thread < NT as u32;
-    let place = thread * VT as u32;
+    let slot = thread * VT as u32;
 
     // The ends of the first tile, each by a warp.
     let mut k = first * tile_keys;
@@ -88,22 +88,22 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
         return;
     }
     let mut a_curr = splits.get(0);
-    let mut a_next = in_step(a_curr, splits.get(1), k_next - k);
+    let mut a_next = clamp_split(a_curr, splits.get(1), k_next - k);
     for t in first..last {
         // Global to shared.
         let (a_tile, b_tile) =
             (a.slice(a_curr, a_next - a_curr), b.slice(k - a_curr, (k_next - a_next) - (k - a_curr)));
         if merges {
             let loaded = tile::ends_to_registers::<K, NT, VT>(a_tile, b_tile);
-            tile::registers_strided::<_, NT, VT>(loaded, keys);
+            tile::store_striped::<_, NT, VT>(loaded, keys);
         }
         thread::sync_threads();
 
-        // Shared to registers; the last warp looks ahead.
+        // Shared to registers; the last warp searches ahead.
         let mut merged = [<K::Bits as crate::key::Bits>::MAX; VT];
         let k_after = (k_next + tile_keys).min(total);
         if merges {
-            merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, place);
+            merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, slot);
         } else if t + 1 < last {
             let (low, high) = (a_next.max(k_after.saturating_sub(n)), (a_next + (k_after - k_next)).min(m));
             // SAFETY: the whole last warp comes here. A tile takes at least none and at most all of its keys from A.
@@ -114,7 +114,7 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
         }
         thread::sync_threads();
         if merges {
-            tile::registers_upwards(merged, place, keys);
+            tile::store_blocked(merged, slot, keys);
         }
         let split = if t + 1 < last { splits.get(0) } else { 0 };
         thread::sync_threads();

@@ -1,11 +1,11 @@
 //! Merge of keys with values: the two-phase merge, with values that follow their keys.
 //!
-//! The splits are those of `path_big`, which looks at keys only. A block merges its tile's keys and remembers for each
-//! the place that it came from; the values then take the same way.
+//! The splits are those of `path_big`, which reads keys only. A block merges its tile's keys and stores the
+//! source index of each; the values are then gathered by these.
 
-use crate::co_rank::in_step;
+use crate::co_rank::clamp_split;
+use crate::indexed_merge::{self, Cursors, Parts};
 use crate::key::{Bits, Key};
-use crate::stable_tile::{self, Cursors, Parts};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -15,21 +15,21 @@ use cuda_std::prelude::*;
 ///
 /// # Safety
 /// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values` have
-/// room for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
-/// tile, with [`stable_tile::shared_bytes`] of dynamic shared memory.
+/// capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
+/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    i32v4 = <i32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    f32v4 = <f32, u32, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    u64v4 = <u64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
-    i64v4 = <i64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
-    f64v4 = <f64, u32, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
-    u32v8 = <u32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    i32v8 = <i32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    f32v8 = <f32, u64, { ROW.stable_4.threads }, { ROW.stable_4.values }>,
-    u64v8 = <u64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
-    i64v8 = <i64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
-    f64v8 = <f64, u64, { ROW.stable_8.threads }, { ROW.stable_8.values }>,
+    u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    f32v4 = <f32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    i64v4 = <i64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    f64v4 = <f64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    i32v8 = <i32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    f32v8 = <f32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    i64v8 = <i64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    f64v8 = <f64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
@@ -50,7 +50,7 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     let splits = unsafe { Global::new(splits, tiles) };
     let a_curr = splits.get(t);
-    let a_next = in_step(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
+    let a_next = clamp_split(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
     let (b_curr, b_next) = (k - a_curr, k + count - a_next);
     // SAFETY: the caller's promise.
     let (keys, values, to_keys, to_values) = unsafe {
@@ -68,9 +68,10 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
         )
     };
     // SAFETY: the caller's promise; barriers divide writing from reading.
-    let (tile, places) = unsafe { (stable_tile::key_memory::<K, NT, VT>(), stable_tile::place_memory::<K, NT, VT>()) };
+    let (tile, sources) =
+        unsafe { (indexed_merge::key_memory::<K, NT, VT>(), indexed_merge::source_memory::<K, NT, VT>()) };
 
-    stable_tile::put_keys::<_, NT, VT>(stable_tile::load_keys::<K, NT, VT>(keys), tile);
+    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<K, NT, VT>(keys), tile);
     thread::sync_threads();
     let a_count = keys.a.len() as u32;
     let first = thread::thread_idx_x() * VT as u32;
@@ -78,19 +79,19 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     // Threads behind the last key stay there.
     let cursors = pair.after(first.min(count as u32), tile);
     let mut merged = [K::Bits::MAX; VT];
-    stable_tile::merge(
+    indexed_merge::merge(
         tile,
         cursors,
         VT as u32,
         |_, _| {},
-        |i, key, place| {
+        |i, key, source| {
             merged[i as usize] = key;
-            places.set(first + i, place as u16);
+            sources.set(first + i, source as u16);
         },
     );
     thread::sync_threads();
-    tile::registers_upwards(merged, first, tile);
+    tile::store_blocked(merged, first, tile);
     thread::sync_threads();
     tile::shared_to_global::<K, NT, VT>(tile, to_keys);
-    stable_tile::gather_values::<V, NT, VT>(values, places, to_values);
+    indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
 }

@@ -9,10 +9,10 @@
 //!   thread   VT keys from its own diagonal → registers → shared memory → C
 //! ```
 //!
-//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, whatever the data
+//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
 //! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
 
-use crate::co_rank::in_step;
+use crate::co_rank::clamp_split;
 use crate::diagonal::search_near;
 use crate::key::Key;
 use crate::tile;
@@ -35,7 +35,7 @@ const WINDOW: usize = 512;
 /// searches begin where they would be if the path were straight.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has room for `tiles` positions, in global memory;
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global memory;
 /// `tiles` is at most `ceil((m + n) / tile_keys)`. Blocks are of [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of
 /// dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
@@ -67,7 +67,7 @@ pub unsafe fn path_big<K: Key>(
     let tile = first_tile + thread as usize;
     if tile < tiles {
         let a_first = ends.get(0);
-        let a_length = in_step(a_first, ends.get(1), k_last - k_first) - a_first;
+        let a_length = clamp_split(a_first, ends.get(1), k_last - k_first) - a_first;
         let b_length = k_last - k_first - a_length;
         let from_first = tile * tile_keys - k_first;
         let low = a_first + from_first.saturating_sub(b_length);
@@ -85,16 +85,16 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// Kernel: merges `a` and `b` into `c`, one block a tile, at the splits that [`path_big`] found.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`; `splits` are those of `path_big` for
-/// `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
+/// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
 /// dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
-    i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
-    f32 = <f32, { ROW.merge_4.threads }, { ROW.merge_4.values }>,
-    u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
-    i64 = <i64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
-    f64 = <f64, { ROW.merge_8.threads }, { ROW.merge_8.values }>,
+    u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
+    i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
+    f32 = <f32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
+    u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
+    i64 = <i64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
+    f64 = <f64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
 )]
 pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
     a: *const K,
@@ -115,7 +115,7 @@ pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
     unsafe { merge_tile::<K, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
 }
 
-/// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, into the same places of `c`.
+/// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, to the same indices of `c`.
 /// `a_curr` and `a_next` are the splits at the tile's two ends.
 ///
 /// # Safety
@@ -130,18 +130,18 @@ pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
     a_next: usize,
 ) {
     let count = (a.len() + b.len() - k).min(NT * VT);
-    let a_count = in_step(a_curr, a_next, count) - a_curr;
+    let a_count = clamp_split(a_curr, a_next, count) - a_curr;
     let a = a.slice(a_curr, a_count);
     let b = b.slice(k - a_curr, count - a_count);
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
     let keys = tile::ends_to_registers::<K, NT, VT>(a, b);
-    tile::registers_strided::<_, NT, VT>(keys, tile);
+    tile::store_striped::<_, NT, VT>(keys, tile);
     thread::sync_threads();
-    let place = thread::thread_idx_x() * VT as u32;
-    let merged: [K::Bits; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, place);
+    let slot = thread::thread_idx_x() * VT as u32;
+    let merged: [K::Bits; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, slot);
     thread::sync_threads();
-    tile::registers_upwards(merged, place, tile);
+    tile::store_blocked(merged, slot, tile);
     thread::sync_threads();
     tile::shared_to_global::<K, NT, VT>(tile, c.slice(k, count));
 }

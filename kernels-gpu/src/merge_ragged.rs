@@ -11,10 +11,10 @@
 //! with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
 //! nothing or one of a billion keys make no difference.
 
-use crate::co_rank::in_step;
+use crate::co_rank::clamp_split;
 use crate::diagonal::diagonal_search;
+use crate::indexed_merge::{self, Cursors, Parts};
 use crate::key::Key;
-use crate::stable_tile::{self, Cursors, Parts};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -63,7 +63,7 @@ impl Offsets {
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
-/// many keys as the last ones say, in ascending runs; `splits` has room for `2 tiles`; `tiles` is the number of tiles of
+/// many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of tiles of
 /// `tile_keys` keys that C takes.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 #[allow(clippy::too_many_arguments)]
@@ -125,7 +125,7 @@ impl Tile {
         } else {
             (pairs - 1, offsets.a.get(pairs))
         };
-        let a_next = in_step(a_curr, a_next, count);
+        let a_next = clamp_split(a_curr, a_next, count);
         Self { offsets, first, last, a_curr, a_next, b_curr: k - a_curr, b_next: k + count - a_next }
     }
 
@@ -143,7 +143,7 @@ impl Tile {
     }
 
     /// # Safety
-    /// `c` has room for all runs.
+    /// `c` has capacity for all runs.
     #[inline(always)]
     unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
         let (start, end) = (self.a_curr + self.b_curr, self.a_next + self.b_next);
@@ -168,7 +168,7 @@ impl Tile {
         }
     }
 
-    /// Merges the tile's keys and stores them, calling `emit` with each key's place in the output and in the tile.
+    /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
     #[inline(always)]
     fn merge<K: Key, const NT: usize, const VT: usize>(
         self,
@@ -178,7 +178,7 @@ impl Tile {
         emit: impl Fn(u32, u32) + Copy,
     ) {
         // Both loads are in flight together: keys, and where the pairs end.
-        let loaded = stable_tile::load_keys::<K, NT, VT>(keys);
+        let loaded = indexed_merge::load_keys::<K, NT, VT>(keys);
         let listed = self.pairs() <= LISTED;
         if listed {
             let mut q = thread::thread_idx_x();
@@ -187,7 +187,7 @@ impl Tile {
                 q += NT as u32;
             }
         }
-        stable_tile::put_keys::<_, NT, VT>(loaded, memory.tile);
+        indexed_merge::put_keys::<_, NT, VT>(loaded, memory.tile);
         thread::sync_threads();
         let ends = memory.ends;
         if listed {
@@ -246,7 +246,7 @@ impl Tile {
             }
         };
         let cursors = pair.after(first - start.key(), memory.tile);
-        stable_tile::merge(memory.tile, cursors, steps, next_pair, |i, key, from| {
+        indexed_merge::merge(memory.tile, cursors, steps, next_pair, |i, key, from| {
             memory.merged.set(first + i, key);
             emit(first + i, from);
         });
@@ -293,51 +293,52 @@ struct Memory<K: Key> {
     merged: Shared<K::Bits>,
     /// Where the tile's pairs end.
     ends: Shared<u32>,
-    /// The places that merged keys are from; for keys with values only.
-    places: Shared<u16>,
+    /// The source indices of merged keys; for keys with values only.
+    sources: Shared<u16>,
 }
 
 impl<K: Key> Memory<K> {
     /// # Safety
-    /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Places are used only if it has room for
-    /// them.
+    /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Source indices are used only if
+    /// it has capacity for them.
     #[inline(always)]
     unsafe fn new<const NT: usize, const VT: usize>() -> Self {
         let keys = NT * VT;
-        let merged = stable_tile::key_bytes::<K>(keys, VT);
+        let merged = indexed_merge::key_bytes::<K>(keys, VT);
         let ends = merged + (keys * size_of::<K>()) as u32;
         // SAFETY: the caller's promise.
         unsafe {
             Self {
-                tile: stable_tile::key_memory::<K, NT, VT>(),
+                tile: indexed_merge::key_memory::<K, NT, VT>(),
                 merged: Shared::dynamic(merged, keys as u32),
                 ends: Shared::dynamic(ends, LISTED as u32),
-                places: Shared::dynamic(ends + (LISTED * size_of::<u32>()) as u32, keys as u32),
+                sources: Shared::dynamic(ends + (LISTED * size_of::<u32>()) as u32, keys as u32),
             }
         }
     }
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `values` a thread, with values or without.
-pub const fn shared_bytes<K: Key>(keys: usize, values: usize, with_values: bool) -> u32 {
-    let places = if with_values { keys * size_of::<u16>() } else { 0 };
-    stable_tile::key_bytes::<K>(keys, values) + (keys * size_of::<K>() + LISTED * size_of::<u32>() + places) as u32
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or without.
+pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
+    let sources = if with_values { keys * size_of::<u16>() } else { 0 };
+    indexed_merge::key_bytes::<K>(keys, items_per_thread)
+        + (keys * size_of::<K>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
 /// Kernel: merges pairs of any lengths, one block a tile, at the splits that [`path_ragged`] found.
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
-/// many keys as the last ones say, in ascending runs; `c` has room for `total`, their sum; `splits` are those of
+/// many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
 /// dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    f32 = <f32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    i64 = <i64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    f64 = <f64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    f32 = <f32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    i64 = <i64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    f64 = <f64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
@@ -365,18 +366,18 @@ pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_ragged`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    i32v4 = <i32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    f32v4 = <f32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    i64v4 = <i64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    f64v4 = <f64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    i32v8 = <i32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    f32v8 = <f32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>,
-    u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    i64v8 = <i64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
-    f64v8 = <f64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>,
+    u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    i32v4 = <i32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    f32v4 = <f32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    i64v4 = <i64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    f64v4 = <f64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    i32v8 = <i32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    f32v8 = <f32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    i64v8 = <i64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    f64v8 = <f64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
@@ -401,6 +402,6 @@ pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usi
     let (keys, values, to_keys, to_values) = unsafe {
         (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
     };
-    tile.merge::<K, NT, VT>(keys, memory, to_keys, |at, from| memory.places.set(at, from as u16));
-    stable_tile::gather_values::<V, NT, VT>(values, memory.places, to_values);
+    tile.merge::<K, NT, VT>(keys, memory, to_keys, |at, from| memory.sources.set(at, from as u16));
+    indexed_merge::gather_values::<V, NT, VT>(values, memory.sources, to_values);
 }

@@ -27,7 +27,7 @@ pub const fn shared_bytes<K: Key>(keys: u32) -> u32 {
 /// Kernel: merges `a` and `b` into `c` with one block of at least `m + n` threads.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has room for `m + n`, in
+/// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has capacity for `m + n` keys, in
 /// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_small<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {

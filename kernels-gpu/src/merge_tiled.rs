@@ -12,8 +12,8 @@
 //! from. So a round uses half of what it loaded, and the next round loads the other half again: the circular buffer of
 //! `merge_circular` saves that.
 
-use crate::block_piece::{SPLITS_BYTES, block_piece};
-use crate::co_rank::{co_rank, in_step};
+use crate::block_segment::{SPLITS_BYTES, block_segment};
+use crate::co_rank::{clamp_split, co_rank};
 use crate::key::Key;
 use crate::sequential::merge_sequential;
 use cuda_std::prelude::*;
@@ -26,14 +26,14 @@ pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
 /// Kernel: merges `a` and `b` into `c`, in tiles of `tile_size` keys. Any grid and block size will do.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory. `tile_size` is not
-/// 0, and the launch has [`shared_bytes`] of dynamic shared memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
+/// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
     // SAFETY: the caller's promise.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     // SAFETY: the caller's promise.
-    let piece = unsafe { block_piece(a, b, c) };
+    let segment = unsafe { block_segment(a, b, c) };
     // SAFETY: the caller's promise; barriers divide writing the tiles from reading them.
     let (a_s, b_s) = unsafe {
         let tile_bytes = tile_size * size_of::<K>() as u32;
@@ -45,21 +45,21 @@ pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
     let keys_per_thread = tile_size.div_ceil(thread::block_dim_x());
 
     let (mut a_consumed, mut c_completed) = (0, 0);
-    while c_completed < piece.c.len() {
+    while c_completed < segment.c.len() {
         let b_consumed = c_completed - a_consumed;
-        let a_tile = load_tile(piece.a, a_consumed, a_s);
-        let b_tile = load_tile(piece.b, b_consumed, b_s);
+        let a_tile = load_tile(segment.a, a_consumed, a_s);
+        let b_tile = load_tile(segment.b, b_consumed, b_s);
         thread::sync_threads();
 
         // This round writes a tile of C, or what is left of it. Where a thread's share begins beyond that, it has none.
-        let c_length = (piece.c.len() - c_completed).min(tile_size as usize) as u32;
+        let c_length = (segment.c.len() - c_completed).min(tile_size as usize) as u32;
         let c_curr = (thread::thread_idx_x() * keys_per_thread).min(c_length);
         let c_next = (c_curr + keys_per_thread).min(c_length);
         let a_curr = co_rank(c_curr, a_tile, b_tile);
-        let a_next = in_step(a_curr, co_rank(c_next, a_tile, b_tile), c_next - c_curr);
+        let a_next = clamp_split(a_curr, co_rank(c_next, a_tile, b_tile), c_next - c_curr);
         let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
         merge_sequential(a_tile.slice(a_curr, a_next - a_curr), b_tile.slice(b_curr, b_next - b_curr), |k, key| {
-            piece.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
+            segment.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
         });
 
         a_consumed += co_rank(c_length, a_tile, b_tile) as usize;

@@ -38,7 +38,7 @@ where
 /// Kernel: one thread merges all. Launch with one block of one thread.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has room for `m + n`, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_one_thread<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
     // SAFETY: the caller's promise.

@@ -29,13 +29,13 @@ pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
     (keys * size_of::<K>()) as u32
 }
 
-/// In so many orders the threads of a block take the keys of a row.
+/// The number of orders in which the threads of a block take the keys of a row.
 const TURNS: usize = 8;
 
 /// The column in which this thread has its key of row `row`, if blocks have `NT` threads, a power of two.
 ///
-/// Eight times `random` tells which bits of its number a thread inverts to have its column in every eighth row. So nobody can
-/// know which keys a thread takes.
+/// Eight times `random` tells which bits of its number a thread inverts to have its column in every eighth row. Which
+/// keys a thread takes cannot be predicted.
 ///
 /// ```text
 ///   row 0    t0 t1 t2 t3      inverted: none
@@ -87,14 +87,14 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
     keys
 }
 
-/// Global to registers, strided: A for the places upwards from the first, B for those downwards from the last, and the
+/// Global to registers, strided: A for the slots upwards from the first, B for those downwards from the last, and the
 /// greatest key for those between them where the two do not fill the tile.
 #[inline(always)]
 #[track_caller]
 pub fn ends_to_registers<K: Key, const NT: usize, const VT: usize>(a: Global<K>, b: Global<K>) -> [K::Bits; VT] {
     let thread = thread::thread_idx_x() as usize;
     let (upwards, downwards) = (a.place(thread), b.place(NT * VT - 1 - thread));
-    // Relative to the thread, so that the places of its keys compare as constants.
+    // Relative to the thread, so that the slots of its keys compare as constants.
     let a_end = a.len() as i32 - thread as i32;
     let b_start = (NT * VT - b.len()) as i32 - thread as i32;
     let mut keys = [K::Bits::MAX; VT];
@@ -121,31 +121,31 @@ pub fn ends_to_registers<K: Key, const NT: usize, const VT: usize>(a: Global<K>,
 /// Registers to shared, strided.
 #[inline(always)]
 #[track_caller]
-pub fn registers_strided<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], shared: Shared<B>) {
+pub fn store_striped<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], shared: Shared<B>) {
     for i in 0..VT {
         shared.set(thread::thread_idx_x() + (i * NT) as u32, keys[i]);
     }
 }
 
-/// Registers to shared: a thread's keys upwards from place `first`.
+/// Registers to shared: a thread's keys upwards from slot `first`.
 #[inline(always)]
 #[track_caller]
-pub fn registers_upwards<T: Word, const VT: usize>(keys: [T; VT], first: u32, shared: Shared<T>) {
+pub fn store_blocked<T: Word, const VT: usize>(keys: [T; VT], first: u32, shared: Shared<T>) {
     for i in 0..VT {
         shared.set(first + i as u32, keys[i]);
     }
 }
 
-/// Registers to shared: a thread's keys from place `first` on, upwards, or the other way round.
+/// Registers to shared: a thread's keys from slot `first` on, in order or reversed.
 ///
-/// Where threads of a warp go different ways, all write the same places in the same steps, so that they do not wait for each
+/// Where threads of a warp go different ways, all write the same slots in the same steps, so that they do not wait for each
 /// other.
 ///
 /// # Safety
 /// The lanes of whole warps make this call.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn registers_either_way<T: Word, const VT: usize>(
+pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
     keys: [T; VT],
     first: u32,
     upwards: bool,
@@ -154,7 +154,7 @@ pub unsafe fn registers_either_way<T: Word, const VT: usize>(
     // SAFETY: the caller's promise.
     let lanes = unsafe { warp::ballot(FULL_MASK, upwards) };
     if lanes == FULL_MASK {
-        registers_upwards(keys, first, shared);
+        store_blocked(keys, first, shared);
     } else if lanes == 0 {
         for i in 0..VT {
             shared.set(first + i as u32, keys[VT - 1 - i]);
@@ -265,7 +265,7 @@ pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u3
     keys
 }
 
-/// As [`merge_to_registers`], with the values of the keys, which are at the same places of `values` and of the same size.
+/// As [`merge_to_registers`], with the values of the keys, which are in the same slots of `values` and of the same size.
 /// Stable: of equal keys A's go first.
 #[inline(always)]
 #[track_caller]

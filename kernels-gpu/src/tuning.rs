@@ -4,19 +4,19 @@
 //! the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
 //! `scripts/tune`, add a row, name it in `ROW` and compile.
 
-/// The shape of a tile: `threads * values` keys.
+/// The shape of a tile: `threads * items_per_thread` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Threads of a block.
     pub threads: usize,
-    /// Keys a thread. Odd: threads read shared memory `values` words apart, and an odd stride meets all banks.
-    pub values: usize,
+    /// Keys of a thread. Odd: threads read shared memory this many words apart, and an odd stride uses all banks.
+    pub items_per_thread: usize,
 }
 
 impl Tile {
     /// Keys of a tile.
     pub const fn keys(self) -> usize {
-        self.threads * self.values
+        self.threads * self.items_per_thread
     }
 }
 
@@ -31,12 +31,12 @@ pub struct Row {
     pub fused_4: Tile,
     /// The fused merge.
     pub fused_8: Tile,
-    /// Blocks of the fused merge on a multiprocessor, which holds at least so many at once.
+    /// Blocks of the fused merge on a multiprocessor, which holds at least this many at once.
     pub fused_blocks: usize,
-    /// Merges that keep places: with values, and of batches.
-    pub stable_4: Tile,
-    /// Merges that keep places.
-    pub stable_8: Tile,
+    /// Merges that return source indices: with values, and of batches.
+    pub indexed_4: Tile,
+    /// Merges that return source indices.
+    pub indexed_8: Tile,
     /// Ragged batches.
     pub ragged_4: Tile,
     /// Ragged batches.
@@ -57,14 +57,14 @@ pub struct Row {
     pub small_runs_4: Tile,
     /// The passes of the sort of few keys.
     pub small_runs_8: Tile,
-    /// Up to so many keys are few.
+    /// The most keys that are few.
     pub small_sort: usize,
-    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. The more, the
-    /// sooner is found where; but tiles are that much smaller.
-    pub slack: u32,
+    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
+    /// tolerance makes searches shorter and tiles smaller.
+    pub rank_tolerance: u32,
     /// The same in the sort of few keys, alone or with values.
-    pub small_slack: u32,
-    /// Warps that find the splits for a pass of the sort: so many as the GPU holds.
+    pub small_rank_tolerance: u32,
+    /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
     pub split_warps: usize,
     /// The first phase of the sort of 4-byte keys with 4-byte values: a power of two threads.
     pub block_4v4: Tile,
@@ -78,31 +78,31 @@ pub struct Row {
 
 /// Compute capability 9.0, measured on an H200.
 pub const SM_90: Row = Row {
-    merge_4: Tile { threads: 256, values: 31 },
-    merge_8: Tile { threads: 256, values: 19 },
-    fused_4: Tile { threads: 256, values: 19 },
-    fused_8: Tile { threads: 256, values: 11 },
+    merge_4: Tile { threads: 256, items_per_thread: 31 },
+    merge_8: Tile { threads: 256, items_per_thread: 19 },
+    fused_4: Tile { threads: 256, items_per_thread: 19 },
+    fused_8: Tile { threads: 256, items_per_thread: 11 },
     fused_blocks: 4,
-    stable_4: Tile { threads: 256, values: 17 },
-    stable_8: Tile { threads: 320, values: 15 },
-    ragged_4: Tile { threads: 256, values: 15 },
-    ragged_8: Tile { threads: 160, values: 15 },
-    block_4: Tile { threads: 256, values: 37 },
-    block_8: Tile { threads: 256, values: 19 },
-    runs_4: Tile { threads: 256, values: 55 },
-    runs_8: Tile { threads: 256, values: 29 },
-    small_block_4: Tile { threads: 512, values: 9 },
-    small_block_8: Tile { threads: 512, values: 9 },
-    small_runs_4: Tile { threads: 256, values: 9 },
-    small_runs_8: Tile { threads: 256, values: 9 },
+    indexed_4: Tile { threads: 256, items_per_thread: 17 },
+    indexed_8: Tile { threads: 320, items_per_thread: 15 },
+    ragged_4: Tile { threads: 256, items_per_thread: 15 },
+    ragged_8: Tile { threads: 160, items_per_thread: 15 },
+    block_4: Tile { threads: 256, items_per_thread: 37 },
+    block_8: Tile { threads: 256, items_per_thread: 19 },
+    runs_4: Tile { threads: 256, items_per_thread: 55 },
+    runs_8: Tile { threads: 256, items_per_thread: 29 },
+    small_block_4: Tile { threads: 512, items_per_thread: 9 },
+    small_block_8: Tile { threads: 512, items_per_thread: 9 },
+    small_runs_4: Tile { threads: 256, items_per_thread: 9 },
+    small_runs_8: Tile { threads: 256, items_per_thread: 9 },
     small_sort: 1 << 21,
-    slack: 16,
-    small_slack: 64,
+    rank_tolerance: 16,
+    small_rank_tolerance: 64,
     split_warps: 5280,
-    block_4v4: Tile { threads: 256, values: 33 },
-    runs_4v4: Tile { threads: 256, values: 29 },
-    block_packed: Tile { threads: 256, values: 19 },
-    runs_packed: Tile { threads: 256, values: 29 },
+    block_4v4: Tile { threads: 256, items_per_thread: 33 },
+    runs_4v4: Tile { threads: 256, items_per_thread: 29 },
+    block_packed: Tile { threads: 256, items_per_thread: 19 },
+    runs_packed: Tile { threads: 256, items_per_thread: 29 },
 };
 
 /// The row that kernels are compiled with.
@@ -118,9 +118,9 @@ pub const fn fused(bytes: usize) -> Tile {
     if bytes == 8 { ROW.fused_8 } else { ROW.fused_4 }
 }
 
-/// The shape for merges that keep places, with values or of batches, for keys of `bytes` bytes, 4 or 8.
-pub const fn stable(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.stable_8 } else { ROW.stable_4 }
+/// The shape for merges that return source indices, with values or of batches, for keys of `bytes` bytes, 4 or 8.
+pub const fn indexed(bytes: usize) -> Tile {
+    if bytes == 8 { ROW.indexed_8 } else { ROW.indexed_4 }
 }
 
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.

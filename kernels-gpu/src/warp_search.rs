@@ -1,4 +1,4 @@
-//! The Merge Path search by a whole warp: 32 places of a diagonal at once.
+//! The Merge Path search by a whole warp: 32 points of a diagonal at once.
 //!
 //! A search waits for memory at every step, so that fewer steps are worth more reads: each round splits the range into 33
 //! parts instead of 2, and 28 rounds become 6.
@@ -27,11 +27,11 @@ where
 {
     let (mut low, mut range) = (low, high - low);
     while range > 0 {
-        // Lane l reads the last place of part l; the part after the last lane's has none.
+        // Lane l reads the last key of part l; the part after the last lane's has none.
         let step = range / (WARP_SIZE as usize + 1) + 1;
-        let place = (warp::lane_id() as usize + 1) * step;
-        let taken = place <= range && {
-            let i = low + place - 1;
+        let offset = (warp::lane_id() as usize + 1) * step;
+        let taken = offset <= range && {
+            let i = low + offset - 1;
             a.at(i) <= b.at(k - 1 - i)
         };
         // SAFETY: the caller's promise.

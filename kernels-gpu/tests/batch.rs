@@ -3,14 +3,14 @@
 mod common;
 use common::*;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::merge_batch::{self, merge_small_batch};
+use kernels_gpu::merge_small_batch::{self, merge_small_batch};
 
 fn run<K: TestKey>(seed: u64, a: &[K], b: &[K], pairs: usize, d: u32, a_len: u32, block: u32) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
     let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(pairs * d as usize));
     let grid = pairs.div_ceil((block / d) as usize) as u32;
     // SAFETY: the arguments are those that the kernel's documentation asks for.
-    emulator.launch("merge_small_batch", grid, block, merge_batch::shared_bytes::<K>(block), || unsafe {
+    emulator.launch("merge_small_batch", grid, block, merge_small_batch::shared_bytes::<K>(block), || unsafe {
         merge_small_batch::<K>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len)
     })?;
     emulator.read(c)

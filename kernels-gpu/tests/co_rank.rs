@@ -3,7 +3,7 @@
 mod common;
 use common::*;
 use cuda_std::emulator::Emulator;
-use kernels_gpu::co_rank::{co_rank, co_rank_splits, in_step};
+use kernels_gpu::co_rank::{clamp_split, co_rank, co_rank_splits};
 use kernels_gpu::diagonal::{diagonal_search, search_near};
 
 /// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.
@@ -63,12 +63,12 @@ fn searches_of_unsorted_input_end_inside_the_arrays() {
 }
 
 #[test]
-fn in_step_changes_only_what_cannot_follow() {
-    assert_eq!(in_step(5usize, 7, 4), 7);
-    assert_eq!(in_step(5usize, 5, 4), 5);
-    assert_eq!(in_step(5usize, 9, 4), 9);
-    assert_eq!(in_step(5usize, 3, 4), 5, "fewer keys of A than none");
-    assert_eq!(in_step(5usize, 12, 4), 9, "more keys of A than the piece has");
+fn clamp_split_changes_only_what_cannot_follow() {
+    assert_eq!(clamp_split(5usize, 7, 4), 7);
+    assert_eq!(clamp_split(5usize, 5, 4), 5);
+    assert_eq!(clamp_split(5usize, 9, 4), 9);
+    assert_eq!(clamp_split(5usize, 3, 4), 5, "fewer keys of A than none");
+    assert_eq!(clamp_split(5usize, 12, 4), 9, "more keys of A than the piece has");
 }
 
 #[test]

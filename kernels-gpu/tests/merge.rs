@@ -113,12 +113,12 @@ fn big_in_the_tiles_that_ship() {
     }
     const W4: tuning::Tile = tuning::ROW.merge_4;
     const W8: tuning::Tile = tuning::ROW.merge_8;
-    all::<u32, { W4.threads }, { W4.values }>();
-    all::<i32, { W4.threads }, { W4.values }>();
-    all::<f32, { W4.threads }, { W4.values }>();
-    all::<u64, { W8.threads }, { W8.values }>();
-    all::<i64, { W8.threads }, { W8.values }>();
-    all::<f64, { W8.threads }, { W8.values }>();
+    all::<u32, { W4.threads }, { W4.items_per_thread }>();
+    all::<i32, { W4.threads }, { W4.items_per_thread }>();
+    all::<f32, { W4.threads }, { W4.items_per_thread }>();
+    all::<u64, { W8.threads }, { W8.items_per_thread }>();
+    all::<i64, { W8.threads }, { W8.items_per_thread }>();
+    all::<f64, { W8.threads }, { W8.items_per_thread }>();
 }
 
 #[test]
@@ -147,12 +147,12 @@ fn fused_in_the_tiles_that_ship() {
     }
     const W4: tuning::Tile = tuning::ROW.fused_4;
     const W8: tuning::Tile = tuning::ROW.fused_8;
-    all::<u32, { W4.threads }, { W4.values }>();
-    all::<i32, { W4.threads }, { W4.values }>();
-    all::<f32, { W4.threads }, { W4.values }>();
-    all::<u64, { W8.threads }, { W8.values }>();
-    all::<i64, { W8.threads }, { W8.values }>();
-    all::<f64, { W8.threads }, { W8.values }>();
+    all::<u32, { W4.threads }, { W4.items_per_thread }>();
+    all::<i32, { W4.threads }, { W4.items_per_thread }>();
+    all::<f32, { W4.threads }, { W4.items_per_thread }>();
+    all::<u64, { W8.threads }, { W8.items_per_thread }>();
+    all::<i64, { W8.threads }, { W8.items_per_thread }>();
+    all::<f64, { W8.threads }, { W8.items_per_thread }>();
 }
 
 /// The merge kernels promise no order for unsorted input, but to stay inside their arrays: the emulator sees to that.

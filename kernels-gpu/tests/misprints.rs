@@ -147,7 +147,7 @@ fn equal_keys_come_from_a_first() {
 /// a power of two.
 #[test]
 fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
-    use kernels_gpu::merge_batch::{merge_small_batch, shared_bytes};
+    use kernels_gpu::merge_small_batch::{merge_small_batch, shared_bytes};
     for (d, block) in [(1024, 1024), (1000, 1000), (100, 1000), (341, 1023), (3, 1023)] {
         let (pairs, a_len) = (4, d / 3);
         let seed = fresh_seed();

@@ -6,11 +6,11 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::merge_batch_tiled::{merge_batch, merge_batch_pairs, pairs_per_block};
+use kernels_gpu::merge_batch::{merge_batch, merge_batch_pairs, pairs_per_block};
 use kernels_gpu::merge_pairs::merge_pairs;
 use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, path_big};
 use kernels_gpu::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_pairs, path_ragged};
-use kernels_gpu::{merge_ragged, stable_tile};
+use kernels_gpu::{indexed_merge, merge_ragged};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -81,7 +81,7 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
         emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
             path_big::<K>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys)
         })?;
-        let bytes = stable_tile::shared_bytes::<K>(tile_keys, VT);
+        let bytes = indexed_merge::shared_bytes::<K>(tile_keys, VT);
         // SAFETY: as above.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
             merge_pairs::<K, V, NT, VT>(
@@ -113,7 +113,7 @@ fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
         (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
     let (ck, cv) = (emulator.uninit::<K>(pairs * d), emulator.uninit::<V>(pairs * d));
     let grid = pairs.div_ceil(pairs_per_block(NT * VT, d)) as u32;
-    let bytes = stable_tile::shared_bytes::<K>(NT * VT, VT);
+    let bytes = indexed_merge::shared_bytes::<K>(NT * VT, VT);
     // SAFETY: as above.
     emulator.launch("merge_batch", grid, NT as u32, bytes, || unsafe {
         if with_values {
@@ -336,12 +336,24 @@ fn the_tiles_that_ship() {
     }
     use kernels_gpu::tuning::ROW;
     fn four<K: TestKey, V: Value>() {
-        all::<K, V, { ROW.stable_4.threads }, { ROW.stable_4.values }, { ROW.ragged_4.threads }, { ROW.ragged_4.values }>(
-        );
+        all::<
+            K,
+            V,
+            { ROW.indexed_4.threads },
+            { ROW.indexed_4.items_per_thread },
+            { ROW.ragged_4.threads },
+            { ROW.ragged_4.items_per_thread },
+        >();
     }
     fn eight<K: TestKey, V: Value>() {
-        all::<K, V, { ROW.stable_8.threads }, { ROW.stable_8.values }, { ROW.ragged_8.threads }, { ROW.ragged_8.values }>(
-        );
+        all::<
+            K,
+            V,
+            { ROW.indexed_8.threads },
+            { ROW.indexed_8.items_per_thread },
+            { ROW.ragged_8.threads },
+            { ROW.ragged_8.items_per_thread },
+        >();
     }
     four::<u32, u32>();
     four::<i32, u64>();

@@ -8,18 +8,18 @@ use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
+use kernels_gpu::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, copy_runs, detect_runs, reverse};
 use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::order::{ORDER_SHARED_BYTES, ORDER_WORDS, copy_runs, look_for_order, reverse};
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Shuffle};
+use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::sort::{packed, packing, pairs};
 use kernels_gpu::tuning;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// As much slack as small tiles of that shape can have, or none for every third seed.
-fn slack(seed: u64, shape: tuning::Tile, k: u32) -> u32 {
-    if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(shape.keys(), shape.values, k, 0) / 8 }
+/// As much tolerance as small tiles of that shape can have, or none for every third seed.
+fn rank_tolerance(seed: u64, shape: tuning::Tile, k: u32) -> u32 {
+    if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(shape.keys(), shape.items_per_thread, k, 0) / 8 }
 }
 
 /// The sort as the host launches it: tiles, then passes between two buffers.
@@ -41,15 +41,15 @@ where
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
     let first_decode = decode(passes);
-    let order = emulator.buffer(&[0u32; ORDER_WORDS]);
+    let order = emulator.buffer(&[0u32; DETECTION_WORDS]);
     let (begins, starts) =
         (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("look_for_order", 3, 64, ORDER_SHARED_BYTES, || unsafe {
+    emulator.launch("detect_runs", 3, 64, DETECTION_SHARED_BYTES, || unsafe {
         let (always, when_negative) = (coding.always, coding.when_negative);
         let most_descents = MAX_RUNS - 1;
         let (order, begins) = (order.as_mut_ptr(), begins.as_mut_ptr());
-        look_for_order(from.as_ptr(), n, always, when_negative, 0, most_descents, order, begins)
+        detect_runs(from.as_ptr(), n, always, when_negative, 0, most_descents, order, begins)
     })?;
     // SAFETY: as above.
     emulator.launch("reverse", 2, 32, 0, || unsafe { reverse::<_, 3>(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
@@ -93,9 +93,9 @@ where
     let mut run = slots;
     let mut shuffled = (n / run) as u32;
     while let Some(k) = passes.next() {
-        let shape = tuning::Tile { threads: NT, values: VT };
-        let slack = slack(seed, shape, k);
-        let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
+        let shape = tuning::Tile { threads: NT, items_per_thread: VT };
+        let rank_tolerance = rank_tolerance(seed, shape, k);
+        let runs = merge_pass::runs_in_tiles(n, run, k, shape, rank_tolerance);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         let warps = runs.tile_count().div_ceil(3);
         // For every other seed the blocks that merge find their splits themselves.
@@ -103,8 +103,8 @@ where
         if !splits.is_null() {
             // SAFETY: as above.
             emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys, order.as_mut_ptr());
-                split_runs(from, n, run, k, tile_keys, slack, splits, 3, order, shuffled, random)
+                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys(), order.as_mut_ptr());
+                split_runs(from, n, run, k, tile_keys, rank_tolerance, splits, 3, order, shuffled, random)
             })?;
         }
         let decode = decode(passes);
@@ -113,7 +113,20 @@ where
         emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, shared, || unsafe {
             let (always, when_negative) = (decode.always, decode.when_negative);
             let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
-            merge_runs::<_, NT, VT>(from, n, run, k, slack, to, splits, always, when_negative, order, shuffled, random)
+            merge_runs::<_, NT, VT>(
+                from,
+                n,
+                run,
+                k,
+                rank_tolerance,
+                to,
+                splits,
+                always,
+                when_negative,
+                order,
+                shuffled,
+                random,
+            )
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
@@ -141,8 +154,8 @@ fn moved<const NT: usize, const VT: usize>() -> PairKernels<u32, u32, NT, VT> {
             pairs::block_sort_pairs::<NT, VT>(k, v, t, u, n, e, f, d, g, order)
         },
         // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, [k, slack], t, u, splits, [d, e], order| unsafe {
-            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, slack, t, u, splits, d, e, order)
+        merge_runs: |f, v, n, run, [k, rank_tolerance], t, u, splits, [d, e], order| unsafe {
+            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, rank_tolerance, t, u, splits, d, e, order)
         },
         // SAFETY: the kernel's own conditions.
         merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
@@ -160,8 +173,8 @@ fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B
             packed::block_sort_packed::<B, V, NT, VT>(k, v, t, u, n, e, f, d, g, order, random)
         },
         // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, [k, slack], t, u, splits, [d, e], order| unsafe {
-            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, slack, t, u, splits, d, e, order)
+        merge_runs: |f, v, n, run, [k, rank_tolerance], t, u, splits, [d, e], order| unsafe {
+            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, rank_tolerance, t, u, splits, d, e, order)
         },
         // SAFETY: the kernel's own conditions.
         merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
@@ -187,13 +200,13 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     let coding = Coding::of::<K>(descending);
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    let order = emulator.buffer(&[0u32; ORDER_WORDS]);
+    let order = emulator.buffer(&[0u32; DETECTION_WORDS]);
     let (begins, starts) =
         (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("look_for_order", 3, 64, ORDER_SHARED_BYTES, || unsafe {
+    emulator.launch("detect_runs", 3, 64, DETECTION_SHARED_BYTES, || unsafe {
         let (order, begins, most_descents) = (order.as_mut_ptr(), begins.as_mut_ptr(), MAX_RUNS - 1);
-        look_for_order(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, most_descents, order, begins)
+        detect_runs(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, most_descents, order, begins)
     })?;
     // SAFETY: as above.
     emulator.launch("reverse keys", 2, 32, 0, || unsafe {
@@ -246,21 +259,21 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     })?;
     let mut run = slots;
     while let Some(k) = passes.next() {
-        let shape = tuning::Tile { threads: NT, values: VT };
-        let slack = slack(seed, shape, k);
-        let runs = merge_pass::runs_in_tiles(n, run, k, shape, slack);
+        let shape = tuning::Tile { threads: NT, items_per_thread: VT };
+        let rank_tolerance = rank_tolerance(seed, shape, k);
+        let runs = merge_pass::runs_in_tiles(n, run, k, shape, rank_tolerance);
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
         // SAFETY: as above.
         emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
             let (from, splits, order) = (from.0.as_ptr(), splits.as_mut_ptr(), order.as_mut_ptr());
-            split_runs(from, n, run, k, runs.tile_keys, slack, splits, 1, order, 0, 0)
+            split_runs(from, n, run, k, runs.tile_keys(), rank_tolerance, splits, 1, order, 0, 0)
         })?;
         let d = decode(passes);
         // SAFETY: as above.
         emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, kernels.shared.1, || unsafe {
             let (f, v, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
             let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
-            (kernels.merge_runs)(f, v, n, run, [k, slack], t, u, splits, [d.always, d.when_negative], order)
+            (kernels.merge_runs)(f, v, n, run, [k, rank_tolerance], t, u, splits, [d.always, d.when_negative], order)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
@@ -312,8 +325,8 @@ fn values_move_with_their_keys_and_equal_keys_keep_their_order() {
     check_all_pairs::<i32, u32, 64, 3>(&moved(), &[1, 191, 193, 1000, 192 * 32 + 191]);
     const BLOCK: tuning::Tile = ROW.block_4v4;
     const RUNS: tuning::Tile = ROW.runs_4v4;
-    check_all_pairs::<f32, u32, { BLOCK.threads }, { BLOCK.values }>(&moved(), &[BLOCK.keys() - 1, 20_000]);
-    check_all_pairs::<u32, u32, { RUNS.threads }, { RUNS.values }>(&moved(), &[20_000]);
+    check_all_pairs::<f32, u32, { BLOCK.threads }, { BLOCK.items_per_thread }>(&moved(), &[BLOCK.keys() - 1, 20_000]);
+    check_all_pairs::<u32, u32, { RUNS.threads }, { RUNS.items_per_thread }>(&moved(), &[20_000]);
 }
 
 #[test]
@@ -326,8 +339,8 @@ fn keys_packed_with_their_places_keep_their_order() {
     const BLOCK: tuning::Tile = ROW.block_packed;
     const RUNS: tuning::Tile = ROW.runs_packed;
     let sizes = [BLOCK.keys() - 1, BLOCK.keys() + 1, 20_000];
-    check_all_pairs::<i64, u32, { BLOCK.threads }, { BLOCK.values }>(&packed(), &sizes);
-    check_all_pairs::<f64, u64, { RUNS.threads }, { RUNS.values }>(&packed(), &[20_000]);
+    check_all_pairs::<i64, u32, { BLOCK.threads }, { BLOCK.items_per_thread }>(&packed(), &sizes);
+    check_all_pairs::<f64, u64, { RUNS.threads }, { RUNS.items_per_thread }>(&packed(), &[20_000]);
 }
 
 /// Keys that differ in few bits, of which the lowest are such that a packed key has no room for them, and keys of which a
@@ -449,22 +462,22 @@ fn the_tiles_that_ship() {
         let tile = NT * VT;
         check::<K, NT, VT>(&[tile - 1, tile, 2 * tile + tile / 2]);
     }
-    all::<u32, { W4[0].threads }, { W4[0].values }>();
-    all::<i32, { W4[1].threads }, { W4[1].values }>();
-    all::<f32, { W4[0].threads }, { W4[0].values }>();
-    all::<u64, { W8[0].threads }, { W8[0].values }>();
-    all::<i64, { W8[1].threads }, { W8[1].values }>();
-    all::<f64, { W8[0].threads }, { W8[0].values }>();
+    all::<u32, { W4[0].threads }, { W4[0].items_per_thread }>();
+    all::<i32, { W4[1].threads }, { W4[1].items_per_thread }>();
+    all::<f32, { W4[0].threads }, { W4[0].items_per_thread }>();
+    all::<u64, { W8[0].threads }, { W8[0].items_per_thread }>();
+    all::<i64, { W8[1].threads }, { W8[1].items_per_thread }>();
+    all::<f64, { W8[0].threads }, { W8[0].items_per_thread }>();
     const SMALL: [tuning::Tile; 2] = [tuning::ROW.small_block_4, tuning::ROW.small_runs_8];
-    all::<f32, { SMALL[0].threads }, { SMALL[0].values }>();
-    all::<i64, { SMALL[1].threads }, { SMALL[1].values }>();
+    all::<f32, { SMALL[0].threads }, { SMALL[0].items_per_thread }>();
+    all::<i64, { SMALL[1].threads }, { SMALL[1].items_per_thread }>();
 }
 
 /// Input made to take many bank conflicts. The crate `tests` counts them.
 #[test]
 fn keys_with_many_bank_conflicts() {
     fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
-        let shape = tuning::Tile { threads: NT, values: VT };
+        let shape = tuning::Tile { threads: NT, items_per_thread: VT };
         for &n in sizes {
             let seed = fresh_seed();
             let keys = bank_conflicts::conflicting(n, shape, shape, size_of::<K>());
@@ -476,10 +489,34 @@ fn keys_with_many_bank_conflicts() {
     }
     check::<u32, 64, 33>(&[1, 2111, 2112, 64 * 33 * 8 + 1]);
     check::<u64, 64, 5>(&[319, 320 * 4, 320 * 33 + 7]);
-    check::<u32, { tuning::ROW.block_4.threads }, { tuning::ROW.block_4.values }>(&[3 * 256 * 33]);
-    check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.values }>(&[2 * 256 * 19]);
-    check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.values }>(&[2 * 256 * 47 + 99]);
-    check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.values }>(&[3 * 512 * 9]);
+    check::<u32, { tuning::ROW.block_4.threads }, { tuning::ROW.block_4.items_per_thread }>(&[3 * 256 * 33]);
+    check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.items_per_thread }>(&[2 * 256 * 19]);
+    check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.items_per_thread }>(&[2 * 256 * 47 + 99]);
+    check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.items_per_thread }>(&[3 * 512 * 9]);
+}
+
+#[test]
+#[should_panic = "a run has 1 to 2^32 - 1 keys"]
+fn runs_of_no_keys_are_refused() {
+    let _ = Runs::new(100, 0, 2, 32, 0);
+}
+
+#[test]
+#[should_panic = "a run has 1 to 2^32 - 1 keys"]
+fn runs_that_32_bits_cannot_count_are_refused() {
+    let _ = Runs::new(1 << 33, 1 << 32, 2, 32, 0);
+}
+
+#[test]
+#[should_panic = "a group has a power of two runs"]
+fn groups_of_no_runs_are_refused() {
+    let _ = Runs::new(100, 10, 0, 32, 0);
+}
+
+#[test]
+#[should_panic = "a tile has more than twice the rank_tolerance"]
+fn tiles_of_no_keys_are_refused() {
+    let _ = Runs::new(100, 10, 2, 0, 0);
 }
 
 #[test]

@@ -50,6 +50,10 @@ fn main() -> ExitCode {
         test.check_through::<f64>();
         test.check_order::<u32>();
         test.check_order::<f64>();
+        test.check_prepared::<u32>();
+        test.check_prepared::<f64>();
+        test.check_uploads();
+        test.check_excessive_lengths();
         test.check_graph::<u32>();
         test.check_graph::<f64>();
         test.check_pairs::<u32>();
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         test.check_many::<u64>();
         test.check_many::<i64>();
         test.check_many::<f64>();
+        test.check_long_runs();
         if has("--large") {
             test.large();
         }
@@ -103,7 +108,7 @@ const KINDS: [Kind; 3] = [
     ("equal", |_| 0x8000_0000_8000_0000),
 ];
 
-/// Kinds of keys of 8 bytes of which some differ only where a key packed with its place has no room: few such, and many.
+/// Kinds of keys of 8 bytes of which some differ only in bits that do not fit into a key packed with its slot: few such, and many.
 const KINDS_BY_LOW_BITS: [Kind; 2] = [
     ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
     ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
@@ -213,7 +218,7 @@ impl Test {
         }
     }
 
-    /// Sorts with values, and of places.
+    /// Sorts with values, and argsorts.
     fn check_sort_pairs<K: Key>(&mut self) {
         let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
         for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {
@@ -229,7 +234,7 @@ impl Test {
                         engine.argsort(order, &keys, &mut indices).map(|_| indices)
                     };
                     let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
-                    self.expect(|| format!("places of the {what}"), found, &expected);
+                    self.expect(|| format!("argsort for the {what}"), found, &expected);
                 }
             }
         }
@@ -237,8 +242,8 @@ impl Test {
 
     /// Sorts whose keys come and go by functions, through buffers of 2 MiB.
     fn check_through<K: Key>(&mut self) {
-        let piece = (2 << 20) / size_of::<K>();
-        for n in [0, 1, 1000, piece - 1, piece, piece + 1, 2 * piece, 33 * piece + 5] {
+        let block = (2 << 20) / size_of::<K>();
+        for n in [0, 1, 1000, block - 1, block, block + 1, 2 * block, 33 * block + 5] {
             let keys: Vec<K> = self.keys(n, |word| word);
             let mut expected = keys.clone();
             self.cpu.sort(&mut expected).expect("the CPU sorts");
@@ -248,16 +253,16 @@ impl Test {
             };
             let sorted = Mutex::new(vec![key::<K>(u64::MAX / 3); n]);
             let write = |begin: usize, part: &[K]| {
-                sorted.lock().expect("nobody panics")[begin..][..part.len()].copy_from_slice(part);
+                sorted.lock().expect("no thread panics")[begin..][..part.len()].copy_from_slice(part);
                 Ok(())
             };
             let result = self.gpu.sort_through(SortOrder::Ascending, n, read, write);
-            let found = sorted.into_inner().expect("nobody panics");
+            let found = sorted.into_inner().expect("no thread panics");
             self.expect(|| format!("sort of {n} keys from a function to another"), result.map(|_| found), &expected);
 
             let fails = |begin: usize, len: usize| {
-                let place = n / 2;
-                if (begin..begin + len).contains(&place) { Err(Error::NoOffsets) } else { Ok(()) }
+                let index = n / 2;
+                if (begin..begin + len).contains(&index) { Err(Error::NoOffsets) } else { Ok(()) }
             };
             let reading = self.gpu.sort_through(
                 SortOrder::Ascending,
@@ -275,7 +280,7 @@ impl Test {
         }
     }
 
-    /// Sorts of so many keys that the GPU looks first whether they are in order: keys that are, or nearly.
+    /// Sorts of enough keys for the GPU to detect runs first: keys that are in order, or nearly.
     fn check_order<K: Key>(&mut self) {
         let n = (1 << 26) + 5;
         let ascending: Vec<K> = self.sorted(n, |word| word >> 24 << 24);
@@ -434,7 +439,7 @@ impl Test {
         }
     }
 
-    /// Gives each key its place as a value, and compares what the GPU and the CPU make of the runs.
+    /// Gives each key its index as a value, and compares what the GPU and the CPU make of the runs.
     fn check_many_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
         &mut self,
         what: &str,
@@ -465,7 +470,7 @@ impl Test {
         self.expect(|| format!("values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
     }
 
-    /// Gives each key its place as a value, and compares what the GPU and the CPU make of both.
+    /// Gives each key its index as a value, and compares what the GPU and the CPU make of both.
     fn check_values<K: Key, V: Copy + PartialEq + Send + Sync + 'static>(
         &mut self,
         what: &str,
@@ -502,13 +507,13 @@ impl Test {
     }
 
     /// Every call on device buffers, captured in one graph and replayed on other input.
+    /// On a GPU whose kernels nothing but `prepare` has loaded.
     fn check_graph<K: GpuKey + DeviceCopy>(&mut self) {
-        use merge_host::cust::memory::CopyDestination;
         const D: usize = 100;
         let (n, values) = (50_000, (0..50_000).collect::<Vec<u32>>());
         let offsets: Vec<usize> = (0..=n / D).map(|i| i * D).collect();
         let inputs: Vec<[Vec<K>; 2]> = (0..2).map(|_| [0; 2].map(|_| self.keys(n, |word| word))).collect();
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
         let buffer = |n| gpu.buffer::<K>(n).expect("the device has memory");
@@ -555,19 +560,21 @@ impl Test {
             Err(error) => return self.expect::<K>(|| "capture in a graph".to_owned(), Err(error), &[]),
         };
         for [x, y] in inputs {
-            a.copy_from(&x).expect("the device copies");
-            b.copy_from(&y).expect("the device copies");
-            with_values.copy_from(&y).expect("the device copies");
-            sorted_values.copy_from(&values).expect("the device copies");
+            // SAFETY: all arrays live until the stream has been waited for. On the graph's stream the copies come before it.
+            unsafe {
+                a.async_copy_from(&x[..], &stream).expect("the device copies");
+                b.async_copy_from(&y[..], &stream).expect("the device copies");
+                with_values.async_copy_from(&y[..], &stream).expect("the device copies");
+                sorted_values.async_copy_from(&values[..], &stream).expect("the device copies");
+            }
             graph.launch(&stream);
             stream.synchronize().expect("the graph ends well");
             let (mut x, mut y) = (x, y);
-            let (mut y_descending, mut places) = (y.clone(), values.clone());
-            self.cpu.sort_pairs(SortOrder::Descending, &mut y_descending, &mut places).expect("the CPU sorts");
-            let found = self.gpu.as_gpu().expect("it is the GPU").download(&with_values);
-            self.expect(|| "sort of pairs in a graph".to_owned(), found, &y_descending);
-            let found = self.gpu.as_gpu().expect("it is the GPU").download(&sorted_values);
-            self.expect(|| "values of the sort of pairs in a graph".to_owned(), found, &places);
+            let (mut y_descending, mut permutation) = (y.clone(), values.clone());
+            self.cpu.sort_pairs(SortOrder::Descending, &mut y_descending, &mut permutation).expect("the CPU sorts");
+            self.expect(|| "sort of pairs in a graph".to_owned(), gpu.download(&with_values), &y_descending);
+            let found = gpu.download(&sorted_values);
+            self.expect(|| "values of the sort of pairs in a graph".to_owned(), found, &permutation);
             self.cpu.sort(&mut x).expect("the CPU sorts");
             self.cpu.sort(&mut y).expect("the CPU sorts");
             let out = || (poison::<K>(2 * n), vec![0u32; 2 * n]);
@@ -575,22 +582,110 @@ impl Test {
             let (xv, yv) = ((&x[..], &values[..]), (&y[..], &values[..]));
             self.cpu.merge_pairs(xv, yv, (&mut whole.0, &mut whole.1)).expect("the CPU merges");
             self.cpu.merge_batch_pairs(xv, yv, (&mut pieces.0, &mut pieces.1), 2 * D, D).expect("the CPU merges");
-            let download = |test: &Self, at: &DeviceBuffer<K>| test.gpu.as_gpu().expect("it is the GPU").download(at);
             for (kernel, out) in kernels.iter().zip(&merged) {
-                let found = download(self, out);
+                let found = gpu.download(out);
                 self.expect(|| format!("sort and {kernel} merge, replayed from a graph"), found, &whole.0);
             }
             let calls = ["pairs", "batch", "batch of pairs", "ragged batch", "ragged batch of pairs"];
             for (i, (call, out)) in calls.into_iter().zip(&others).enumerate() {
                 let expected = if i == 0 { &whole } else { &pieces };
-                let found = download(self, &out.0);
+                let found = gpu.download(&out.0);
                 self.expect(|| format!("{call}, replayed from a graph"), found, &expected.0);
                 if call.ends_with("pairs") {
-                    let found = self.gpu.as_gpu().expect("it is the GPU").download(&out.1);
+                    let found = gpu.download(&out.1);
                     self.expect(|| format!("values of {call}, replayed from a graph"), found, &expected.1);
                 }
             }
         }
+    }
+
+    /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but `prepare` has
+    /// loaded.
+    fn check_prepared<K: GpuKey + DeviceCopy>(&mut self) {
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        gpu.prepare::<K>().expect("kernels load");
+        let stream = gpu.stream().expect("the device makes streams");
+        for n in [100, 100_000, (1 << 22) + 3, (1 << 26) + 3] {
+            let mut expected: Vec<K> = self.keys(n, |word| word);
+            let mut keys = gpu.upload(&expected).expect("the device has memory");
+            let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+            let what = || format!("sort of {n}, captured after `prepare` alone");
+            match graph::capture(&stream, || gpu.sort(&mut keys, &mut workspace, &stream)) {
+                Err(error) => self.expect::<K>(what, Err(error), &[]),
+                Ok(graph) => {
+                    graph.launch(&stream);
+                    stream.synchronize().expect("the graph ends well");
+                    self.cpu.sort(&mut expected).expect("the CPU sorts");
+                    self.expect(what, gpu.download(&keys), &expected);
+                }
+            }
+        }
+    }
+
+    /// Uploads that kernels on another stream read at once.
+    fn check_uploads(&mut self) {
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        let stream = gpu.stream().expect("the device makes streams");
+        for round in 0..500 {
+            let n = 1000 << (round % 8);
+            let (a, b): (Vec<u32>, Vec<u32>) = (self.sorted(n, |word| word), self.sorted(n, |word| word));
+            let mut expected = vec![0; 2 * n];
+            self.cpu.merge(&a, &b, &mut expected).expect("the CPU merges");
+            let found = (|| {
+                let (a, b, mut out) = (gpu.upload(&a)?, gpu.upload(&b)?, gpu.buffer::<u32>(2 * n)?);
+                let mut workspace = gpu.buffer(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, 2 * n))?;
+                gpu.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace, &stream)?;
+                stream.synchronize().expect("the merge ends well");
+                gpu.download(&out)
+            })();
+            self.expect(|| format!("merge of {n} + {n} keys that have just been uploaded"), found, &expected);
+        }
+    }
+
+    /// Lengths whose bytes 64 bits do not count are errors like others that do not fit.
+    fn check_excessive_lengths(&mut self) {
+        for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
+            let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+            let buffer = gpu.buffer::<u64>(len).err();
+            let sort = self.gpu.sort_through(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
+            for error in [buffer, sort] {
+                let is_refused = matches!(error, Some(Error::OutOfDeviceMemory { .. }));
+                self.expect(|| format!("{len} keys: {error:?}"), Ok(vec![u32::from(is_refused)]), &[1]);
+            }
+        }
+    }
+
+    /// Merges of a run so long that the search in it takes steps beyond 2^32, with two runs above all its keys.
+    fn check_long_runs(&mut self) {
+        let below: Vec<u32> = (0..900_000_000).collect();
+        let above: Vec<u32> = (3_100_000_000..3_150_000_000).collect();
+        let n = below.len() + 2 * above.len();
+        let is_merged = |out: &[u32]| {
+            let (first, rest) = out.split_at(below.len());
+            first == below && rest.chunks_exact(2).zip(&above).all(|(pair, &key)| pair == [key, key])
+        };
+        for (runs, what) in [([&below, &above, &above], "first"), ([&above, &above, &below], "last")] {
+            let runs = runs.map(|run| &run[..]);
+            let mut out = poison::<u32>(n);
+            let result = self.gpu.merge_many(&runs, &mut out).map(|_| vec![u32::from(is_merged(&out))]);
+            self.expect(|| format!("merge of three runs, a long one {what}"), result, &[1]);
+        }
+        // The sort detects the same three runs and merges them in the same way.
+        let mut keys = [&below[..], &above, &above].concat();
+        let result = self.gpu.sort(&mut keys).map(|_| vec![u32::from(is_merged(&keys))]);
+        self.expect(|| "sort of three runs, one of them long".to_owned(), result, &[1]);
+        // With values the runs are sorted by key, and the values of equal keys stay in their order.
+        let order: Vec<u32> = (0..n as u32).collect();
+        let (long, short) = order.split_at(below.len());
+        let (first, second) = short.split_at(above.len());
+        let pairs = [(&below[..], long), (&above[..], first), (&above[..], second)];
+        let mut values = vec![u32::MAX; n];
+        let result = self.gpu.merge_many_pairs(&pairs, (&mut keys, &mut values)).map(|_| {
+            let in_order = values[..below.len()] == *long
+                && values[below.len()..].chunks_exact(2).zip(first.iter().zip(second)).all(|(v, (&a, &b))| v == [a, b]);
+            vec![u32::from(is_merged(&keys) && in_order)]
+        });
+        self.expect(|| "merge of three runs with values, one of them long".to_owned(), result, &[1]);
     }
 
     /// More keys than 32 bits count.

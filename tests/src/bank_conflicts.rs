@@ -7,13 +7,13 @@
 //!
 //! ```text
 //!   a merge of two runs, 33 keys a thread           A upwards             B downwards
-//!   first half    each thread takes 32 A, 1 B       places 0, 32, 64, …   all over
+//!   first half    each thread takes 32 A, 1 B       slots 0 , 32, 64, …   all over
 //!   second half   each thread takes 32 B, 1 A       all over              end, end - 32, end - 64, …
 //! ```
 //!
-//! So in every step but one the lanes of a warp in one half read places that are multiples of 32 apart: one bank. In the
+//! So in every step but one the lanes of a warp in one half read slots that are multiples of 32 apart: one bank. In the
 //! first rounds a warp has both halves of several merges, and about half of its lanes meet. And the path is far from
-//! straight, so that the searches for where threads begin have to look far. Threads with fewer than 32 keys cannot all
+//! straight, so that the searches for where threads begin have to search far. Threads with fewer than 32 keys cannot all
 //! begin at one bank: with 9 they begin at four.
 //!
 //! The input is made from the output backwards: each merge is undone so that it would have to go this way, from the
@@ -50,22 +50,22 @@ pub fn conflicting(n: usize, block: Tile, runs: Tile, bytes: usize) -> Vec<u32> 
     }
 
     // Each tile a full one, of which keys that are not there are left out.
-    let lengths = vec![block.values; block.threads];
+    let lengths = vec![block.items_per_thread; block.threads];
     for tile in keys.chunks_mut(block.keys()) {
         let full: Vec<u32> = (0..block.keys() as u32).collect();
-        let threads = pieces(&full, &lengths, block.values, across);
+        let threads = segments(&full, &lengths, block.items_per_thread, across);
         // Key i of a thread is a row of all threads after its key i - 1.
-        let places = (0..block.keys()).map(|at| threads[at % block.threads][at / block.threads] as usize);
+        let slots = (0..block.keys()).map(|at| threads[at % block.threads][at / block.threads] as usize);
         let sorted = tile.to_vec();
-        let present = places.filter(|&place| place < sorted.len());
-        tile.iter_mut().zip(present).for_each(|(key, place)| *key = sorted[place]);
+        let present = slots.filter(|&slot| slot < sorted.len());
+        tile.iter_mut().zip(present).for_each(|(key, slot)| *key = sorted[slot]);
     }
     keys
 }
 
 /// What the runs of `run` keys are before a pass that merges `k` of them at a time into `merged`.
 fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<u32> {
-    let runs = runs_in_tiles(merged.len(), run, k, shape, ROW.slack);
+    let runs = runs_in_tiles(merged.len(), run, k, shape, ROW.rank_tolerance);
     let mut keys = vec![0; merged.len()];
     let mut taken = [0; MAX_RUNS as usize];
     for t in 0..runs.tiles() {
@@ -74,13 +74,13 @@ fn before_pass(merged: &[u32], run: usize, k: u32, shape: Tile, across: usize) -
             taken.fill(0);
         }
         let left: Vec<usize> = (0..k).map(|i| runs.length_of(tile, i) as usize - taken[i as usize]).collect();
-        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
         let lengths = shares(count, &left);
-        let pieces = pieces(&merged[tile.group + tile.rank..][..count], &lengths, shape.values, across);
+        let segments = segments(&merged[tile.group + tile.rank..][..count], &lengths, shape.items_per_thread, across);
         let present = (0..k as usize).filter(|&i| lengths[i] > 0);
-        for (i, piece) in present.zip(pieces) {
-            keys[tile.group + i * run + taken[i]..][..piece.len()].copy_from_slice(&piece);
-            taken[i] += piece.len();
+        for (i, segment) in present.zip(segments) {
+            keys[tile.group + i * run + taken[i]..][..segment.len()].copy_from_slice(&segment);
+            taken[i] += segment.len();
         }
     }
     keys
@@ -100,8 +100,8 @@ fn shares(count: usize, left: &[usize]) -> Vec<usize> {
     shares
 }
 
-/// Where pairs of pieces of these lengths begin in a tile, and where the last one ends. A pair takes a multiple of
-/// `values` places.
+/// Where pairs of segments of these lengths begin in a tile, and where the last one ends. A pair takes a multiple of
+/// `values` slots.
 pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
     let slots = lengths.chunks(2).map(|pair| pair.iter().sum::<usize>().next_multiple_of(values));
     std::iter::once(0)
@@ -114,13 +114,13 @@ pub fn pairs(lengths: &[usize], values: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Undoes the merge of a tile's pieces of these lengths, of which those of no keys are left out. `values` keys a
+/// Undoes the merge of a tile's segments of these lengths, of which those of no keys are left out. `values` keys a
 /// thread.
-fn pieces(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> Vec<Vec<u32>> {
+fn segments(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> Vec<Vec<u32>> {
     let lengths: Vec<usize> = lengths.iter().copied().filter(|&length| length > 0).collect();
     let begins = pairs(&lengths, values);
     let rounds = lengths.len().next_power_of_two().trailing_zeros();
-    // Lists of 2, 4, 8 … pieces, from the last round to the first.
+    // Lists of 2, 4, 8 … segments, from the last round to the first.
     let mut lists = vec![merged.to_vec()];
     for round in (0..rounds).rev() {
         let halves = lists.into_iter().enumerate().flat_map(|(list, keys)| {
@@ -135,7 +135,7 @@ fn pieces(merged: &[u32], lengths: &[usize], values: usize, across: usize) -> Ve
     lists
 }
 
-/// Undoes the merge of two runs, which begin at place `begin`, A with `a_count` keys, by threads with `values` keys
+/// Undoes the merge of two runs, which begin at slot `begin`, A with `a_count` keys, by threads with `values` keys
 /// each.
 fn before_merge(merged: &[u32], begin: usize, a_count: usize, values: usize, across: usize) -> [Vec<u32>; 2] {
     let mut sides = Sides { merged, left: [a_count, merged.len() - a_count], keys: [Vec::new(), Vec::new()] };

@@ -25,17 +25,17 @@ impl Count {
         self.wavefronts += other.wavefronts;
     }
 
-    /// Of the reads of threads, which all read in step: for each thread the places, in order.
+    /// Of the reads of threads, which all read in step: for each thread the slots, in order.
     fn of(threads: &[Vec<usize>], across: usize) -> Self {
         let mut count = Self::default();
         // As many lanes as there can be served at once.
         for lanes in threads.chunks(across) {
             for step in 0..lanes[0].len() {
-                let mut places: Vec<usize> = lanes.iter().map(|lane| lane[step]).collect();
-                places.sort();
-                places.dedup();
+                let mut slots: Vec<usize> = lanes.iter().map(|lane| lane[step]).collect();
+                slots.sort();
+                slots.dedup();
                 let mut of_bank = vec![0; across];
-                places.iter().for_each(|place| of_bank[place % across] += 1);
+                slots.iter().for_each(|slot| of_bank[slot % across] += 1);
                 count.reads += 1;
                 count.wavefronts += of_bank.into_iter().max().unwrap();
             }
@@ -44,15 +44,15 @@ impl Count {
     }
 }
 
-/// The places that a thread reads as `tile::merge_to_registers` does, from where the diagonal has been found on, and
-/// what it merges. `runs` are the places of the list, which begins at place `begin`.
+/// The slots that a thread reads as `tile::merge_to_registers` does, from where the diagonal has been found on, and
+/// what it merges. `runs` are the slots of the list, which begins at slot `begin`.
 fn merge(runs: &[u32], begin: usize, a_count: usize, diagonal: usize, values: usize) -> (Vec<usize>, Vec<u32>) {
     let (a_keys, b_keys) = runs.split_at(a_count);
     let low = diagonal.saturating_sub(b_keys.len());
     let taken = (low..diagonal.min(a_count)).find(|&i| a_keys[i] > b_keys[b_keys.len() + i - diagonal]);
     let mut a = taken.unwrap_or(diagonal.min(a_count));
     let reach = runs.len() - 1 - diagonal;
-    let mut places = vec![a, a + reach];
+    let mut slots = vec![a, a + reach];
     let (mut key, mut of_a, mut other) = (runs[a], true, runs[a + reach]);
     let mut keys = vec![];
     for i in 0..values {
@@ -61,27 +61,27 @@ fn merge(runs: &[u32], begin: usize, a_count: usize, diagonal: usize, values: us
             let take_a = (key <= other) == of_a;
             other = key.max(other);
             a += usize::from(take_a);
-            places.push(if take_a { a } else { a + reach - i - 1 });
-            key = runs[*places.last().unwrap()];
+            slots.push(if take_a { a } else { a + reach - i - 1 });
+            key = runs[*slots.last().unwrap()];
             of_a = take_a;
         }
     }
-    (places.iter().map(|place| begin + place).collect(), keys)
+    (slots.iter().map(|slot| begin + slot).collect(), keys)
 }
 
-/// Merges a tile's pieces by rounds, and counts for each round. Gives the merged keys too.
-fn rounds(pieces: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>, Vec<u32>) {
-    let pieces: Vec<Vec<u32>> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
-    let lengths: Vec<usize> = pieces.iter().map(Vec::len).collect();
+/// Merges a tile's segments by rounds, and counts for each round. Gives the merged keys too.
+fn rounds(segments: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>, Vec<u32>) {
+    let segments: Vec<Vec<u32>> = segments.into_iter().filter(|segment| !segment.is_empty()).collect();
+    let lengths: Vec<usize> = segments.iter().map(Vec::len).collect();
     let begins = pairs(&lengths, values);
-    let place = |piece: usize| begins[(piece / 2).min(begins.len() - 1)];
-    let (mut lists, mut counts) = (pieces, Vec::new());
+    let slot = |segment: usize| begins[(segment / 2).min(begins.len() - 1)];
+    let (mut lists, mut counts) = (segments, Vec::new());
     let mut of_list = 1;
     while lists.len() > 1 {
         of_list *= 2;
         let (mut reads, mut merged) = (Vec::new(), Vec::new());
         for (i, list) in lists.chunks(2).enumerate() {
-            let (begin, end) = (place(i * of_list), place((i + 1) * of_list));
+            let (begin, end) = (slot(i * of_list), slot((i + 1) * of_list));
             let real = |list: &Vec<u32>| list.iter().filter(|&&key| key < u32::MAX).count();
             // A upwards, B downwards, and between them what is not there.
             let mut runs = vec![u32::MAX; end - begin];
@@ -92,8 +92,8 @@ fn rounds(pieces: Vec<Vec<u32>>, values: usize, across: usize) -> (Vec<Count>, V
             }
             let mut keys = vec![];
             for diagonal in (0..end - begin).step_by(values) {
-                let (places, part) = merge(&runs, begin, real(a), diagonal, values);
-                reads.push(places);
+                let (slots, part) = merge(&runs, begin, real(a), diagonal, values);
+                reads.push(slots);
                 keys.extend(part);
             }
             merged.push(keys);
@@ -113,26 +113,26 @@ fn of_block(tile: &[u32], shape: Tile, across: usize) -> Vec<Count> {
         keys.sort();
         keys
     };
-    let (counts, merged) = rounds((0..shape.threads).map(thread).collect(), shape.values, across);
+    let (counts, merged) = rounds((0..shape.threads).map(thread).collect(), shape.items_per_thread, across);
     assert!(merged.is_sorted() && merged.len() == tile.len());
     counts
 }
 
 /// The rounds of a pass over runs of `run` keys, which are sorted here first, in each tile.
 fn of_pass(keys: &mut [u32], run: usize, k: u32, shape: Tile, across: usize) -> Vec<Vec<Count>> {
-    let runs = runs_in_tiles(keys.len(), run, k, shape, ROW.slack);
+    let runs = runs_in_tiles(keys.len(), run, k, shape, ROW.rank_tolerance);
     keys.chunks_mut(run).for_each(<[u32]>::sort);
     let of_tile = |t: usize| {
         let tile = runs.tile(t);
         let group = &keys[tile.group..][..tile.length];
         let mut merged = group.to_vec();
         merged.sort();
-        let count = (tile.length - tile.rank).min(runs.tile_keys as usize);
+        let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
         let tile_keys = &merged[tile.rank..][..count];
         let (first, last) = (tile_keys[0], tile_keys[count - 1]);
-        let pieces =
+        let segments =
             group.chunks(run).map(|run| run.iter().copied().filter(|&key| first <= key && key <= last).collect());
-        let (counts, found) = rounds(pieces.collect(), shape.values, across);
+        let (counts, found) = rounds(segments.collect(), shape.items_per_thread, across);
         assert!(found == tile_keys);
         counts
     };
@@ -197,7 +197,7 @@ fn conflicts_of_two_passes() {
     conflicts_of_passes(48);
 }
 
-/// Those of all passes over so many tiles.
+/// Those of all passes over these tiles.
 fn conflicts_of_passes(tiles: usize) {
     for (block, runs, bytes, _, least) in SHAPES {
         let n = tiles * block.keys();
@@ -216,7 +216,7 @@ fn conflicts_of_passes(tiles: usize) {
 
 #[test]
 fn each_number_once_for_any_length() {
-    let (block, runs) = (Tile { threads: 64, values: 5 }, Tile { threads: 64, values: 7 });
+    let (block, runs) = (Tile { threads: 64, items_per_thread: 5 }, Tile { threads: 64, items_per_thread: 7 });
     for bytes in [4, 8] {
         for n in [0, 1, 2, 319, 320, 321, 640, 961, 320 * 16 + 3, 320 * 32, 320 * 33 + 1, 320 * 1025 + 77] {
             let mut keys = conflicting(n, block, runs, bytes);

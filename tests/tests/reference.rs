@@ -1,4 +1,4 @@
-//! The library against the kernels' own reference, the sequential merge that the book begins with: what `merge-host`
+//! The library against the kernels' own reference, the sequential merge that the textbook begins with: what `merge-host`
 //! does with all cores, by any kernel, is what one thread with two cursors does, to the last bit.
 
 use kernels_gpu::sequential::merge_sequential;

@@ -6,31 +6,31 @@
 //! ```
 
 use crate::key::{Bits, Coding};
+use crate::sort::detect_runs::Detection;
 use crate::sort::network::sort_registers;
-use crate::sort::order::Order;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads with `values` keys each.
-pub const fn shared_bytes<B>(threads: usize, values: usize) -> u32 {
-    (threads * values * size_of::<B>()) as u32
+/// Bytes of dynamic shared memory for blocks of `threads` threads with `items_per_thread` keys each.
+pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
+    (threads * items_per_thread * size_of::<B>()) as u32
 }
 
-/// Kernel: sorts each tile of `NT * VT` keys of `from` into the same places of `to`, which may be the same array.
+/// Kernel: sorts each tile of `NT * VT` keys of `from` to the same indices of `to`, which may be the same array.
 ///
 /// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. Nothing is done if `order` is
-/// not null and `look_for_order` has found one. `random` is any number: which thread begins with which keys depends on it, so
+/// not null and `detect_runs` has found one. `random` is any number: which thread begins with which keys depends on it, so
 /// that no input can be made that is slow because of how its keys meet.
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
 /// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.values }> within (ROW.block_4.threads, 5),
-    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.values }>,
-    u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.values }>,
-    u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.values }>,
+    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }> within (ROW.block_4.threads, 5),
+    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }>,
+    u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }>,
+    u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
@@ -55,7 +55,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
 
     // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
+    if unsafe { Detection::new(order) }.is_ordered() {
         return;
     }
     // Any VT keys will do for a thread to begin with, so those that it loads.
@@ -77,17 +77,17 @@ pub(super) fn sort_tile<B: Bits, const VT: usize>(mut keys: [B; VT], block: u32,
         // Two runs of `threads * VT` keys each, merged by twice as many threads.
         let first = thread & !(2 * threads - 1);
         let (run, pair) = (threads * VT as u32, tile.slice(first * VT as u32, 2 * threads * VT as u32));
-        let place = (thread - first) * VT as u32;
+        let slot = (thread - first) * VT as u32;
         // The second one lies downwards.
-        let (upwards, from) = (place < run, pair.len() - VT as u32 - (place.saturating_sub(run)));
+        let (upwards, from) = (slot < run, pair.len() - VT as u32 - (slot.saturating_sub(run)));
         // SAFETY: all threads of the block are here.
-        unsafe { tile::registers_either_way(keys, if upwards { place } else { from }, upwards, pair) };
+        unsafe { tile::store_blocked_or_reversed(keys, if upwards { slot } else { from }, upwards, pair) };
         thread::sync_threads();
-        keys = tile::merge_to_registers(pair, run, place);
+        keys = tile::merge_to_registers(pair, run, slot);
         thread::sync_threads();
         threads *= 2;
     }
 
-    tile::registers_upwards(keys, thread * VT as u32, tile);
+    tile::store_blocked(keys, thread * VT as u32, tile);
     thread::sync_threads();
 }

@@ -10,12 +10,12 @@
 //! last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
 
 pub mod block_sort;
+pub mod detect_runs;
+pub mod indexed_key;
 pub mod merge_pass;
+pub mod multiway_co_rank;
 pub mod network;
-pub mod order;
 pub mod packed;
 pub mod packing;
 pub mod pairs;
-pub mod placed;
 pub mod runs;
-pub mod select;

@@ -1,6 +1,6 @@
 //! Sorting `N` keys in registers with Batcher's odd-even merge network.
 //!
-//! A network compares at fixed places whatever the data is, so each comparison is one minimum and one maximum of two
+//! A network compares at fixed indices, independent of the data, so each comparison is one minimum and one maximum of two
 //! registers, with no branch. Batcher's takes 63 of them for 16 keys (Knuth, volume 3, section 5.3.4). Here each half of the
 //! keys is sorted for itself, however many they are: 207 comparisons for 33 keys, where the network for 64 without the wires
 //! that nothing is on would take 246.
@@ -84,7 +84,7 @@ impl Comparisons {
     }
 
     /// Merges the keys on the wires of `a` and `b`, which are in order: the first, third, … of both, the second, fourth, …
-    /// of both, and then each of the latter with the one of the former that may have to change places with it.
+    /// of both, and then each of the latter with the one of the former that may have to be swapped with it.
     const fn merge(&mut self, a: &Wires, b: &Wires) -> Wires {
         if a.len == 0 {
             return *b;
@@ -167,7 +167,7 @@ pub fn sort_registers<W: Wire, const N: usize>(keys: &mut [W; N]) {
         at += 1;
     }
     let wires = *keys;
-    for (place, key) in keys.iter_mut().enumerate() {
-        *key = wires[const { Network::<N>::PARTS.1.numbers }[place] as usize];
+    for (index, key) in keys.iter_mut().enumerate() {
+        *key = wires[const { Network::<N>::PARTS.1.numbers }[index] as usize];
     }
 }

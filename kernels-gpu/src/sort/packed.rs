@@ -1,28 +1,28 @@
-//! The sort of keys with values, keys or values of 8 bytes: the same two phases, in which each key is packed with its place.
+//! The sort of keys with values, keys or values of 8 bytes: the same two phases, in which each key is packed with its slot.
 //!
 //! ```text
 //!   shared     │ packed keys … │ low bits … │     sorted by a network and by rounds, as keys alone
-//!   shared     │ values …      │                 in the end: fetched, and read by place
+//!   shared     │ values …      │                 in the end: fetched, and read by slot
 //! ```
 
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
+use crate::sort::detect_runs::Detection;
 use crate::sort::merge_pass::{
-    BLOCKS, PLAN_BYTES, PairArrays, Plan, long_runs, merge_pieces, own_tile, runs_in_tiles, tile_keys,
+    MIN_BLOCKS_PER_SM, PLAN_BYTES, PairArrays, Plan, long_runs, merge_segments, own_tile, runs_of_pass, tile_keys,
 };
-use crate::sort::order::Order;
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::{ROW, Tile};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of `slots` places.
+/// Bytes of dynamic shared memory of [`merge_runs_packed`] for tiles of that many slots.
 pub const fn merge_shared_bytes(slots: usize) -> u32 {
     packing::shared_bytes(slots) + PLAN_BYTES
 }
 
-/// Kernel: sorts each tile of `NT * VT` keys, with their values, into the same places of `to` and `values_to`, which may be
+/// Kernel: sorts each tile of `NT * VT` keys, with their values, to the same indices of `to` and `values_to`, which may be
 /// the arrays that are read.
 ///
 /// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. `order` and `random` are as for
@@ -32,9 +32,9 @@ pub const fn merge_shared_bytes(slots: usize) -> u32 {
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
 /// threads, a power of two from 32 to 1024, one for each tile, with [`packing::shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v8 = <u32, u64, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
-    u64v4 = <u64, u32, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
-    u64v8 = <u64, u64, { ROW.block_packed.threads }, { ROW.block_packed.values }> within (ROW.block_packed.threads, BLOCKS),
+    u32v8 = <u32, u64, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }> within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }> within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }> within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -51,7 +51,7 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     random: u64,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
+    if unsafe { Detection::new(order) }.is_ordered() {
         return;
     }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
@@ -70,12 +70,12 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
 
     prefetch_tile::<V, NT>(values_from);
     let keys = tile::global_to_registers::<B, NT, VT>(from, encode, random);
-    let place = |i: usize| tile::column::<NT>(i, random) + (i * NT) as u32;
+    let slot = |i: usize| tile::column::<NT>(i, random) + (i * NT) as u32;
     // Full tiles have code of their own, without a comparison for each key.
     let mut packed = if count == NT * VT {
-        tile.pack_all::<NT, VT>(keys, place, |_| true)
+        tile.pack_all::<NT, VT>(keys, slot, |_| true)
     } else {
-        tile.pack_all::<NT, VT>(keys, place, |i| place(i) < count as u32)
+        tile.pack_all::<NT, VT>(keys, slot, |i| slot(i) < count as u32)
     };
     loop {
         sort_tile(packed, thread::block_dim_x(), tile.packed);
@@ -97,12 +97,12 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     }
 
     let mut keys = [B::MAX; VT];
-    let places: [u32; VT] = tile.unpack::<NT, VT>(count, true, |i, key, _| keys[i] = B::from_register(key));
-    // Nobody reads packed keys any more.
+    let slots: [u32; VT] = tile.unpack::<NT, VT>(count, true, |i, key, _| keys[i] = B::from_register(key));
+    // Packed keys are not read any more.
     thread::sync_threads();
     if tile.ranked {
         copy_tile::<B, NT>(from, tile_keys);
-        gather::<B, NT, VT>(tile_keys, places, to, |key| decode.decode(encode.encode(key)));
+        gather::<B, NT, VT>(tile_keys, slots, to, |key| decode.decode(encode.encode(key)));
         thread::sync_threads();
     }
     copy_tile::<V, NT>(values_from, tile_values);
@@ -110,18 +110,18 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
         let own = own(to);
         each_row::<NT, VT>(0, count, |i| own.set(i * NT, decode.decode(keys[i])));
     }
-    gather::<V, NT, VT>(tile_values, places, values_to, |value| value);
+    gather::<V, NT, VT>(tile_values, slots, values_to, |value| value);
 }
 
 /// Kernel: merges each group of `k` runs, with their values, one block a tile, as
 /// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
 ///
 /// # Safety
-/// As for `merge_runs`; there are `n` values to read and room for as many; dynamic shared memory is [`merge_shared_bytes`].
+/// As for `merge_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is [`merge_shared_bytes`].
 #[kernel(
-    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
-    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
-    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -130,7 +130,7 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     n: usize,
     run: usize,
     k: u32,
-    slack: u32,
+    rank_tolerance: u32,
     to: *mut B,
     values_to: *mut V,
     splits: *const u32,
@@ -138,7 +138,8 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     when_negative: B,
     order: *mut u32,
 ) {
-    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
+    // SAFETY: the caller's promise.
+    let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, rank_tolerance) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
@@ -153,12 +154,12 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
 /// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
 ///
 /// # Safety
-/// As for `merge_long_runs`; there are `n` values to read and room for as many; dynamic shared memory is
+/// As for `merge_long_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is
 /// [`merge_shared_bytes`].
 #[kernel(
-    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
-    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
-    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.values }> within (ROW.runs_packed.threads, BLOCKS),
+    u32v8 = <u32, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }> within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -174,7 +175,7 @@ pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Order::new(order) }.is_of_long_runs() {
+    if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
     // SAFETY: the caller's promise.
@@ -215,42 +216,42 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
         if tile.ranked {
             plan.each_loaded_key::<NT, B, u64, _>(from, tile.packed, || {
                 let packing = tile.packing();
-                move |key, place, is_here| if is_here { tile.pack_ranked(packing, key, place) } else { 0 }
+                move |key, slot, is_here| if is_here { tile.pack_ranked(packing, key, slot) } else { 0 }
             });
         } else {
             plan.each_loaded_key::<NT, B, u64, _>(from, tile.packed, || {
-                let piece = thread::thread_idx_x();
-                let keys = (piece < plan.pieces()).then(|| plan.piece_of(piece, from));
+                let segment = thread::thread_idx_x();
+                let keys = (segment < plan.segments()).then(|| plan.segment_of(segment, from));
                 let ends = keys.map(|keys| [keys.get(0), keys.get(keys.len() - 1)]);
                 let packing = tile.choose_packing::<NT>(ends.into_iter().flatten());
-                move |key, place, is_here| tile.pack(packing, key, place, is_here)
+                move |key, slot, is_here| tile.pack(packing, key, slot, is_here)
             });
         }
         plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
-        merge_pieces::<u64, NT, VT>(plan, tile.packed);
+        merge_segments::<u64, NT, VT>(plan, tile.packed);
         if tile.is_in_order::<NT, VT>(plan.keys()) {
             break;
         }
     }
 
     let own = own(plan.part_of(to));
-    let places: [u32; VT] = tile.unpack::<NT, VT>(plan.keys(), decode == Coding::NONE, |i, key, is_plain| {
+    let slots: [u32; VT] = tile.unpack::<NT, VT>(plan.keys(), decode == Coding::NONE, |i, key, is_plain| {
         let key = B::from_register(key);
         own.set(i * NT, if is_plain { key } else { decode.decode(key) });
     });
-    // Nobody reads packed keys any more.
+    // Packed keys are not read any more.
     thread::sync_threads();
     if tile.ranked {
-        plan.each_piece::<NT, _>(|piece| {
-            let (keys, before) = (plan.piece_of(piece, from), plan.before.get(piece));
+        plan.each_segment::<NT, _>(|segment| {
+            let (keys, before) = (plan.segment_of(segment, from), plan.before.get(segment));
             move |i, _| tile_keys.copy_async(before + i, keys, i as usize)
         });
-        gather::<B, NT, VT>(tile_keys, places, plan.part_of(to), |key| decode.decode(key));
+        gather::<B, NT, VT>(tile_keys, slots, plan.part_of(to), |key| decode.decode(key));
         thread::sync_threads();
     }
-    plan.each_piece::<NT, _>(|piece| {
-        let (values, before) = (plan.piece_of(piece, values_from), plan.before.get(piece));
+    plan.each_segment::<NT, _>(|segment| {
+        let (values, before) = (plan.segment_of(segment, values_from), plan.before.get(segment));
         move |i, _| tile_values.copy_async(before + i, values, i as usize)
     });
-    gather::<V, NT, VT>(tile_values, places, plan.part_of(values_to), |value| value);
+    gather::<V, NT, VT>(tile_values, slots, plan.part_of(values_to), |value| value);
 }

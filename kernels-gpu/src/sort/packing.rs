@@ -1,18 +1,18 @@
-//! A tile of keys packed with their places: one number of 8 bytes for each, made of the two.
+//! A tile of keys packed with their slots: one number of 8 bytes for each, made of the two.
 //!
 //! ```text
 //!   key        │ key - least of the tile: 64 bits             │
-//!   packed     │ its upper 51 bits           │ place: 13 bits │     what is sorted
-//!   low bits   │ …                                            │     what has no room, for each place
+//!   packed     │ its upper 51 bits           │ slot: 13 bits  │     what is sorted
+//!   low bits   │ …                                            │     what does not fit, for each slot
 //! ```
 //!
-//! No two of these numbers are equal, so that any sort of them is a stable one. In the end the place says which low bits and
+//! No two of these numbers are equal, so that any sort of them is a stable one. In the end the slot says which low bits and
 //! which value belong to a key. Keys of one tile are neighbours in the order, as a rule: 51 bits tell most of them apart, and
-//! where they fit into 51 the low bits are none. Where a few keys differ in their low bits only, neighbours change places.
+//! where they fit into 51 the low bits are none. Where a few keys differ in their low bits only, neighbours are swapped.
 //! Where many do, the tile is packed and sorted once more, with the rank of the upper bits in their stead:
 //!
 //! ```text
-//!   packed     │ rank: 13 bits │ low bits: 13 │ place: 13 bits │
+//!   packed     │ rank: 13 bits │ low bits: 13 │ slot: 13 bits │
 //! ```
 
 use crate::key::Bits;
@@ -21,11 +21,11 @@ use core::marker::PhantomData;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 
-/// Bits of a place.
-const PLACE_BITS: u32 = 13;
+/// Bits of a slot.
+const SLOT_BITS: u32 = 13;
 
 /// The most keys of a tile.
-pub const PLACES: usize = 1 << PLACE_BITS;
+pub const SLOTS: usize = 1 << SLOT_BITS;
 
 /// Warps of a block, at most.
 const WARPS: u32 = 32;
@@ -41,7 +41,7 @@ const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
 
 /// Bytes of dynamic shared memory of a tile of `slots` packed keys.
 pub const fn shared_bytes(slots: usize) -> u32 {
-    assert!(slots <= PLACES);
+    assert!(slots <= SLOTS);
     (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
 }
 
@@ -50,42 +50,42 @@ pub const fn shared_bytes(slots: usize) -> u32 {
 pub(super) struct Packing {
     /// The upper half of the least key.
     least: u32,
-    /// How far keys are moved up: the place needs more bits than are free above them if not by [`PLACE_BITS`].
-    room: u32,
+    /// Bits by which keys are shifted up: [`SLOT_BITS`], unless fewer are free above them.
+    shift: u32,
 }
 
 impl Packing {
     /// For keys of 4 bytes.
-    const NARROW: Self = Self { least: 0, room: PLACE_BITS };
+    const NARROW: Self = Self { least: 0, shift: SLOT_BITS };
 
     /// For keys of which the upper halves are from `least` to `greatest`.
     #[inline(always)]
     fn of(least: u32, greatest: u32) -> Self {
         let free = ((greatest - least) as u64) << 32 | u32::MAX as u64;
-        Self { least, room: PLACE_BITS.min(free.leading_zeros()) }
+        Self { least, shift: SLOT_BITS.min(free.leading_zeros()) }
     }
 
-    /// Whether there are low bits that have no room.
+    /// Whether there are low bits that do not fit.
     #[inline(always)]
     fn has_low_bits(self) -> bool {
-        self.room < PLACE_BITS
+        self.shift < SLOT_BITS
     }
 
     #[inline(always)]
     fn low_bits(self, key: u64) -> u16 {
-        (key as u32 & ((1 << (PLACE_BITS - self.room)) - 1)) as u16
+        (key as u32 & ((1 << (SLOT_BITS - self.shift)) - 1)) as u16
     }
 
     /// Whatever for a key that is less than the least.
     #[inline(always)]
-    fn pack(self, key: u64, place: u32) -> u64 {
+    fn pack(self, key: u64, slot: u32) -> u64 {
         let key = with_upper_half(key, upper_half(key).wrapping_sub(self.least));
-        key << self.room & !PLACE_MASK | place as u64
+        key << self.shift & !SLOT_MASK | slot as u64
     }
 
     #[inline(always)]
     fn unpack(self, packed: u64, low_bits: u16) -> u64 {
-        let key = (packed & !PLACE_MASK) >> self.room | low_bits as u64;
+        let key = (packed & !SLOT_MASK) >> self.shift | low_bits as u64;
         with_upper_half(key, upper_half(key) + self.least)
     }
 }
@@ -100,17 +100,17 @@ fn with_upper_half(bits: u64, upper_half: u32) -> u64 {
     (upper_half as u64) << 32 | bits as u32 as u64
 }
 
-/// The bits of a place in a packed key.
-const PLACE_MASK: u64 = PLACES as u64 - 1;
+/// The bits of a slot in a packed key.
+const SLOT_MASK: u64 = SLOTS as u64 - 1;
 
 #[inline(always)]
-fn place_of(packed: u64) -> u32 {
-    (packed & PLACE_MASK) as u32
+fn slot_of(packed: u64) -> u32 {
+    (packed & SLOT_MASK) as u32
 }
 
 #[inline(always)]
-fn differ_in_place_only(a: u64, b: u64) -> bool {
-    a | PLACE_MASK == b | PLACE_MASK
+fn differ_in_slot_only(a: u64, b: u64) -> bool {
+    a | SLOT_MASK == b | SLOT_MASK
 }
 
 /// How often keys with the same upper bits may be swapped before the tile is packed a second time: a few keys have come into
@@ -121,7 +121,7 @@ const SETTLING_ROUNDS: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct PackedTile<B> {
     pub(super) packed: Shared<u64>,
-    /// The low bits of the key of each place; if `ranked`, how many keys have lesser upper bits.
+    /// The low bits of the key of each slot; if `ranked`, how many keys have lesser upper bits.
     low_bits: Shared<u16>,
     words: Shared<u32>,
     pub(super) ranked: bool,
@@ -129,7 +129,7 @@ pub(super) struct PackedTile<B> {
 }
 
 impl<B: Bits> PackedTile<B> {
-    /// Whether keys may have bits that have no room.
+    /// Whether keys may have bits that do not fit.
     const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
 
     /// # Safety
@@ -181,7 +181,7 @@ impl<B: Bits> PackedTile<B> {
         // For later, so that no registers are in use for it meanwhile.
         if thread::thread_idx_x() == 0 {
             self.words.set(PACKING, packing.least);
-            self.words.set(PACKING + 1, packing.room);
+            self.words.set(PACKING + 1, packing.shift);
         }
         packing
     }
@@ -191,7 +191,7 @@ impl<B: Bits> PackedTile<B> {
     #[track_caller]
     pub(super) fn packing(self) -> Packing {
         if Self::HAS_LOW_BITS {
-            Packing { least: self.words.get(PACKING), room: self.words.get(PACKING + 1) }
+            Packing { least: self.words.get(PACKING), shift: self.words.get(PACKING + 1) }
         } else {
             Packing::NARROW
         }
@@ -200,27 +200,27 @@ impl<B: Bits> PackedTile<B> {
     /// The packed key. Its low bits are put aside if `is_here`.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn pack(self, packing: Packing, key: B, place: u32, is_here: bool) -> u64 {
+    pub(super) fn pack(self, packing: Packing, key: B, slot: u32, is_here: bool) -> u64 {
         if Self::HAS_LOW_BITS && is_here {
-            self.low_bits.set(place, packing.low_bits(key.to_register()));
+            self.low_bits.set(slot, packing.low_bits(key.to_register()));
         }
-        packing.pack(key.to_register(), place)
+        packing.pack(key.to_register(), slot)
     }
 
-    /// Chooses how the keys of the block are packed, and packs them: those of this thread that are there, at their places, and
+    /// Chooses how the keys of the block are packed, and packs them: those of this thread that are there, at their slots, and
     /// the greatest number for the others.
     #[inline(always)]
     #[track_caller]
     pub(super) fn pack_all<const NT: usize, const VT: usize>(
         self,
         keys: [B; VT],
-        place: impl Fn(usize) -> u32,
+        slot: impl Fn(usize) -> u32,
         is_here: impl Fn(usize) -> bool,
     ) -> [u64; VT] {
         let packing = self.choose_packing::<NT>((0..VT).filter(|i| is_here(*i)).map(|i| keys[i]));
         let mut packed = [u64::MAX; VT];
         for i in 0..VT {
-            let key = self.pack(packing, keys[i], place(i), is_here(i));
+            let key = self.pack(packing, keys[i], slot(i), is_here(i));
             packed[i] = if is_here(i) { key } else { u64::MAX };
         }
         packed
@@ -229,9 +229,9 @@ impl<B: Bits> PackedTile<B> {
     /// The packed key, for a second time.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn pack_ranked(self, packing: Packing, key: B, place: u32) -> u64 {
-        let (rank, low_bits) = (self.low_bits.get(place) as u64, packing.low_bits(key.to_register()) as u64);
-        (rank << PLACE_BITS | low_bits) << PLACE_BITS | place as u64
+    pub(super) fn pack_ranked(self, packing: Packing, key: B, slot: u32) -> u64 {
+        let (rank, low_bits) = (self.low_bits.get(slot) as u64, packing.low_bits(key.to_register()) as u64);
+        (rank << SLOT_BITS | low_bits) << SLOT_BITS | slot as u64
     }
 
     /// The packed keys from the thread's first one on, which is that of its number.
@@ -257,13 +257,13 @@ impl<B: Bits> PackedTile<B> {
             let own = self.packed.slice(first, VT as u32 + 1);
             let mut least_difference = u32::MAX;
             for i in 0..VT {
-                let difference = (own.get(i as u32) ^ own.get(i as u32 + 1)) & !PLACE_MASK;
+                let difference = (own.get(i as u32) ^ own.get(i as u32 + 1)) & !SLOT_MASK;
                 least_difference = least_difference.min(difference as u32 | (difference >> 32) as u32);
             }
             same = least_difference == 0;
         } else {
             for at in first..(count as u32).max(1) - 1 {
-                same |= differ_in_place_only(self.packed.get(at), self.packed.get(at + 1));
+                same |= differ_in_slot_only(self.packed.get(at), self.packed.get(at + 1));
             }
         }
         if self.greatest_of_block::<NT>((same as u32, 0)).0 == 0 {
@@ -289,8 +289,8 @@ impl<B: Bits> PackedTile<B> {
                 let mut at = 2 * thread::thread_idx_x() + first;
                 while at as usize + 1 < count {
                     let (this, next) = (self.packed.get(at), self.packed.get(at + 1));
-                    if differ_in_place_only(this, next)
-                        && self.low_bits.get(place_of(this)) > self.low_bits.get(place_of(next))
+                    if differ_in_slot_only(this, next)
+                        && self.low_bits.get(slot_of(this)) > self.low_bits.get(slot_of(next))
                     {
                         self.packed.set(at, next);
                         self.packed.set(at + 1, this);
@@ -309,7 +309,7 @@ impl<B: Bits> PackedTile<B> {
         false
     }
 
-    /// Gives the places of the thread's sorted keys, strided, and calls `put` with each key if they were packed for the first
+    /// Gives the slots of the thread's sorted keys, strided, and calls `put` with each key if they were packed for the first
     /// time, and with whether the tile is full and `is_plain`: full tiles have code of their own, in which nothing stands
     /// between the loads of many rows.
     #[inline(always)]
@@ -321,24 +321,24 @@ impl<B: Bits> PackedTile<B> {
         mut put: impl FnMut(usize, u64, bool),
     ) -> [u32; VT] {
         let (own, packing) = (self.own(), self.packing());
-        let mut places = [0; VT];
+        let mut slots = [0; VT];
         let get = |i: usize| {
             let packed = own.get((i * NT) as u32);
-            (packed, if Self::HAS_LOW_BITS { self.low_bits.get(place_of(packed)) } else { 0 })
+            (packed, if Self::HAS_LOW_BITS { self.low_bits.get(slot_of(packed)) } else { 0 })
         };
         let mut put = |i, (packed, low_bits), is_plain| {
-            places[i] = place_of(packed);
+            slots[i] = slot_of(packed);
             put(i, packing.unpack(packed, low_bits), is_plain);
         };
         if self.ranked {
-            each_row::<NT, VT>(0, count, |i| places[i] = place_of(own.get((i * NT) as u32)));
+            each_row::<NT, VT>(0, count, |i| slots[i] = slot_of(own.get((i * NT) as u32)));
         } else if is_plain && is_full::<NT, VT>(count) {
             (0..VT - UNSURE_ROWS).for_each(|i| put(i, get(i), true));
             each_row::<NT, VT>(VT - UNSURE_ROWS, count, |i| put(i, get(i), true));
         } else {
             each_row::<NT, VT>(0, count, |i| put(i, get(i), false));
         }
-        places
+        slots
     }
 
     /// Puts how many keys have lesser upper bits where the low bits were. Between barriers.
@@ -352,9 +352,9 @@ impl<B: Bits> PackedTile<B> {
             let (mut low, mut high) = (0, at);
             while low < high {
                 let middle = (low + high) / 2;
-                if self.packed.get(middle) < this & !PLACE_MASK { low = middle + 1 } else { high = middle }
+                if self.packed.get(middle) < this & !SLOT_MASK { low = middle + 1 } else { high = middle }
             }
-            self.low_bits.set(place_of(this), low as u16);
+            self.low_bits.set(slot_of(this), low as u16);
             at += NT as u32;
         }
         thread::sync_threads();
@@ -389,7 +389,7 @@ pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
     array.slice(first, array.len() - first)
 }
 
-/// The memory of a tile's packed keys, used for what their places lead to.
+/// The memory of a tile's packed keys, used for what their slots lead to.
 ///
 /// # Safety
 /// As for [`PackedTile::at_start`].
@@ -422,19 +422,19 @@ pub(super) fn copy_tile<T: Word, const NT: usize>(from: GlobalMut<T>, to: Shared
     }
 }
 
-/// Shared to global, strided: what is at these places. It is there when this thread's copies are.
+/// Shared to global, strided: what is at these slots. It is there when this thread's copies are.
 #[inline(always)]
 #[track_caller]
 pub(super) fn gather<T: Word, const NT: usize, const VT: usize>(
     from: Shared<T>,
-    places: [u32; VT],
+    slots: [u32; VT],
     to: GlobalMut<T>,
     decode: impl Fn(T) -> T,
 ) {
     shared::wait_for_copies();
     thread::sync_threads();
     let own = own(to);
-    let store = |i: usize| own.set(i * NT, decode(from.get(places[i])));
+    let store = |i: usize| own.set(i * NT, decode(from.get(slots[i])));
     if is_full::<NT, VT>(to.len()) {
         (0..VT - UNSURE_ROWS).for_each(store);
         each_row::<NT, VT>(VT - UNSURE_ROWS, to.len(), store);

@@ -1,32 +1,32 @@
 //! The sort of keys of 4 bytes with values of 4 bytes: the same two phases, with a second array beside the keys.
 //!
 //! ```text
-//!   registers   VT keys a thread, with their places among these, sorted by a network
+//!   registers   VT keys a thread, with their indices among these, sorted by a network
 //!   shared      │ keys … │       a round moves the keys, and the values on the same ways
 //!               │ values … │
 //! ```
 //!
-//! It is stable because places make all keys different in the network, and because merges take A's first of equal keys.
+//! It is stable because indices make all keys different in the network, and because merges take A's first of equal keys.
 
 use crate::key::Coding;
+use crate::sort::detect_runs::Detection;
+use crate::sort::indexed_key::{INDICES, indexed, key_and_index};
 use crate::sort::merge_pass::{
-    BLOCKS, List, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_in_tiles, tile_keys,
+    List, MIN_BLOCKS_PER_SM, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_of_pass, tile_keys,
 };
 use crate::sort::network::sort_registers;
-use crate::sort::order::Order;
-use crate::sort::placed::{PLACES, key_and_place, placed};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
-use crate::tuning::{ROW, Tile};
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
 pub const fn block_shared_bytes(slots: usize) -> u32 {
-    assert!(slots <= PLACES);
+    assert!(slots <= INDICES);
     (slots * 2 * size_of::<u32>()) as u32
 }
 
-/// Bytes of dynamic shared memory of [`merge_runs_pairs`] for tiles of `slots` places.
+/// Bytes of dynamic shared memory of [`merge_runs_pairs`] for tiles of that many slots.
 pub const fn merge_shared_bytes(slots: usize) -> u32 {
     block_shared_bytes(slots) + PLAN_BYTES
 }
@@ -49,28 +49,28 @@ impl PairTile {
         unsafe { Self { keys: Shared::dynamic(0, slots), values: Shared::dynamic(keys_bytes, slots) } }
     }
 
-    /// Registers to shared: the thread's pairs, which are those from place `place` on of the merge of `list`, upwards from
+    /// Registers to shared: the thread's pairs, which are those from slot `slot` on of the merge of `list`, upwards from
     /// there or downwards from as far before the list's end.
     #[inline(always)]
     #[track_caller]
-    fn store<const VT: usize>(self, (keys, values): ([u32; VT], [u32; VT]), list: List, place: u32, upwards: bool) {
-        let first = if upwards { place } else { list.end - VT as u32 - (place - list.begin) };
+    fn store<const VT: usize>(self, (keys, values): ([u32; VT], [u32; VT]), list: List, slot: u32, upwards: bool) {
+        let first = if upwards { slot } else { list.end - VT as u32 - (slot - list.begin) };
         // SAFETY: the threads of the block are all here.
         unsafe {
-            tile::registers_either_way(keys, first, upwards, self.keys);
-            tile::registers_either_way(values, first, upwards, self.values);
+            tile::store_blocked_or_reversed(keys, first, upwards, self.keys);
+            tile::store_blocked_or_reversed(values, first, upwards, self.values);
         }
     }
 
-    /// One round: merges `list`, in which the thread has `VT` places from `place` on. It ends upwards or downwards.
+    /// One round: merges `list`, in which the thread has `VT` slots from `slot` on. It ends upwards or downwards.
     #[inline(always)]
     #[track_caller]
-    fn merge<const VT: usize>(self, list: List, place: u32, upwards: bool) {
+    fn merge<const VT: usize>(self, list: List, slot: u32, upwards: bool) {
         let List { begin, half, end } = list;
         let runs = (self.keys.slice(begin, end - begin), self.values.slice(begin, end - begin));
-        let merged: ([u32; VT], [u32; VT]) = tile::merge_pairs_to_registers(runs, half - begin, place - begin);
+        let merged: ([u32; VT], [u32; VT]) = tile::merge_pairs_to_registers(runs, half - begin, slot - begin);
         thread::sync_threads();
-        self.store(merged, list, place, upwards);
+        self.store(merged, list, slot, upwards);
         thread::sync_threads();
     }
 
@@ -87,7 +87,7 @@ impl PairTile {
     }
 }
 
-/// Kernel: sorts each tile of `NT * VT` keys, with their values, into the same places of `to` and `values_to`, which may be
+/// Kernel: sorts each tile of `NT * VT` keys, with their values, to the same indices of `to` and `values_to`, which may be
 /// the arrays that are read.
 ///
 /// Keys are loaded as the first [`Coding`] encodes them and stored as the second decodes them. `order` is as for keys alone.
@@ -96,7 +96,7 @@ impl PairTile {
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
 /// threads, a power of two, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32v4 = <{ ROW.block_4v4.threads }, { ROW.block_4v4.values }> within (ROW.block_4v4.threads, BLOCKS),
+    u32v4 = <{ ROW.block_4v4.threads }, { ROW.block_4v4.items_per_thread }> within (ROW.block_4v4.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
@@ -112,7 +112,7 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Order::new(order) }.is_found() {
+    if unsafe { Detection::new(order) }.is_ordered() {
         return;
     }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
@@ -143,27 +143,27 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     shared::wait_for_copies();
     thread::sync_threads();
     // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
-    let place = thread * VT as u32;
-    let mut keys_at = [placed(u32::MAX, 0); VT];
+    let slot = thread * VT as u32;
+    let mut keys_at = [indexed(u32::MAX, 0); VT];
     for i in 0..VT as u32 {
-        keys_at[i as usize] = placed(encode.encode(tile.keys.get(place + i)), i);
+        keys_at[i as usize] = indexed(encode.encode(tile.keys.get(slot + i)), i);
     }
     sort_registers(&mut keys_at);
     let (mut keys, mut values) = ([u32::MAX; VT], [0; VT]);
     for i in 0..VT {
-        let (key, from) = key_and_place(keys_at[i]);
-        (keys[i], values[i]) = (key, tile.values.get(place + from));
+        let (key, from) = key_and_index(keys_at[i]);
+        (keys[i], values[i]) = (key, tile.values.get(slot + from));
     }
     // What a thread has read is where it writes.
-    let list = List { begin: place, half: place, end: place + VT as u32 };
-    tile.store((keys, values), list, place, thread.is_multiple_of(2));
+    let list = List { begin: slot, half: slot, end: slot + VT as u32 };
+    tile.store((keys, values), list, slot, thread.is_multiple_of(2));
     thread::sync_threads();
-    // Runs that so many threads have together become runs of twice as many. Every other one lies downwards.
+    // Runs of `threads` threads become runs of twice as many. Every other one lies downwards.
     let mut threads = 1;
     while threads < NT as u32 {
         let first = thread & !(2 * threads - 1);
         let [begin, half, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
-        tile.merge::<VT>(List { begin, half, end }, place, first & (2 * threads) == 0);
+        tile.merge::<VT>(List { begin, half, end }, slot, first & (2 * threads) == 0);
         threads *= 2;
     }
     tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
@@ -173,9 +173,9 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
 /// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
 ///
 /// # Safety
-/// As for `merge_runs`; there are `n` values to read and room for as many; dynamic shared memory is [`merge_shared_bytes`].
+/// As for `merge_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is [`merge_shared_bytes`].
 #[kernel(
-    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
+    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.items_per_thread }> within (ROW.runs_4v4.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
@@ -184,7 +184,7 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     n: usize,
     run: usize,
     k: u32,
-    slack: u32,
+    rank_tolerance: u32,
     to: *mut u32,
     values_to: *mut u32,
     splits: *const u32,
@@ -192,7 +192,8 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    let runs = runs_in_tiles(n, run, k, const { Tile { threads: NT, values: VT } }, slack);
+    // SAFETY: the caller's promise.
+    let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, rank_tolerance) };
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
@@ -207,10 +208,10 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
 /// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
 ///
 /// # Safety
-/// As for `merge_long_runs`; there are `n` values to read and room for as many; dynamic shared memory is
+/// As for `merge_long_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is
 /// [`merge_shared_bytes`].
 #[kernel(
-    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.values }> within (ROW.runs_4v4.threads, BLOCKS),
+    u32v4 = <{ ROW.runs_4v4.threads }, { ROW.runs_4v4.items_per_thread }> within (ROW.runs_4v4.threads, MIN_BLOCKS_PER_SM),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
@@ -226,7 +227,7 @@ pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Order::new(order) }.is_of_long_runs() {
+    if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
     // SAFETY: the caller's promise.
@@ -259,23 +260,23 @@ unsafe fn merge_tile<const NT: usize, const VT: usize>(
     let (tile, plan) = unsafe { (PairTile::at_start(NT * VT), Plan::at(const { block_shared_bytes(NT * VT) })) };
     // SAFETY: the caller's promise.
     unsafe { plan.divide(runs, t, in_group, from, splits, VT as u32) };
-    plan.each_piece::<NT, _>(|piece| {
-        let (keys, values) = (plan.piece_of(piece, from), plan.piece_of(piece, values_from));
-        move |i, place| {
-            tile.keys.copy_async(place, keys, i as usize);
-            tile.values.copy_async(place, values, i as usize);
+    plan.each_segment::<NT, _>(|segment| {
+        let (keys, values) = (plan.segment_of(segment, from), plan.segment_of(segment, values_from));
+        move |i, slot| {
+            tile.keys.copy_async(slot, keys, i as usize);
+            tile.values.copy_async(slot, values, i as usize);
         }
     });
-    let fill = |place| {
-        tile.keys.set(place, u32::MAX);
-        tile.values.set(place, 0);
+    let fill = |slot| {
+        tile.keys.set(slot, u32::MAX);
+        tile.values.set(slot, 0);
     };
     plan.each_gap::<NT>(fill);
-    let place = thread::thread_idx_x() * VT as u32;
-    let position = plan.position(place);
+    let slot = thread::thread_idx_x() * VT as u32;
+    let position = plan.position(slot);
     if position.pair.is_none() {
         for i in 0..VT as u32 {
-            fill(place + i);
+            fill(slot + i);
         }
     }
     shared::wait_for_copies();
@@ -285,7 +286,7 @@ unsafe fn merge_tile<const NT: usize, const VT: usize>(
     let mut level = 0;
     while level < levels {
         let (list, upwards) = plan.list(position, level, VT as u32);
-        tile.merge::<VT>(list, place, upwards);
+        tile.merge::<VT>(list, slot, upwards);
         level += 1;
     }
     tile.store_to::<NT>(plan.part_of(to), plan.part_of(values_to), decode);

@@ -19,19 +19,19 @@ pub trait Division: Copy {
     /// Keys of a tile, but for the last one of a group.
     fn tile_keys(self) -> u32;
     /// How many keys earlier or later than that a tile may begin.
-    fn slack(self) -> u32;
+    fn rank_tolerance(self) -> u32;
     /// How many tiles there are in all.
     fn tiles(self) -> usize;
     /// Tile `t`.
     fn tile(self, t: usize) -> TileOfRuns;
     /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has. Runs
     /// from [`k`](Self::k) on are empty.
-    fn place_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
+    fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
     /// That run of an array.
     #[inline(always)]
     #[track_caller]
     fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
-        let (start, length) = self.place_of(tile, i);
+        let (start, length) = self.extent_of(tile, i);
         array.slice(start, length as usize)
     }
 }
@@ -61,7 +61,7 @@ impl Division for LongRuns {
         self.tile_keys
     }
     #[inline(always)]
-    fn slack(self) -> u32 {
+    fn rank_tolerance(self) -> u32 {
         0
     }
     #[inline(always)]
@@ -73,7 +73,7 @@ impl Division for LongRuns {
         TileOfRuns { group: 0, first_run: 0, length: self.n, rank: t * self.tile_keys as usize }
     }
     #[inline(always)]
-    fn place_of(self, _: TileOfRuns, i: u32) -> (usize, u32) {
+    fn extent_of(self, _: TileOfRuns, i: u32) -> (usize, u32) {
         let start = self.starts.get(i as usize);
         (start, (self.starts.get(i as usize + 1) - start) as u32)
     }
@@ -119,11 +119,11 @@ impl Iterator for Passes {
 ///   0 1 2 3│4 5   →   2 1 0 3│4 5   →   5 1│0 2 3 4         b = 2, first 3 i + 2, then i + 3
 /// ```
 ///
-/// Keys alone may be merged in any order. In one that nobody knows before, no input can be made of which the runs that meet
+/// Keys alone may be merged in any order. In one that cannot be predicted, no input can be made of which the runs that meet
 /// are slow to merge.
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
-    /// How many runs change places: the first ones, all of the same length.
+    /// How many runs are reordered: the first ones, all of the same length.
     pub runs: u32,
     /// Any number: the order depends on it.
     pub random: u64,
@@ -145,20 +145,52 @@ impl Shuffle {
 }
 
 /// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
+///
+/// ```compile_fail,E0451
+/// # use kernels_gpu::sort::runs::{Runs, Shuffle};
+/// // There is no way around `new`, which refuses runs of no keys.
+/// let runs = Runs { n: 100, run: 0, k: 2, tile_keys: 32, rank_tolerance: 0, shuffle: Shuffle::NONE };
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
-    /// Keys of the array.
-    pub n: usize,
-    /// Keys of a run, the last one may have fewer. Below 2^32.
-    pub run: usize,
-    /// Runs of a group: a power of two from 2 to [`MAX_RUNS`].
-    pub k: u32,
-    /// Keys of a tile.
-    pub tile_keys: u32,
-    /// How many keys earlier or later than that a tile may begin: less than half of it.
-    pub slack: u32,
-    /// In what order runs form groups.
-    pub shuffle: Shuffle,
+    n: usize,
+    run: usize,
+    k: u32,
+    tile_keys: u32,
+    rank_tolerance: u32,
+    shuffle: Shuffle,
+}
+
+impl Runs {
+    /// Runs in the order in which they lie. `n` is the length of the array, and `run` that of a run, but for the last one, which
+    /// may be shorter; `k` runs form a group. A tile may begin up to `rank_tolerance` keys earlier or later than at a
+    /// multiple of `tile_keys`.
+    ///
+    /// # Panics
+    /// If `run` is 0 or 2^32 or more, `k` is not a power of two from 2 to [`MAX_RUNS`], or `tile_keys` is not more than twice
+    /// `rank_tolerance`.
+    pub const fn new(n: usize, run: usize, k: u32, tile_keys: u32, rank_tolerance: u32) -> Self {
+        assert!(0 < run && run <= u32::MAX as usize, "a run has 1 to 2^32 - 1 keys");
+        assert!(k.is_power_of_two() && 2 <= k && k <= MAX_RUNS, "a group has a power of two runs, from 2 to 32");
+        assert!(tile_keys as u64 > 2 * rank_tolerance as u64, "a tile has more than twice the rank_tolerance");
+        // SAFETY: just checked.
+        unsafe { Self::new_unchecked(n, run, k, tile_keys, rank_tolerance) }
+    }
+
+    /// As [`new`](Self::new), without the code of a panic.
+    ///
+    /// # Safety
+    /// The arguments are such that `new` does not panic.
+    #[inline(always)]
+    pub const unsafe fn new_unchecked(n: usize, run: usize, k: u32, tile_keys: u32, rank_tolerance: u32) -> Self {
+        Self { n, run, k, tile_keys, rank_tolerance, shuffle: Shuffle::NONE }
+    }
+
+    /// The same runs, taken in the order of `shuffle` to form groups.
+    #[inline(always)]
+    pub const fn shuffled(self, shuffle: Shuffle) -> Self {
+        Self { shuffle, ..self }
+    }
 }
 
 /// A tile: where its group is, and how many keys of the group come before it.
@@ -170,7 +202,7 @@ pub struct TileOfRuns {
     pub first_run: u32,
     /// Keys of the group.
     pub length: usize,
-    /// Keys of the group before the tile, give or take the [`slack`](Division::slack).
+    /// Keys of the group before the tile, give or take the [`rank_tolerance`](Division::rank_tolerance).
     pub rank: usize,
 }
 
@@ -209,8 +241,8 @@ impl Division for Runs {
         self.tile_keys
     }
     #[inline(always)]
-    fn slack(self) -> u32 {
-        self.slack
+    fn rank_tolerance(self) -> u32 {
+        self.rank_tolerance
     }
     #[inline(always)]
     fn tiles(self) -> usize {
@@ -218,7 +250,8 @@ impl Division for Runs {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: both are positive, as their documentation says. A division by 0 would bring in the code of a panic.
+        // SAFETY: `new` has checked the first three, or its unchecked counterpart's caller has, and that `run` is below 2^32
+        // and `k` at most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
         unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
         // SAFETY: a positive number divided by another, rounded up.
@@ -228,7 +261,7 @@ impl Division for Runs {
         TileOfRuns { group, first_run: number as u32 * self.k, length: self.group().min(self.n - group), rank }
     }
     #[inline(always)]
-    fn place_of(self, tile: TileOfRuns, i: u32) -> (usize, u32) {
+    fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32) {
         let (number, mut start) = (tile.first_run + i, tile.group + self.start_of(tile, i));
         if i < self.k && number < self.shuffle.runs {
             start = self.shuffle.at(number) as usize * self.run;

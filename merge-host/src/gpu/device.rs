@@ -2,15 +2,16 @@
 
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
-use super::launches::{Address, AutoMerge, PairsAt, SortPlan, align};
+use super::launch::sort::{self, SortPlan};
+use super::launch::{Arrays, align, batch, entries, merge};
 use super::staging::Staging;
+use super::{Address, zeroed};
 use crate::{Error, GpuKey as Key, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
-use cust::memory::{CopyDestination, DeviceBuffer, DeviceCopy, DeviceSlice};
+use cust::memory::{DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
-use kernels_gpu::tuning;
 
 /// The ways of the GPU to merge a batch of pairs of one length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,7 +74,7 @@ impl Gpu {
         Ok(Self { kernels: Kernels::default(), staging: Staging::default(), multiprocessors, ordinal, context })
     }
 
-    /// The number that this GPU was asked for by.
+    /// The number of this GPU among those of the machine, counted from 0.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
@@ -96,16 +97,14 @@ impl Gpu {
         Stream::new(StreamFlags::NON_BLOCKING, None).or_failure("cuStreamCreateWithPriority")
     }
 
-    /// Loads all kernels for keys of type `K`, which the driver compiles at that moment, so that later calls only launch.
-    /// Without this a module is loaded by the first call that needs it, which must not happen while a stream is captured.
+    /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them now, so
+    /// that later calls only launch. Without this a kernel is loaded by the first call that needs it, which must not happen
+    /// while a stream is captured.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     pub fn prepare<K: Key>(&self) -> Result<(), Error> {
-        let with_values = ["merge_pairs", "block_sort", "copy_runs"];
-        self.load::<K>(&["merge_basic", "merge_big", "merge_batch", "block_sort", "copy_runs"], 0)?;
-        self.load::<K>(&with_values, 4)?;
-        self.load::<K>(&with_values, 8)
+        self.load(&entries::<K>())
     }
 
     /// Bytes of the GPU's memory: free, and in all.
@@ -126,66 +125,63 @@ impl Gpu {
         self.make_current()?;
         // SAFETY: every bit pattern is a value of a `Pod` type.
         match unsafe { DeviceBuffer::uninitialized(len) } {
-            Err(CudaError::OutOfMemory) => {
-                Err(Error::OutOfDeviceMemory { needed: (len * size_of::<T>()) as u64, free: self.memory()?.0 })
+            // The second is what `cust` makes of more bytes than 64 bits count.
+            Err(CudaError::OutOfMemory | CudaError::InvalidMemoryAllocation) => {
+                let needed = len.saturating_mul(size_of::<T>()) as u64;
+                Err(Error::OutOfDeviceMemory { needed, free: self.memory()?.0 })
             }
             other => other.or_failure("cuMemAlloc"),
         }
     }
 
-    /// Allocates an array and copies `from` into it. Waits for the copy.
+    /// Allocates an array and copies `from` into it. Waits until the copy has arrived, so that work on any stream may use it.
     ///
     /// # Errors
     /// As for [`buffer`](Self::buffer).
     pub fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> Result<DeviceBuffer<T>, Error> {
-        let mut buffer = self.buffer(from.len())?;
-        buffer.copy_from(from).or_failure("cuMemcpyHtoD")?;
-        Ok(buffer)
+        let to = self.buffer(from.len())?;
+        self.copy_to_gpu(bytemuck::cast_slice(from), &to)?;
+        Ok(to)
     }
 
     /// Copies an array into host memory. Waits for the copy, but not for other streams.
     ///
     /// # Errors
-    /// [`Error::Device`] where the driver fails.
+    /// [`Error::Device`] where the driver fails, [`Error::OutOfHostMemory`] where there is not enough memory.
     pub fn download<T: DeviceCopy + bytemuck::Pod>(&self, from: &DeviceSlice<T>) -> Result<Vec<T>, Error> {
-        self.make_current()?;
-        let mut to = vec![T::zeroed(); from.len()];
-        from.copy_to(&mut to).or_failure("cuMemcpyDtoH")?;
-        Ok(to)
+        let mut to = zeroed(from.len())?;
+        self.copy_from_gpu(from, &mut to)?;
+        Ok(to.into_vec())
     }
 
-    /// Bytes of workspace for a sort of `n` keys: room for the keys once more, and for splits (at most 128 bytes a tile of
-    /// some thousand keys, less than 1 %).
+    /// Bytes of workspace for a sort of `n` keys: the keys once more, and splits (at most 128 bytes for each tile of some
+    /// thousand keys, less than 1 %). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V`: room for both once more, and for splits.
+    /// Bytes of workspace for a sort of `n` keys with values of type `V`: both once more, and splits. `usize::MAX` as for
+    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes a tile of some thousand keys, and none where one
-    /// launch does it all.
+    /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes for each tile of some thousand keys, and none where
+    /// one launch does it all.
     pub const fn merge_workspace_bytes<K: Key>(kernel: MergeKernel, total: usize) -> usize {
-        let two_phase = match kernel {
-            MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => false,
-            MergeKernel::MergePath => true,
-            MergeKernel::Auto => matches!(AutoMerge::of::<K>(total), AutoMerge::TwoPhase),
-        };
-        if two_phase { total.div_ceil(tuning::merge(size_of::<K>()).keys()) * size_of::<usize>() } else { 0 }
+        merge::workspace_bytes::<K>(kernel, total)
     }
 
-    /// Bytes of workspace for a merge into `total` keys with values: splits, 8 bytes a tile of some
-    /// thousand keys.
+    /// Bytes of workspace for a merge into `total` keys with values: splits, 8 bytes for each tile of
+    /// some thousand keys.
     pub const fn merge_pairs_workspace_bytes<K: Key>(total: usize) -> usize {
-        total.div_ceil(tuning::stable(size_of::<K>()).keys()) * size_of::<usize>()
+        merge::pairs_workspace_bytes::<K>(total)
     }
 
-    /// Bytes of workspace for a ragged batch into `total` keys, with values or without: splits, 16 bytes a tile of some
-    /// thousand keys.
+    /// Bytes of workspace for a ragged batch into `total` keys, with values or without: splits, 16 bytes for each
+    /// tile of some thousand keys.
     pub const fn merge_ragged_workspace_bytes<K: Key>(total: usize) -> usize {
-        total.div_ceil(tuning::ragged(size_of::<K>()).keys()) * 2 * size_of::<usize>()
+        batch::ragged_workspace_bytes::<K>(total)
     }
 
     /// Sorts `keys`, ascending in total order, as [`sort_with`](Self::sort_with) does.
@@ -201,7 +197,7 @@ impl Gpu {
         self.sort_with(SortOrder::Ascending, keys, workspace, stream)
     }
 
-    /// Sorts `keys` in the total order of their type, or the other way round. O(n log n).
+    /// Sorts `keys` in the total order of their type, or descending. O(n log n).
     ///
     /// # Errors
     /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than [`sort_workspace_bytes`](Self::sort_workspace_bytes),
@@ -214,16 +210,15 @@ impl Gpu {
         stream: &Stream,
     ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
-        let keys = PairsAt { keys: address(keys), values: 0, len: keys.len() };
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { self.sort_at::<K>(order, 0, keys, workspace, stream) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, order, keys_at(keys), workspace) }
     }
 
     /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
-    /// of the keys' type or the other way round. Stable: equal keys stay in their order. O(n log n).
+    /// of the keys' type or descending. Stable: equal keys stay in their order. O(n log n).
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has
     /// fewer than [`sort_pairs_workspace_bytes`](Self::sort_pairs_workspace_bytes), [`Error::Device`] where the driver
     /// fails.
     pub fn sort_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
@@ -234,11 +229,10 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        crate::engine::check_values("keys", keys.len(), values.len())?;
+        let at = pairs_at("keys", keys, values)?;
         let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
-        let pairs = PairsAt { keys: address(keys), values: address(values), len: keys.len() };
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { self.sort_at::<K>(order, const { value_bytes::<V>() }, pairs, workspace, stream) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, workspace) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.
@@ -263,9 +257,9 @@ impl Gpu {
         crate::engine::check_length("out", total, out.len(), "|a| + |b|")?;
         check_apart("out", out, [("a", a), ("b", b)])?;
         let workspace = workspace_at(Self::merge_workspace_bytes::<K>(kernel, total), workspace)?;
-        let (a, b) = ((address(a), a.len()), (address(b), b.len()));
+        let (a, b) = (keys_at(a), keys_at(b));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_at::<K>(kernel, a, b, address(out), workspace, stream) }
+        unsafe { merge::merge::<K>(&self.queue(stream)?, kernel, a, b, address(out), workspace) }
     }
 
     /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal
@@ -275,9 +269,9 @@ impl Gpu {
     /// `|a| + |b|` pairs and overlaps neither.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if lengths do not fit, [`Error::Overlap`] if `out` overlaps `a` or `b`,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::ValuesMismatch`] if an argument has not as many
+    /// values as keys, [`Error::Overlap`] if `out` overlaps `a` or `b`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
+    /// than [`merge_pairs_workspace_bytes`](Self::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
     pub fn merge_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
         &self,
         a: (&DeviceSlice<K>, &DeviceSlice<V>),
@@ -288,10 +282,10 @@ impl Gpu {
     ) -> Result<(), Error> {
         let total = a.0.len() + b.0.len();
         crate::engine::check_length("out", total, out.0.len(), "|a| + |b|")?;
-        let (a, b, out) = check_pairs(a, b, out)?;
+        let [a, b, out] = check_pairs(a, b, out)?;
         let workspace = workspace_at(Self::merge_pairs_workspace_bytes::<K>(total), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_pairs_at::<K>(const { value_bytes::<V>() }, a, b, out, workspace, stream) }
+        unsafe { merge::merge_pairs::<K>(&self.queue(stream)?, a, b, out, workspace) }
     }
 
     /// Merges many pairs of short runs: run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
@@ -326,16 +320,17 @@ impl Gpu {
         a_len: usize,
         stream: &Stream,
     ) -> Result<(), Error> {
-        let pairs = crate::engine::check_batch(a.len(), b.len(), out.len(), d, a_len)?;
+        let problems = crate::engine::check_batch(a.len(), b.len(), out.len(), d, a_len)?;
         check_apart("out", out, [("a", a), ("b", b)])?;
+        let (at, lengths) = ([address(a), address(b), address(out)], batch::Lengths { problems, d, a_len });
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_batch_at::<K>(kernel, address(a), address(b), address(out), pairs, d, a_len, stream) }
+        unsafe { batch::merge_batch::<K>(&self.queue(stream)?, kernel, at, lengths) }
     }
 
     /// As [`merge_batch`](Self::merge_batch), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors
-    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::LengthMismatch`] if there are not as many values as keys.
+    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::ValuesMismatch`] if there are not as many values as keys.
     pub fn merge_batch_pairs<K: Key + DeviceCopy, V: DeviceCopy>(
         &self,
         a: (&DeviceSlice<K>, &DeviceSlice<V>),
@@ -345,20 +340,20 @@ impl Gpu {
         a_len: usize,
         stream: &Stream,
     ) -> Result<(), Error> {
-        crate::engine::check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
-        let (a, b, out) = check_pairs(a, b, out)?;
+        let problems = crate::engine::check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
+        let arrays = check_pairs(a, b, out)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_batch_pairs_at::<K>(const { value_bytes::<V>() }, a, b, out, d, a_len, stream) }
+        unsafe { batch::merge_batch_pairs::<K>(&self.queue(stream)?, arrays, batch::Lengths { problems, d, a_len }) }
     }
 
     /// Merges many pairs of runs of any lengths. Pair `p` is the keys `a_offsets[p] .. a_offsets[p + 1]` of `a` and those
     /// of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`] if lengths do not fit, [`Error::Overlap`] if `out` overlaps `a` or `b`,
+    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::OffsetsMismatch`] if the two sides have
+    /// different numbers of offsets, [`Error::NoOffsets`] if they have none, [`Error::Overlap`] if `out` overlaps `a` or `b`,
     /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
-    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes), [`Error::Device`] where the
-    /// driver fails.
+    /// [`merge_ragged_workspace_bytes`](Self::merge_ragged_workspace_bytes), [`Error::Device`] where the driver fails.
     ///
     /// # Safety
     /// Offsets are read on the GPU and not checked: each array ascends from 0 to the length of its keys.
@@ -372,20 +367,18 @@ impl Gpu {
     ) -> Result<(), Error> {
         let total = a.0.len() + b.0.len();
         crate::engine::check_length("out", total, out.len(), "|a| + |b|")?;
-        let pairs = crate::engine::check_offset_counts(a.1.len(), b.1.len())?;
+        let problems = crate::engine::check_offset_counts(a.1.len(), b.1.len())?;
         check_apart("out", out, [("a", a.0), ("b", b.0)])?;
         let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K>(total), workspace)?;
-        let keys = |keys: &DeviceSlice<K>| PairsAt { keys: address(keys), values: 0, len: keys.len() };
-        let (a, b, out) = ((keys(a.0), address(a.1)), (keys(b.0), address(b.1)), keys(out));
+        let (a, b) = ((keys_at(a.0), address(a.1)), (keys_at(b.0), address(b.1)));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_ragged_at::<K>(0, a, b, pairs, out, workspace, stream) }
+        unsafe { batch::merge_ragged::<K>(&self.queue(stream)?, a, b, problems, keys_at(out), workspace) }
     }
 
     /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
     ///
     /// # Errors
-    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::LengthMismatch`] if there
-    /// are not as many values as keys.
+    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::ValuesMismatch`] if there are not as many values as keys.
     ///
     /// # Safety
     /// As for [`merge_ragged`](Self::merge_ragged).
@@ -399,13 +392,13 @@ impl Gpu {
     ) -> Result<(), Error> {
         let total = a.0.len() + b.0.len();
         crate::engine::check_length("out", total, out.0.len(), "|a| + |b|")?;
-        let pairs = crate::engine::check_offset_counts(a.2.len(), b.2.len())?;
+        let problems = crate::engine::check_offset_counts(a.2.len(), b.2.len())?;
         let (a_offsets, b_offsets) = (address(a.2), address(b.2));
-        let (a, b, out) = check_pairs((a.0, a.1), (b.0, b.1), out)?;
+        let [a, b, out] = check_pairs((a.0, a.1), (b.0, b.1), out)?;
         let workspace = workspace_at(Self::merge_ragged_workspace_bytes::<K>(total), workspace)?;
-        let value_bytes = const { value_bytes::<V>() };
+        let (a, b) = ((a, a_offsets), (b, b_offsets));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
-        unsafe { self.merge_ragged_at::<K>(value_bytes, (a, a_offsets), (b, b_offsets), pairs, out, workspace, stream) }
+        unsafe { batch::merge_ragged::<K>(&self.queue(stream)?, a, b, problems, out, workspace) }
     }
 }
 
@@ -436,24 +429,31 @@ const fn value_bytes<V>() -> usize {
     size_of::<V>()
 }
 
+/// Keys alone, where they are.
+fn keys_at<K: DeviceCopy>(keys: &DeviceSlice<K>) -> Arrays {
+    Arrays::keys(address(keys), keys.len())
+}
+
+/// Keys and values, where they are, if there is a value for each key.
+fn pairs_at<K: DeviceCopy, V: DeviceCopy>(
+    what: &'static str,
+    keys: &DeviceSlice<K>,
+    values: &DeviceSlice<V>,
+) -> Result<Arrays, Error> {
+    crate::engine::check_values(what, keys.len(), values.len())?;
+    Ok(Arrays { values: address(values), value_bytes: const { value_bytes::<V>() }, ..keys_at(keys) })
+}
+
 /// Checks that there is a value for each key and that `out` is apart from the others, and returns where all are.
 fn check_pairs<K: DeviceCopy, V: DeviceCopy>(
     a: (&DeviceSlice<K>, &DeviceSlice<V>),
     b: (&DeviceSlice<K>, &DeviceSlice<V>),
     out: (&mut DeviceSlice<K>, &mut DeviceSlice<V>),
-) -> Result<(PairsAt, PairsAt, PairsAt), Error> {
-    let (out_keys, out_values) = (&*out.0, &*out.1);
-    crate::engine::check_values("a", a.0.len(), a.1.len())?;
-    crate::engine::check_values("b", b.0.len(), b.1.len())?;
-    crate::engine::check_values("out", out_keys.len(), out_values.len())?;
-    check_apart("out", out_keys, [("a", a.0), ("b", b.0)])?;
-    check_apart("values of out", out_values, [("values of a", a.1), ("values of b", b.1)])?;
-    let at = |keys: &DeviceSlice<K>, values: &DeviceSlice<V>| PairsAt {
-        keys: address(keys),
-        values: address(values),
-        len: keys.len(),
-    };
-    Ok((at(a.0, a.1), at(b.0, b.1), at(out_keys, out_values)))
+) -> Result<[Arrays; 3], Error> {
+    let at = [pairs_at("a", a.0, a.1)?, pairs_at("b", b.0, b.1)?, pairs_at("out", out.0, out.1)?];
+    check_apart("out", out.0, [("a", a.0), ("b", b.0)])?;
+    check_apart("values of out", out.1, [("values of a", a.1), ("values of b", b.1)])?;
+    Ok(at)
 }
 
 fn check_apart<K: DeviceCopy>(

@@ -22,6 +22,6 @@ pub(crate) fn initialise() -> Result<(), Error> {
 }
 
 fn describe(error: CudaError) -> String {
-    // The driver's text, and the error's name, which is what one looks up.
+    // The driver's text, and the error's name, by which it is documented.
     format!("{error} ({error:?})")
 }

@@ -1,28 +1,83 @@
 //! Work on slices in host memory: upload, compute, download.
 
 use super::failure::OrFailure;
-use super::launches::{ManyRuns, PairsAt, SortPlan};
-use super::staging::PIECE;
-use super::{BatchKernel, Gpu};
+use super::launch::runs::{self, ManyRuns};
+use super::launch::sort::{self, SortPlan};
+use super::launch::{Arrays, Entry, OnStream, batch, merge};
+use super::numbers::{bytes_of, bytes_of_mut};
+use super::{Address, BatchKernel, Gpu, zeroed};
 use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing};
 use bytemuck::{cast_slice, cast_slice_mut};
-use cust::memory::{CopyDestination, DeviceBuffer};
+use cust::memory::DeviceBuffer;
 use rayon::prelude::*;
-use std::any::TypeId;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that it takes several threads to copy fast.
-const LEAST_TO_STAGE: usize = 4 * PIECE;
+/// The bytes of values in host memory, `each` for a value, or none.
+#[derive(Clone, Copy)]
+struct Values<'a> {
+    bytes: &'a [u8],
+    each: usize,
+}
+
+impl<'a> Values<'a> {
+    const NONE: Self = Self { bytes: &[], each: 0 };
+
+    /// `values`, if they are numbers of 4 or 8 bytes.
+    fn of_numbers<V: Copy>(values: &'a [V]) -> Option<Self> {
+        Some(Self { bytes: bytes_of(values)?, each: size_of::<V>() })
+    }
+
+    /// Indices, which are moved in place of values of other types.
+    fn of_indices<I: Index>(indices: &'a [I]) -> Self {
+        Self { bytes: cast_slice(indices), each: size_of::<I>() }
+    }
+}
 
 /// Keys and values in the GPU's memory.
-type OnGpu = (DeviceBuffer<u8>, DeviceBuffer<u8>);
+struct OnGpu {
+    keys: DeviceBuffer<u8>,
+    values: DeviceBuffer<u8>,
+    len: usize,
+    value_bytes: usize,
+}
+
+impl OnGpu {
+    /// Allocates arrays for `len` keys of type `K` with values of `value_bytes` bytes, or none if that is 0.
+    fn new<K: GpuKey>(gpu: &Gpu, len: usize, value_bytes: usize) -> Result<Self, Error> {
+        let (keys, values) = (len.saturating_mul(size_of::<K>()), len.saturating_mul(value_bytes));
+        Ok(Self { keys: gpu.buffer(keys)?, values: gpu.buffer(values)?, len, value_bytes })
+    }
+
+    /// Allocates arrays and uploads keys and values.
+    fn upload<K: GpuKey>(gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<Self, Error> {
+        let to = Self::new::<K>(gpu, keys.len(), values.each)?;
+        to.fill(gpu, keys, values)?;
+        Ok(to)
+    }
+
+    /// Uploads keys and values, of which there are as many.
+    fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
+        gpu.copy_to_gpu(cast_slice(keys), &self.keys)?;
+        gpu.copy_to_gpu(values.bytes, &self.values)
+    }
+
+    /// Downloads keys and the bytes of values, of which there are as many.
+    fn download<K: GpuKey>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
+        gpu.copy_from_gpu(&self.keys, keys)?;
+        gpu.copy_from_gpu(&self.values, values)
+    }
+
+    fn arrays(&self) -> Arrays {
+        let (keys, values) = (address(&self.keys), address(&self.values));
+        Arrays { keys, values, len: self.len, value_bytes: self.value_bytes }
+    }
+}
 
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
     pub(crate) fn sort_host<K: GpuKey>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        let (sorted, mut timing) = self.sort_slices(order, keys, &[], 0)?;
-        ((), timing.download) = timed(|| self.download_into(&sorted.0, keys))?;
+        let (sorted, mut timing) = self.sort_slices(order, keys, Values::NONE)?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.keys, keys))?;
         Ok(timing)
     }
 
@@ -34,53 +89,34 @@ impl Gpu {
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
-        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, |keys, _| {
-            self.fill(keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
+        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, |on_gpu| {
+            self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         })?;
         ((), timing.download) =
-            timed(|| self.drain(&sorted.0, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
+            timed(|| self.drain(&sorted.keys, |begin, part| write(begin / size_of::<K>(), cast_slice(part))))?;
         Ok(timing)
     }
 
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
-    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         order: SortOrder,
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
-        self.pairs_in_place(keys, values, |keys, values, bytes| self.sort_slices(order, keys, values, bytes))
+        self.pairs_in_place(keys, values, |keys, values| self.sort_slices(order, keys, values))
     }
 
-    /// Has `work` upload keys and the bytes of values and put them in order, and downloads them.
-    ///
-    /// Values that are numbers of 4 or 8 bytes go along with the keys. Of others the GPU moves the indices, and they are gathered
-    /// here.
-    fn pairs_in_place<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
+    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
-        keys: &mut [K],
-        values: &mut [V],
-        work: impl FnOnce(&[K], &[u8], usize) -> Result<(OnGpu, Timing), Error>,
+        order: SortOrder,
+        keys: &[K],
+        indices: &mut [I],
     ) -> Result<Timing, Error> {
-        if let Some(value_bytes) = number_bytes::<V>() {
-            // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
-            let values =
-                unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), size_of_val(values)) };
-            let (done, mut timing) = work(keys, values, value_bytes)?;
-            ((), timing.download) = timed(|| {
-                self.download_into(&done.0, keys)?;
-                self.download_into(&done.1, values)
-            })?;
-            return Ok(timing);
-        }
-        let mut places = zeroed::<u64>(keys.len())?;
-        places.par_iter_mut().enumerate().for_each(|(i, place)| *place = i as u64);
-        let (done, mut timing) = work(keys, cast_slice(&places), size_of::<u64>())?;
-        ((), timing.download) = timed(|| {
-            self.download_into(&done.0, keys)?;
-            self.download_into(&done.1, &mut places)
-        })?;
-        gather(values, &places)?;
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
+        let (sorted, mut timing) = self.sort_slices(order, keys, Values::of_indices(indices))?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
     }
 
@@ -91,13 +127,13 @@ impl Gpu {
         }
         let lengths = lengths(runs.iter().map(|run| run.len()));
         concatenate(runs, out);
-        let (merged, mut timing) = self.merge_runs_on_gpu(lengths, out, &[], 0)?;
-        ((), timing.download) = timed(|| self.download_into(&merged.0, out))?;
+        let (merged, mut timing) = self.merge_runs_on_gpu(lengths, out, Values::NONE)?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&merged.keys, out))?;
         Ok(timing)
     }
 
     /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
-    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         runs: &[(&[K], &[V])],
         out: (&mut [K], &mut [V]),
@@ -109,132 +145,10 @@ impl Gpu {
         let lengths = lengths(keys.iter().map(|run| run.len()));
         concatenate(&keys, out.0);
         concatenate(&values, out.1);
-        self.pairs_in_place(out.0, out.1, |keys, values, value_bytes| {
-            self.merge_runs_on_gpu(lengths, keys, values, value_bytes)
-        })
+        self.pairs_in_place(out.0, out.1, |keys, values| self.merge_runs_on_gpu(lengths, keys, values))
     }
 
-    /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, in runs of these lengths, and merges
-    /// these in the GPU's memory: many at once, unless there are more keys than 32 bits count.
-    fn merge_runs_on_gpu<K: GpuKey>(
-        &self,
-        lengths: Vec<usize>,
-        keys: &[K],
-        values: &[u8],
-        value_bytes: usize,
-    ) -> Result<(OnGpu, Timing), Error> {
-        if u32::try_from(keys.len()).is_err() {
-            return self.merge_tree_on_gpu(lengths, keys, values, value_bytes);
-        }
-        let many = ManyRuns::new(lengths);
-        let workspace_bytes = many.workspace_bytes::<K>(value_bytes);
-        self.check_memory(size_of_val(keys) + values.len() + many.found.len() + workspace_bytes)?;
-        self.load::<K>(&["copy_runs"], 0)?;
-        self.load::<K>(&["copy_runs", "merge_long_runs"], value_bytes)?;
-        let stream = self.stream()?;
-        let ((merged, found), upload) =
-            timed(|| Ok(((self.uploaded(keys)?, self.uploaded(values)?), self.uploaded(&many.found)?)))?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let at = PairsAt { keys: address(&merged.0), values: address(&merged.1), len: keys.len() };
-            let (found, workspace) = (address(&found), address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { self.merge_many_at::<K>(value_bytes, &many, at, found, workspace, &stream)? };
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        Ok((merged, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`merge_runs_on_gpu`](Self::merge_runs_on_gpu) by merges of two.
-    fn merge_tree_on_gpu<K: GpuKey>(
-        &self,
-        lengths: Vec<usize>,
-        keys: &[K],
-        values: &[u8],
-        value_bytes: usize,
-    ) -> Result<(OnGpu, Timing), Error> {
-        let workspace_bytes = match value_bytes {
-            0 => Self::merge_workspace_bytes::<K>(MergeKernel::Auto, keys.len()),
-            _ => Self::merge_pairs_workspace_bytes::<K>(keys.len()),
-        };
-        self.check_memory(2 * (size_of_val(keys) + values.len()) + workspace_bytes)?;
-        self.load::<K>(&["path_big"], 0)?;
-        if value_bytes > 0 {
-            self.load::<K>(&["merge_pairs"], value_bytes)?;
-        }
-        let stream = self.stream()?;
-        let (from, upload) = timed(|| Ok((self.uploaded(keys)?, self.uploaded(values)?)))?;
-        let to: OnGpu = (self.buffer(size_of_val(keys))?, self.buffer(values.len())?);
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let (in_to, compute) = timed(|| {
-            let at = |array: &OnGpu| PairsAt { keys: address(&array.0), values: address(&array.1), len: keys.len() };
-            let (from, to, workspace) = (at(&from), at(&to), address(&workspace));
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            let in_to = unsafe { self.merge_tree_at::<K>(value_bytes, lengths, from, to, workspace, &stream)? };
-            stream.synchronize().or_failure("the merge on the GPU")?;
-            Ok(in_to)
-        })?;
-        Ok((if in_to { to } else { from }, Timing { upload, compute, ..Timing::default() }))
-    }
-
-    /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
-    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
-        &self,
-        order: SortOrder,
-        keys: &[K],
-        indices: &mut [I],
-    ) -> Result<Timing, Error> {
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
-        let (sorted, mut timing) = self.sort_slices(order, keys, cast_slice(indices), size_of::<I>())?;
-        ((), timing.download) = timed(|| self.download_into(&sorted.1, indices))?;
-        Ok(timing)
-    }
-
-    /// Uploads keys and values of `value_bytes` bytes each, or none if that is 0, and sorts them in the GPU's memory.
-    fn sort_slices<K: GpuKey>(
-        &self,
-        order: SortOrder,
-        keys: &[K],
-        values: &[u8],
-        value_bytes: usize,
-    ) -> Result<(OnGpu, Timing), Error> {
-        self.sort_on_gpu::<K, Error>(order, keys.len(), value_bytes, |on_gpu_keys, on_gpu_values| {
-            self.upload_into(cast_slice(keys), on_gpu_keys)?;
-            self.upload_into(values, on_gpu_values)
-        })
-    }
-
-    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
-    /// is 0.
-    fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
-        &self,
-        order: SortOrder,
-        len: usize,
-        value_bytes: usize,
-        upload: impl FnOnce(&mut DeviceBuffer<u8>, &mut DeviceBuffer<u8>) -> Result<(), E> + Send,
-    ) -> Result<(OnGpu, Timing), E> {
-        let workspace_bytes = SortPlan::of::<K>(len, value_bytes).workspace_bytes::<K>(len);
-        self.check_memory(len * (size_of::<K>() + value_bytes) + workspace_bytes)?;
-        let (mut keys, mut values) = (self.buffer(len * size_of::<K>())?, self.buffer(len * value_bytes)?);
-        // The driver compiles the kernels meanwhile.
-        let modules = || {
-            self.load::<K>(&["block_sort"], 0)?;
-            self.load::<K>(&["block_sort"], value_bytes)
-        };
-        let (uploaded, loaded) = rayon::join(|| timed(|| upload(&mut keys, &mut values)), modules);
-        loaded?;
-        let ((), upload) = uploaded?;
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let stream = self.stream()?;
-        let ((), compute) = timed(|| {
-            let at = PairsAt { keys: address(&keys), values: address(&values), len };
-            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { self.sort_at::<K>(order, value_bytes, at, address(&workspace), &stream)? };
-            stream.synchronize().or_failure("the sort on the GPU")
-        })?;
-        Ok(((keys, values), Timing { upload, compute, ..Timing::default() }))
-    }
-
+    /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.
     pub(crate) fn merge_host<K: GpuKey>(
         &self,
         kernel: MergeKernel,
@@ -242,18 +156,19 @@ impl Gpu {
         b: &[K],
         out: &mut [K],
     ) -> Result<Timing, Error> {
-        let module = match kernel {
-            MergeKernel::Auto | MergeKernel::MergePath => "merge_big",
-            MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => "merge_basic",
+        let problem = Problem {
+            entries: merge::entries_of_kernel::<K>(kernel),
+            workspace_bytes: merge::workspace_bytes::<K>(kernel, out.len()),
+            a: (a, Values::NONE),
+            b: (b, Values::NONE),
         };
-        self.load::<K>(&[module], 0)?;
-        let workspace_bytes = Self::merge_workspace_bytes::<K>(kernel, out.len());
-        self.on_host_slices(a, b, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
-            // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits.
-            unsafe { self.merge_at::<K>(kernel, (a_at, a.len()), (b_at, b.len()), out_at, workspace, stream) }
+        self.merge_on_gpu(problem, out, &mut [], |queue, [a, b, out], workspace| {
+            // SAFETY: these are arrays of the slices' lengths, apart, and they are waited for.
+            unsafe { merge::merge::<K>(queue, kernel, a, b, out.keys, workspace) }
         })
     }
 
+    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Lengths have been checked.
     pub(crate) fn merge_batch_host<K: GpuKey>(
         &self,
         a: &[K],
@@ -262,32 +177,32 @@ impl Gpu {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let pairs = out.len() / d;
-        self.load::<K>(&["merge_batch"], 0)?;
-        self.on_host_slices(a, b, out, 0, |a_at, b_at, out_at, _, stream| {
-            // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
-            // that they hold `pairs` runs.
-            unsafe { self.merge_batch_at::<K>(BatchKernel::Auto, a_at, b_at, out_at, pairs, d, a_len, stream) }
+        let lengths = batch::Lengths { problems: out.len() / d, d, a_len };
+        let entries = batch::entries::<K>(0);
+        let problem = Problem { entries, workspace_bytes: 0, a: (a, Values::NONE), b: (b, Values::NONE) };
+        self.merge_on_gpu(problem, out, &mut [], |queue, arrays, _| {
+            let at = arrays.map(|array| array.keys);
+            // SAFETY: as for `merge_host`; `Engine` has checked that they hold whole runs.
+            unsafe { batch::merge_batch::<K>(queue, BatchKernel::Auto, at, lengths) }
         })
     }
 
     /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
-    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
         out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
-        self.load::<K>(&["path_big"], 0)?;
-        let workspace_bytes = Self::merge_pairs_workspace_bytes::<K>(out.0.len());
-        self.on_host_pairs("merge_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
-            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits.
-            unsafe { self.merge_pairs_at::<K>(bytes, a, b, out, workspace, stream) }
+        let workspace_bytes = merge::pairs_workspace_bytes::<K>(out.0.len());
+        self.merge_values(a, b, out, (merge::entries::<K>, workspace_bytes), |queue, [a, b, out], workspace| {
+            // SAFETY: as for `merge_host`.
+            unsafe { merge::merge_pairs::<K>(queue, a, b, out, workspace) }
         })
     }
 
     /// [`Engine::merge_batch_pairs`](crate::Engine::merge_batch_pairs). Lengths have been checked.
-    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_batch_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -295,10 +210,10 @@ impl Gpu {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        self.on_host_pairs("merge_batch_pairs", a, b, out, 0, |bytes, a, b, out, _, stream| {
-            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
-            // that they are whole runs.
-            unsafe { self.merge_batch_pairs_at::<K>(bytes, a, b, out, d, a_len, stream) }
+        let lengths = batch::Lengths { problems: out.0.len() / d, d, a_len };
+        self.merge_values(a, b, out, (batch::entries::<K>, 0), |queue, arrays, _| {
+            // SAFETY: as for `merge_host`; `Engine` has checked that they are whole runs.
+            unsafe { batch::merge_batch_pairs::<K>(queue, arrays, lengths) }
         })
     }
 
@@ -309,158 +224,211 @@ impl Gpu {
         b: (&[K], &[usize]),
         out: &mut [K],
     ) -> Result<Timing, Error> {
-        self.load::<K>(&["merge_ragged"], 0)?;
-        let (total, pairs) = (out.len(), a.1.len() - 1);
-        let offsets = (self.uploaded(a.1)?, self.uploaded(b.1)?);
-        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(total);
-        self.on_host_slices(a.0, b.0, out, workspace_bytes, |a_at, b_at, out_at, workspace, stream| {
-            let at = |keys, len| PairsAt { keys, values: 0, len };
-            let a = (at(a_at, a.0.len()), address(&offsets.0));
-            let b = (at(b_at, b.0.len()), address(&offsets.1));
-            // SAFETY: `on_host_slices` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
-            // the offsets.
-            unsafe { self.merge_ragged_at::<K>(0, a, b, pairs, at(out_at, total), workspace, stream) }
+        let problem = Problem {
+            entries: batch::entries::<K>(0),
+            workspace_bytes: batch::ragged_workspace_bytes::<K>(out.len()),
+            a: (a.0, Values::NONE),
+            b: (b.0, Values::NONE),
+        };
+        let offsets = Offsets::upload(self, a.1, b.1)?;
+        self.merge_on_gpu(problem, out, &mut [], |queue, arrays, workspace| {
+            offsets.merge::<K>(queue, arrays, workspace)
         })
     }
 
     /// [`Engine::merge_ragged_pairs`](crate::Engine::merge_ragged_pairs). Lengths and offsets have been checked.
-    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    pub(crate) fn merge_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V], &[usize]),
         b: (&[K], &[V], &[usize]),
         out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
-        self.load::<K>(&["path_ragged"], 0)?;
-        let pairs = a.2.len() - 1;
-        let offsets = (self.uploaded(a.2)?, self.uploaded(b.2)?);
-        let workspace_bytes = Self::merge_ragged_workspace_bytes::<K>(out.0.len());
+        let workspace_bytes = batch::ragged_workspace_bytes::<K>(out.0.len());
+        let entries = |value_bytes| [batch::entries::<K>(0), batch::entries::<K>(value_bytes)].concat();
+        let offsets = Offsets::upload(self, a.2, b.2)?;
         let (a, b) = ((a.0, a.1), (b.0, b.1));
-        self.on_host_pairs("merge_ragged_pairs", a, b, out, workspace_bytes, |bytes, a, b, out, workspace, stream| {
-            let (a, b) = ((a, address(&offsets.0)), (b, address(&offsets.1)));
-            // SAFETY: `on_host_pairs` gives addresses of arrays as long as the slices, and waits; `Engine` has checked
-            // the offsets.
-            unsafe { self.merge_ragged_at::<K>(bytes, a, b, pairs, out, workspace, stream) }
+        self.merge_values(a, b, out, (entries, workspace_bytes), |queue, arrays, workspace| {
+            offsets.merge::<K>(queue, arrays, workspace)
         })
     }
 
-    /// Uploads keys and values, has `work` merge them on the GPU, and downloads the result.
+    /// Has `work` upload keys and values and put them in order, and downloads them.
     ///
-    /// Values that are numbers of 4 or 8 bytes go along. Of others the GPU moves the indices, in A followed by B, and the
-    /// values are gathered here.
-    fn on_host_pairs<K: GpuKey, V: Copy + Send + Sync + 'static>(
+    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, and the values are
+    /// gathered here.
+    fn pairs_in_place<K: GpuKey, V: Copy + Send + Sync>(
         &self,
-        kernel: &str,
+        keys: &mut [K],
+        values: &mut [V],
+        work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, Timing), Error>,
+    ) -> Result<Timing, Error> {
+        if let Some(numbers) = Values::of_numbers(values) {
+            let (done, mut timing) = work(keys, numbers)?;
+            let numbers = bytes_of_mut(values).unwrap_or_default();
+            ((), timing.download) = timed(|| done.download(self, keys, numbers))?;
+            return Ok(timing);
+        }
+        let mut permutation = identity(keys.len())?;
+        let (done, mut timing) = work(keys, Values::of_indices(&permutation))?;
+        ((), timing.download) = timed(|| done.download(self, keys, cast_slice_mut(&mut permutation)))?;
+        gather(values, &permutation)?;
+        Ok(timing)
+    }
+
+    /// Uploads keys and values in runs of these lengths, and merges the runs in the GPU's memory: many at once, unless there are
+    /// more keys than 32 bits count.
+    fn merge_runs_on_gpu<K: GpuKey>(
+        &self,
+        lengths: Vec<usize>,
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, Timing), Error> {
+        if u32::try_from(keys.len()).is_err() {
+            return self.merge_tree_on_gpu(lengths, keys, values);
+        }
+        let many = ManyRuns::new(lengths);
+        let workspace_bytes = many.workspace_bytes::<K>(values.each);
+        let data_bytes = size_of_val(keys) + values.bytes.len();
+        self.check_memory(data_bytes.saturating_add(many.described.len() + workspace_bytes))?;
+        self.load(&runs::entries::<K>(values.each))?;
+        let stream = self.stream()?;
+        let ((merged, described), upload) =
+            timed(|| Ok((OnGpu::upload(self, keys, values)?, self.upload(&many.described)?)))?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            let (at, described, workspace) = (merged.arrays(), address(&described), address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { runs::merge_many::<K>(&self.queue(&stream)?, &many, at, described, workspace)? };
+            stream.synchronize().or_failure("the merge on the GPU")
+        })?;
+        Ok((merged, Timing { upload, compute, ..Timing::default() }))
+    }
+
+    /// [`merge_runs_on_gpu`](Self::merge_runs_on_gpu) by merges of two.
+    fn merge_tree_on_gpu<K: GpuKey>(
+        &self,
+        lengths: Vec<usize>,
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, Timing), Error> {
+        let (workspace_bytes, entries) = match values.each {
+            0 => {
+                let kernel = MergeKernel::Auto;
+                (merge::workspace_bytes::<K>(kernel, keys.len()), merge::entries_of_kernel::<K>(kernel))
+            }
+            each => (merge::pairs_workspace_bytes::<K>(keys.len()), merge::entries::<K>(each)),
+        };
+        let data_bytes = size_of_val(keys) + values.bytes.len();
+        self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
+        self.load(&entries)?;
+        let stream = self.stream()?;
+        let (from, upload) = timed(|| OnGpu::upload(self, keys, values))?;
+        let to = OnGpu::new::<K>(self, keys.len(), values.each)?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let (in_to, compute) = timed(|| {
+            let (queue, workspace) = (self.queue(&stream)?, address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            let in_to = unsafe { runs::merge_tree::<K>(&queue, lengths, from.arrays(), to.arrays(), workspace)? };
+            stream.synchronize().or_failure("the merge on the GPU")?;
+            Ok(in_to)
+        })?;
+        Ok((if in_to { to } else { from }, Timing { upload, compute, ..Timing::default() }))
+    }
+
+    /// Uploads keys and values, and sorts them in the GPU's memory.
+    fn sort_slices<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        values: Values<'_>,
+    ) -> Result<(OnGpu, Timing), Error> {
+        self.sort_on_gpu::<K, Error>(order, keys.len(), values.each, |on_gpu| on_gpu.fill(self, keys, values))
+    }
+
+    /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
+    /// is 0.
+    fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
+        &self,
+        order: SortOrder,
+        len: usize,
+        value_bytes: usize,
+        upload: impl FnOnce(&OnGpu) -> Result<(), E> + Send,
+    ) -> Result<(OnGpu, Timing), E> {
+        let plan = SortPlan::of::<K>(len, value_bytes);
+        let workspace_bytes = plan.workspace_bytes::<K>(len);
+        self.check_memory(len.saturating_mul(size_of::<K>() + value_bytes).saturating_add(workspace_bytes))?;
+        let sorted = OnGpu::new::<K>(self, len, value_bytes)?;
+        // The driver compiles the kernels meanwhile.
+        let (uploaded, loaded) = rayon::join(|| timed(|| upload(&sorted)), || self.load(&plan.entries::<K>(len)));
+        loaded?;
+        let ((), upload) = uploaded?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let stream = self.stream()?;
+        let ((), compute) = timed(|| {
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { sort::sort::<K>(&self.queue(&stream)?, order, sorted.arrays(), address(&workspace))? };
+            stream.synchronize().or_failure("the sort on the GPU")
+        })?;
+        Ok((sorted, Timing { upload, compute, ..Timing::default() }))
+    }
+
+    /// [`merge_on_gpu`](Self::merge_on_gpu) of keys with values. `needs` are the entry points for values of a number of bytes, and
+    /// the bytes of workspace.
+    ///
+    /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, in A followed by
+    /// B, and the values are gathered here.
+    fn merge_values<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
         out: (&mut [K], &mut [V]),
-        workspace_bytes: usize,
-        work: impl Fn(usize, PairsAt, PairsAt, PairsAt, u64, &cust::stream::Stream) -> Result<(), Error>,
+        (entries, workspace_bytes): (impl Fn(usize) -> Vec<Entry>, usize),
+        work: impl FnOnce(&OnStream<'_>, [Arrays; 3], Address) -> Result<(), Error>,
     ) -> Result<Timing, Error> {
-        let (m, total) = (a.0.len(), out.0.len());
-        if total == 0 {
-            return Ok(Timing::default());
+        if let (Some(of_a), Some(of_b)) = (Values::of_numbers(a.1), Values::of_numbers(b.1)) {
+            let problem = Problem { entries: entries(of_a.each), workspace_bytes, a: (a.0, of_a), b: (b.0, of_b) };
+            return self.merge_on_gpu(problem, out.0, bytes_of_mut(out.1).unwrap_or_default(), work);
         }
-        let as_words = number_bytes::<V>();
-        let mut indices = zeroed::<u64>(if as_words.is_some() { 0 } else { total })?;
-        let mut merged = zeroed::<u64>(indices.len())?;
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = i as u64);
-        let (a_values, b_values, out_values): (&[u8], &[u8], &mut [u8]) = if as_words.is_some() {
-            // SAFETY: `V` is a number, whose bytes may be read, and written with those of another.
-            unsafe {
-                let bytes = |values: &[V]| std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values));
-                let to = std::slice::from_raw_parts_mut(out.1.as_mut_ptr().cast(), size_of_val(out.1));
-                (bytes(a.1), bytes(b.1), to)
-            }
-        } else {
-            let (of_a, of_b) = indices.split_at(m);
-            (cast_slice(of_a), cast_slice(of_b), cast_slice_mut(&mut merged))
-        };
-        let value_bytes = as_words.unwrap_or(size_of::<u64>());
-        self.load::<K>(&[kernel], value_bytes)?;
-        self.check_memory(2 * (size_of_val(out.0) + out_values.len()) + workspace_bytes)?;
-        let stream = self.stream()?;
-        let ([ak, av, bk, bv], upload) = timed(|| {
-            Ok([self.uploaded(a.0)?, self.uploaded(a_values)?, self.uploaded(b.0)?, self.uploaded(b_values)?])
-        })?;
-        let (ck, cv): (DeviceBuffer<u8>, DeviceBuffer<u8>) =
-            (self.buffer(size_of_val(out.0))?, self.buffer(out_values.len())?);
-        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let ((), compute) = timed(|| {
-            let at = |keys, values, len| PairsAt { keys: address(keys), values: address(values), len };
-            let (a, b, out) = (at(&ak, &av, m), at(&bk, &bv, total - m), at(&ck, &cv, total));
-            work(value_bytes, a, b, out, address(&workspace), &stream)?;
-            stream.synchronize().or_failure("the merge on the GPU")
-        })?;
-        let ((), download) = timed(|| {
-            self.download_into(&ck, out.0)?;
-            self.download_into(&cv, out_values)
-        })?;
-        if as_words.is_none() {
-            out.1.par_iter_mut().zip(&merged[..]).for_each(|(value, &from)| {
-                let from = from as usize;
-                *value = if from < m { a.1[from] } else { b.1[from - m] };
-            });
-        }
-        Ok(Timing { upload, compute, download })
+        let (indices, mut merged) = (identity(out.0.len())?, zeroed::<u64>(out.0.len())?);
+        let (of_a, of_b) = indices.split_at(a.0.len());
+        let (of_a, of_b) = (Values::of_indices(of_a), Values::of_indices(of_b));
+        let problem = Problem { entries: entries(of_a.each), workspace_bytes, a: (a.0, of_a), b: (b.0, of_b) };
+        let timing = self.merge_on_gpu(problem, out.0, cast_slice_mut(&mut merged), work)?;
+        out.1.par_iter_mut().zip(&merged[..]).for_each(|(value, &from)| {
+            let from = from as usize;
+            *value = if from < a.1.len() { a.1[from] } else { b.1[from - a.1.len()] };
+        });
+        Ok(timing)
     }
 
-    /// Uploads `a` and `b`, has `work` make `out` of them on the GPU, and downloads that.
+    /// Uploads A and B, has `work` merge them on the GPU, and downloads the result: keys, and bytes of as many values.
     ///
-    /// `work` gets the addresses of arrays of the slices' lengths and of a workspace, and a stream to put launches on.
-    fn on_host_slices<K: GpuKey>(
+    /// `work` gets arrays of the slices' lengths, A, B and the result, which are apart, and a workspace.
+    fn merge_on_gpu<K: GpuKey>(
         &self,
-        a: &[K],
-        b: &[K],
-        out: &mut [K],
-        workspace_bytes: usize,
-        work: impl Fn(u64, u64, u64, u64, &cust::stream::Stream) -> Result<(), Error>,
+        Problem { entries, workspace_bytes, a, b }: Problem<'_, K>,
+        keys: &mut [K],
+        values: &mut [u8],
+        work: impl FnOnce(&OnStream<'_>, [Arrays; 3], Address) -> Result<(), Error>,
     ) -> Result<Timing, Error> {
-        if out.is_empty() {
+        if keys.is_empty() {
             return Ok(Timing::default());
         }
-        self.check_memory(2 * size_of_val(out) + workspace_bytes)?;
+        self.load(&entries)?;
+        let data_bytes = size_of_val(keys) + values.len();
+        self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
         let stream = self.stream()?;
-        let ((a, b), upload) = timed(|| Ok((self.uploaded(a)?, self.uploaded(b)?)))?;
-        let on_gpu: DeviceBuffer<u8> = self.buffer(size_of_val(out))?;
+        let ((on_gpu_a, on_gpu_b), upload) =
+            timed(|| Ok((OnGpu::upload(self, a.0, a.1)?, OnGpu::upload(self, b.0, b.1)?)))?;
+        let out = OnGpu::new::<K>(self, keys.len(), a.1.each)?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
         let ((), compute) = timed(|| {
-            work(address(&a), address(&b), address(&on_gpu), address(&workspace), &stream)?;
+            let arrays = [&on_gpu_a, &on_gpu_b, &out].map(OnGpu::arrays);
+            work(&self.queue(&stream)?, arrays, address(&workspace))?;
             stream.synchronize().or_failure("the merge on the GPU")
         })?;
-        let ((), download) = timed(|| self.download_into(&on_gpu, out))?;
+        let ((), download) = timed(|| out.download(self, keys, values))?;
         Ok(Timing { upload, compute, download })
-    }
-
-    /// An array in the GPU's memory with what is in `from`.
-    fn uploaded<T: bytemuck::Pod>(&self, from: &[T]) -> Result<DeviceBuffer<u8>, Error> {
-        let mut to = self.buffer(size_of_val(from))?;
-        self.upload_into(cast_slice(from), &mut to)?;
-        Ok(to)
-    }
-
-    /// Copies `from`, which is as long, by all threads where there is much.
-    fn upload_into(&self, from: &[u8], to: &mut DeviceBuffer<u8>) -> Result<(), Error> {
-        self.make_current()?;
-        if from.len() < LEAST_TO_STAGE {
-            return to.copy_from(from).or_failure("cuMemcpyHtoD");
-        }
-        self.fill(to, |begin, part| {
-            part.copy_from_slice(&from[begin..][..part.len()]);
-            Ok(())
-        })
-    }
-
-    /// Copies to `to`, which is as long, by all threads where there is much.
-    fn download_into<T: bytemuck::Pod>(&self, from: &DeviceBuffer<u8>, to: &mut [T]) -> Result<(), Error> {
-        let to: &mut [u8] = cast_slice_mut(to);
-        if to.len() < LEAST_TO_STAGE {
-            return from.copy_to(to).or_failure("cuMemcpyDtoH");
-        }
-        let parts: Vec<_> = to.chunks_mut(PIECE).map(Mutex::new).collect();
-        self.drain(from, |begin, part| {
-            parts[begin / PIECE].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
-            Ok(())
-        })
     }
 
     /// Says before anything is allocated that the whole does not fit.
@@ -471,12 +439,47 @@ impl Gpu {
     }
 }
 
+/// A merge of two arrays in host memory, and what it needs.
+struct Problem<'a, K> {
+    entries: Vec<Entry>,
+    workspace_bytes: usize,
+    a: (&'a [K], Values<'a>),
+    b: (&'a [K], Values<'a>),
+}
+
+/// The offsets of a ragged batch in the GPU's memory.
+struct Offsets {
+    a: DeviceBuffer<u64>,
+    b: DeviceBuffer<u64>,
+    problems: usize,
+}
+
+impl Offsets {
+    fn upload(gpu: &Gpu, a: &[usize], b: &[usize]) -> Result<Self, Error> {
+        let upload = |offsets: &[usize]| gpu.upload::<u64>(cast_slice(offsets));
+        Ok(Self { a: upload(a)?, b: upload(b)?, problems: a.len() - 1 })
+    }
+
+    /// Queues the merge of pairs of runs at these offsets.
+    fn merge<K: GpuKey>(
+        &self,
+        queue: &OnStream<'_>,
+        [a, b, out]: [Arrays; 3],
+        workspace: Address,
+    ) -> Result<(), Error> {
+        let (a_offsets, b_offsets) = (self.a.as_device_ptr().as_raw(), self.b.as_device_ptr().as_raw());
+        let (a, b) = ((a, a_offsets), (b, b_offsets));
+        // SAFETY: as for `merge_host`; `Engine` has checked the offsets.
+        unsafe { batch::merge_ragged::<K>(queue, a, b, self.problems, out, workspace) }
+    }
+}
+
 /// The lengths of runs that are not empty.
 fn lengths(runs: impl Iterator<Item = usize>) -> Vec<usize> {
     runs.filter(|&length| length > 0).collect()
 }
 
-/// Copies runs one after the other to `out`, which has room for just these.
+/// Copies runs one after the other to `out`, which is as long as they are together.
 fn concatenate<T: Copy + Send + Sync>(runs: &[&[T]], mut out: &mut [T]) {
     let mut copies = Vec::with_capacity(runs.len());
     for run in runs {
@@ -494,30 +497,23 @@ fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> 
     Ok((value, start.elapsed()))
 }
 
-fn address(buffer: &DeviceBuffer<u8>) -> u64 {
+fn address(buffer: &DeviceBuffer<u8>) -> Address {
     buffer.as_device_ptr().as_raw()
 }
 
-/// The size of `V` if it is a number of 4 or 8 bytes.
-fn number_bytes<V: 'static>() -> Option<usize> {
-    let id = TypeId::of::<V>();
-    let four = [TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<f32>()];
-    let eight = [TypeId::of::<u64>(), TypeId::of::<i64>(), TypeId::of::<f64>(), TypeId::of::<usize>()];
-    (four.contains(&id) || eight.contains(&id)).then_some(size_of::<V>())
+/// The numbers from 0 to `len`, or an error where there is no memory for them.
+fn identity(len: usize) -> Result<Box<[u64]>, Error> {
+    let mut indices = zeroed::<u64>(len)?;
+    indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = i as u64);
+    Ok(indices)
 }
 
-/// So many zeros, or an error where there is no memory for them.
-fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
-    bytemuck::allocation::try_zeroed_slice_box(len)
-        .map_err(|()| Error::OutOfHostMemory { needed: (len * size_of::<T>()) as u64 })
-}
-
-/// Puts what is at `places` in their order.
-fn gather<T: Copy + Send + Sync>(values: &mut [T], places: &[u64]) -> Result<(), Error> {
+/// Puts `values` in the order of `permutation`: each is replaced by the value at the index that is there.
+fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
     let memory = gathered.try_reserve_exact(values.len());
     memory.map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
-    gathered.par_extend(places.par_iter().map(|&place| values[place as usize]));
+    gathered.par_extend(permutation.par_iter().map(|&index| values[index as usize]));
     values.copy_from_slice(&gathered);
     Ok(())
 }

@@ -20,6 +20,18 @@ pub fn kernel_modules() -> Vec<&'static str> {
     MODULES.iter().map(|(name, _)| *name).collect()
 }
 
+/// The name and the PTX of the module that has `kernel` for keys of type `key`, if this build has one.
+fn module_of(kernel: &str, key: &str) -> Option<(&'static str, &'static str)> {
+    let name = format!("{}_{key}", kernels_gpu::modules::family(kernel)?);
+    MODULES.iter().find(|(module, _)| *module == name).copied()
+}
+
+/// Whether this build has `kernel` for keys of type `key`.
+#[cfg(test)]
+pub(super) fn exists(kernel: &str, key: &str) -> bool {
+    module_of(kernel, key).is_some_and(|(_, ptx)| ptx.contains(&format!(".entry {kernel}_{key}(")))
+}
+
 /// The kernels that have been loaded into one context.
 #[derive(Default)]
 pub(crate) struct Kernels(Mutex<Loaded>);
@@ -41,15 +53,14 @@ impl Loaded {
         };
         let entry = vacant.key();
         let missing = || Error::Device {
-            call: format!("looking for kernel {entry}"),
+            call: format!("loading kernel {entry}"),
             reason: "this build does not have it".to_owned(),
         };
-        let name = format!("{}_{key}", kernels_gpu::modules::family(kernel).ok_or_else(missing)?);
-        let (name, ptx) = MODULES.iter().find(|(module, _)| *module == name).ok_or_else(missing)?;
+        let (name, ptx) = module_of(kernel, key).ok_or_else(missing)?;
         let module = match self.modules.entry(name) {
             Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(place) => {
-                place.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
+            Entry::Vacant(vacant) => {
+                vacant.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
             }
         };
         let function = module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?;
@@ -68,7 +79,7 @@ pub(crate) struct Shape {
 }
 
 impl Kernels {
-    /// Loads the module of a kernel, if no call has done so yet. The driver compiles it then, which takes a while.
+    /// Loads a kernel and its module, if no call has done so yet. The driver then compiles the module, which takes a while.
     ///
     /// The context that these kernels belong to has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {

@@ -1,11 +1,12 @@
 //! The GPU engine: loads the compiled kernels through `cust` and launches them.
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
 //! | `device` | [`Gpu`]: one GPU, and work on data that is in its memory |
 //! | `host` | the same for slices in host memory: upload, compute, download |
-//! | `launches` | which kernels a merge or a sort is made of, and their shapes |
+//! | `launch` | which kernels an operation is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
+//! | `numbers` | values that are numbers, as their bytes |
 //! | `staging` | copies between the host and the GPU's memory, by several threads |
 //! | `failure` | the driver's errors in this library's words |
 
@@ -13,7 +14,8 @@ mod device;
 mod failure;
 mod host;
 mod kernels;
-mod launches;
+mod launch;
+mod numbers;
 mod staging;
 
 pub use device::{BatchKernel, Gpu};
@@ -23,6 +25,15 @@ use crate::{DeviceInfo, Error};
 use cust::device::{Device, DeviceAttribute};
 use failure::{OrFailure, initialise};
 use libcuda_lazy as _;
+
+/// The address of an array in the GPU's memory.
+type Address = u64;
+
+/// `len` zeros, or an error where there is no memory for them.
+fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
+    bytemuck::allocation::try_zeroed_slice_box(len)
+        .map_err(|()| Error::OutOfHostMemory { needed: len.saturating_mul(size_of::<T>()) as u64 })
+}
 
 /// Evaluates an expression with `$G` being the type `$K`, if the GPU has kernels for keys of it.
 macro_rules! on_gpu {

@@ -4,25 +4,31 @@
 //! with two buffers: while the GPU empties one, the thread fills the other.
 //!
 //! ```text
-//!   thread 0   piece 0 ─► buffer ─► GPU      piece 2 ─► buffer ─► GPU
-//!              piece 4 ─► buffer ─► GPU      …
-//!   thread 1   piece 1 ─► buffer ─► GPU      piece 3 ─► buffer ─► GPU
+//!   thread 0   block 0 ─► buffer ─► GPU      block 2 ─► buffer ─► GPU
+//!              block 4 ─► buffer ─► GPU      …
+//!   thread 1   block 1 ─► buffer ─► GPU      block 3 ─► buffer ─► GPU
 //! ```
 //!
-//! Where a piece comes from, or goes to, is the caller's business: a slice, or a file.
+//! The caller decides where a block comes from or goes to: a slice, or a file.
+//!
+//! All uploads go this way, small ones as well. `cuMemcpyHtoD` of pageable memory returns when the driver has read the memory,
+//! which may be before the data has arrived. Only the default stream waits for the rest of such a copy; the streams of this
+//! library are non-blocking, so that a kernel on one of them could read what was there before. Here each copy is put on a
+//! stream of its own, which is waited for, and the buffer that it reads is kept until then.
 
 use super::Gpu;
 use super::failure::OrFailure;
 use crate::Error;
-use cust::memory::{AsyncCopyDestination, DeviceBuffer, LockedBuffer};
+use bytemuck::{Pod, cast_slice_mut};
+use cust::memory::{AsyncCopyDestination, DeviceCopy, DeviceSlice, LockedBuffer};
 use cust::stream::Stream;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a piece and of a buffer.
-pub(super) const PIECE: usize = 2 << 20;
+/// Bytes of a block and of a buffer.
+pub(super) const BLOCK: usize = 2 << 20;
 /// Threads that copy, at most: enough to fill a bus.
 const MOST_THREADS: usize = 16;
 
@@ -32,7 +38,7 @@ struct Lane {
     stream: Stream,
 }
 
-/// The lanes that nobody uses at the moment. Page-locking memory takes long, so they are kept.
+/// The lanes that are not in use. Page-locking memory takes long, so they are kept.
 #[derive(Default)]
 pub(super) struct Staging(Mutex<Vec<Lane>>);
 
@@ -47,38 +53,45 @@ impl Staging {
     }
 }
 
-/// Two lanes in use. They go back when they are dropped.
+/// One or two lanes in use. They go back when they are dropped.
 struct Lanes<'a> {
-    two: Vec<Lane>,
+    in_use: Vec<Lane>,
     home: &'a Staging,
 }
 
 impl<'a> Lanes<'a> {
-    fn take(gpu: &'a Gpu) -> Result<Self, Error> {
+    /// Takes two lanes, or one if it holds all of `bytes` bytes.
+    fn take(gpu: &'a Gpu, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
-        let mut lanes = Self { two: Vec::new(), home: &gpu.staging };
-        while lanes.two.len() < 2 {
+        let count = if bytes <= BLOCK { 1 } else { 2 };
+        let mut lanes = Self { in_use: Vec::with_capacity(count), home: &gpu.staging };
+        while lanes.in_use.len() < count {
             let idle = lanes.home.idle().pop();
-            lanes.two.push(idle.map_or_else(|| Lane::new(gpu), Ok)?);
+            lanes.in_use.push(idle.map_or_else(|| Lane::new(gpu), Ok)?);
         }
         Ok(lanes)
+    }
+
+    /// The lane of a thread's block number `turn`.
+    fn lane(&mut self, turn: usize) -> &mut Lane {
+        let count = self.in_use.len();
+        &mut self.in_use[turn % count]
     }
 }
 
 impl Drop for Lanes<'_> {
     fn drop(&mut self) {
-        // Whatever went wrong, no copy may be under way when a buffer gets another user.
-        for lane in &self.two {
+        // After an error, too, no copy may be under way when a buffer is used again.
+        for lane in &self.in_use {
             let _ = lane.stream.synchronize();
         }
-        self.home.idle().append(&mut self.two);
+        self.home.idle().append(&mut self.in_use);
     }
 }
 
 impl Lane {
     fn new(gpu: &Gpu) -> Result<Self, Error> {
-        // SAFETY: nobody reads a buffer before it has been written to.
-        let buffer = unsafe { LockedBuffer::uninitialized(PIECE) }.or_failure("cuMemAllocHost")?;
+        let buffer = LockedBuffer::new(&0, BLOCK).or_failure("cuMemAllocHost")?;
         Ok(Self { buffer, stream: gpu.stream()? })
     }
 
@@ -88,28 +101,28 @@ impl Lane {
     }
 }
 
-/// The pieces of an array of bytes, which the threads take one after the other.
-struct Pieces {
+/// The blocks of an array of bytes, which the threads take one after the other.
+struct Blocks {
     bytes: usize,
     next: AtomicUsize,
 }
 
-impl Pieces {
-    /// Where the next piece is, if there is one and nobody has failed.
+impl Blocks {
+    /// Where the next block is, if there is one and no thread has failed.
     fn take(&self) -> Option<Range<usize>> {
-        let begin = self.next.fetch_add(PIECE, Ordering::Relaxed);
-        (begin < self.bytes).then(|| begin..self.bytes.min(begin + PIECE))
+        let begin = self.next.fetch_add(BLOCK, Ordering::Relaxed);
+        (begin < self.bytes).then(|| begin..self.bytes.min(begin + BLOCK))
     }
 
-    /// Calls `work` on several threads, which share the pieces of `bytes` bytes. Gives the first error, after which no
-    /// piece is begun.
+    /// Calls `work` on several threads, which share the blocks of `bytes` bytes. Returns the first error, after which no
+    /// block is begun.
     fn share<E: Send>(bytes: usize, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
-        let pieces = Self { bytes, next: AtomicUsize::new(0) };
-        let threads = bytes.div_ceil(PIECE).min(rayon::current_num_threads()).min(MOST_THREADS);
+        let blocks = Self { bytes, next: AtomicUsize::new(0) };
+        let threads = bytes.div_ceil(BLOCK).min(rayon::current_num_threads()).min(MOST_THREADS);
         (0..threads).into_par_iter().with_max_len(1).try_for_each(|_| {
-            let result = work(&pieces);
+            let result = work(&blocks);
             if result.is_err() {
-                pieces.next.store(bytes, Ordering::Relaxed);
+                blocks.next.store(bytes, Ordering::Relaxed);
             }
             result
         })
@@ -117,60 +130,85 @@ impl Pieces {
 }
 
 impl Gpu {
-    /// Fills `to` with what `read` gives: it is called by several threads at once, with the index of a byte and room for
-    /// those from there on.
+    /// Fills `to` with what `read` supplies: several threads call it at once, with the index of a byte and a buffer for the
+    /// bytes from there on. Returns when all has arrived.
     pub(super) fn fill<E: From<Error> + Send>(
         &self,
-        to: &mut DeviceBuffer<u8>,
+        to: &DeviceSlice<u8>,
         read: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let to = &*to;
-        Pieces::share(to.len(), |pieces| {
-            let mut lanes = Lanes::take(self)?;
+        Blocks::share(to.len(), |blocks| {
+            let mut lanes = Lanes::take(self, to.len())?;
             for turn in 0.. {
-                let Some(range) = pieces.take() else { break };
-                let lane = &mut lanes.two[turn % 2];
+                let Some(range) = blocks.take() else { break };
+                let lane = lanes.lane(turn);
                 lane.wait()?;
                 let part = &mut lane.buffer[..range.len()];
                 read(range.start, part)?;
                 // SAFETY: the buffer is left alone until the stream has been waited for; `to` lives until all threads are
-                // done, and no other one has this piece of it.
+                // done, and no other one has this block of it.
                 unsafe { to.index(range).async_copy_from(part, &lane.stream) }.or_failure("cuMemcpyHtoDAsync")?;
             }
-            Ok(lanes.two.iter().try_for_each(Lane::wait)?)
+            Ok(lanes.in_use.iter().try_for_each(Lane::wait)?)
         })
     }
 
-    /// Hands what is in `from` to `write`: it is called by several threads at once, with the index of a byte and those
-    /// from there on.
+    /// Hands the contents of `from` to `write`: several threads call it at once, with the index of a byte and the bytes from
+    /// there on.
     pub(super) fn drain<E: From<Error> + Send>(
         &self,
-        from: &DeviceBuffer<u8>,
+        from: &DeviceSlice<u8>,
         write: impl Fn(usize, &[u8]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        Pieces::share(from.len(), |pieces| {
-            let mut lanes = Lanes::take(self)?;
-            let mut under_way: Option<Range<usize>> = None;
+        Blocks::share(from.len(), |blocks| {
+            let mut lanes = Lanes::take(self, from.len())?;
+            // The block that is being copied, and its lane.
+            let mut under_way: Option<(Range<usize>, usize)> = None;
             for turn in 0.. {
-                let next = pieces.take();
+                let next = blocks.take();
                 if let Some(range) = next.clone() {
-                    let lane = &mut lanes.two[turn % 2];
+                    let lane = lanes.lane(turn);
                     let part = &mut lane.buffer[..range.len()];
                     // SAFETY: the buffer is left alone until the stream has been waited for, and `from` is borrowed until
                     // all threads are done.
                     unsafe { from.index(range).async_copy_to(part, &lane.stream) }.or_failure("cuMemcpyDtoHAsync")?;
                 }
-                if let Some(range) = under_way {
-                    let lane = &lanes.two[(turn + 1) % 2];
+                if let Some((range, turn)) = under_way {
+                    let lane = lanes.lane(turn);
                     lane.wait()?;
                     write(range.start, &lane.buffer[..range.len()])?;
                 }
-                if next.is_none() {
-                    break;
-                }
-                under_way = next;
+                let Some(range) = next else { break };
+                under_way = Some((range, turn));
             }
             Ok(())
         })
     }
+
+    /// Copies `from` to `to`, which has as many bytes. Returns when all has arrived.
+    pub(super) fn copy_to_gpu<T: DeviceCopy>(&self, from: &[u8], to: &DeviceSlice<T>) -> Result<(), Error> {
+        self.fill(&bytes_of(to), |begin, part| {
+            part.copy_from_slice(&from[begin..][..part.len()]);
+            Ok(())
+        })
+    }
+
+    /// Copies `from` to `to`, which is as long.
+    pub(super) fn copy_from_gpu<T: DeviceCopy, U: Pod>(
+        &self,
+        from: &DeviceSlice<T>,
+        to: &mut [U],
+    ) -> Result<(), Error> {
+        let parts: Vec<_> = cast_slice_mut::<U, u8>(to).chunks_mut(BLOCK).map(Mutex::new).collect();
+        self.drain(&bytes_of(from), |begin, part| {
+            parts[begin / BLOCK].lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(part);
+            Ok(())
+        })
+    }
+}
+
+/// An array in the GPU's memory as bytes.
+fn bytes_of<T: DeviceCopy>(array: &DeviceSlice<T>) -> DeviceSlice<u8> {
+    // SAFETY: the same memory. What is copied to it are the bytes of values of `T`, by the callers above.
+    unsafe { DeviceSlice::from_raw_parts(array.as_device_ptr().cast(), array.len() * size_of::<T>()) }
 }

@@ -12,10 +12,12 @@
 //! What it needs is a rustc whose sysroot has the sources of `core`, because no compiled `core` for the target is
 //! distributed; [`Compiler::find`] says where it looks.
 
+mod checked_in;
 mod compiler;
 mod modules;
 mod sources;
 
+pub use checked_in::{Modules, current_modules, read_modules, write_modules};
 pub use compiler::Compiler;
 pub use modules::{entry_points, split_modules};
 pub use sources::SourceHash;
@@ -23,16 +25,29 @@ pub use sources::SourceHash;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What to do where there is no compiler.
+const INSTALL_A_COMPILER: &str = "install one with `rustup component add rust-src` or, on Debian, `apt-get install \
+                                  rustc-web rust-web-src`, or name one in CUDA_BUILDER_RUSTC";
+
 /// Why a kernel crate was not compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaBuilderError {
     /// No compiler with the sources of `core` was found.
-    #[error(
-        "no rustc with the sources of `core` was found ({looked}); install one with `rustup component add rust-src` or, \
-         on Debian, `apt-get install rustc-web rust-web-src`, or name one in CUDA_BUILDER_RUSTC"
-    )]
+    #[error("no rustc with the sources of `core` was found ({looked}); {INSTALL_A_COMPILER}")]
     NoCompiler {
+        /// What was tried and what each lacked.
+        looked: String,
+    },
+    /// Modules that are checked in are not those of the sources at hand, and no compiler was found to make these.
+    #[error(
+        "the modules in {folder} were compiled from other sources than those at hand, and no rustc with the sources of \
+         `core` was found to compile them afresh ({looked}); {INSTALL_A_COMPILER}, or restore the sources",
+        folder = folder.display()
+    )]
+    OutOfDate {
+        /// Where the modules are.
+        folder: PathBuf,
         /// What was tried and what each lacked.
         looked: String,
     },

@@ -2,7 +2,7 @@
 
 use crate::{Word, backend};
 
-/// A read-only view of an array in global memory that nobody writes during the launch.
+/// A read-only view of an array in global memory that is not written during the launch.
 ///
 /// On the GPU a read is one `ld.global.nc` instruction without a bounds check; in the emulator it is checked.
 #[derive(Clone, Copy)]

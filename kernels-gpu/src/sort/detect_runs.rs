@@ -1,8 +1,8 @@
 //! Finding out that there is nothing to sort.
 //!
 //! ```text
-//!   look_for_order    3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all that follows ends at once
-//!                     9 > 7 > 5 > 3 > 1    no ascent: reverse turns it round, and all that follows ends at once
+//!   detect_runs       3 ≤ 5 ≤ 5 ≤ 7 ≤ 9    no descent: sorted, and all that follows ends at once
+//!                     9 > 7 > 5 > 3 > 1    no ascent: reverse puts it right, and all that follows ends at once
 //!                     3 ≤ … > 2 ≤ … > 1 …  few descents: long runs, which one pass merges
 //!                     3 ≤ 9 > 4 > 1 …      many, as most arrays show in their first keys: to be sorted
 //! ```
@@ -14,18 +14,18 @@ use crate::sort::runs::MAX_RUNS;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add};
 
-/// Threads of a block of [`look_for_order`] and of [`reverse`].
-pub const ORDER_THREADS: u32 = 256;
+/// Threads of a block of [`detect_runs`] and of [`reverse`].
+pub const DETECTION_THREADS: u32 = 256;
 
-/// Bytes of dynamic shared memory of [`look_for_order`]: a word for each warp.
-pub const ORDER_SHARED_BYTES: u32 = ORDER_THREADS / WARP_SIZE * size_of::<u32>() as u32;
+/// Bytes of dynamic shared memory of [`detect_runs`]: a word for each warp.
+pub const DETECTION_SHARED_BYTES: u32 = DETECTION_THREADS / WARP_SIZE * size_of::<u32>() as u32;
 
-/// Words that [`look_for_order`] writes.
-pub const ORDER_WORDS: usize = 3;
+/// Words that [`detect_runs`] writes.
+pub const DETECTION_WORDS: usize = 3;
 
 /// The words that tell what has been found, or none: then nothing is known.
 #[derive(Clone, Copy)]
-pub(super) struct Order(Option<GlobalMut<u32>>);
+pub(super) struct Detection(Option<GlobalMut<u32>>);
 
 /// Which of the words counts keys that are less than the one before, until there are many.
 const DESCENTS: usize = 0;
@@ -36,19 +36,19 @@ const MANY: usize = 1;
 /// Which of the words is 1 if some key is greater than the one before it.
 const ASCENT: usize = 2;
 
-impl Order {
+impl Detection {
     /// # Safety
-    /// `found` is null or of [`ORDER_WORDS`] words in global memory that nothing but [`look_for_order`] writes.
+    /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing but [`detect_runs`] writes.
     #[inline(always)]
     pub(super) unsafe fn new(found: *mut u32) -> Self {
         // SAFETY: the caller's promise.
-        Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, ORDER_WORDS) }))
+        Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, DETECTION_WORDS) }))
     }
 
-    /// Whether keys were in order, or are by now because they have been turned round or merged.
+    /// Whether keys were in order, or are by now because they have been reversed or merged.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn is_found(self) -> bool {
+    pub(super) fn is_ordered(self) -> bool {
         self.0.is_some_and(|found| found.get(MANY) == 0 || found.get(ASCENT) == 0)
     }
 
@@ -70,20 +70,21 @@ impl Order {
 /// Keys that a thread compares between two votes of its warp.
 const KEYS_BETWEEN_VOTES: usize = 8;
 
-/// Kernel: looks whether the keys, as the [`Coding`] orders them, ascend or descend, or are of few runs, and notes it in the
+/// Kernel: detects whether the keys, as the [`Coding`] orders them, ascend or descend, or are of few runs, and notes it in the
 /// words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which is
 /// below [`MAX_RUNS`].
 ///
-/// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be turned round with
+/// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
 /// its values, and stays stable. A warp ends when it has found an ascent and that there are many descents, and reads all of
 /// its part only if it has not.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, `found` [`ORDER_WORDS`] words, which are 0, and `starts` room for [`MAX_RUNS`].
-/// Blocks are of whole warps, with [`ORDER_SHARED_BYTES`] of dynamic shared memory for up to [`ORDER_THREADS`] threads.
+/// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, and `starts` capacity for
+/// [`MAX_RUNS`] indices.
+/// Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to [`DETECTION_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn look_for_order<B: Bits>(
+pub unsafe fn detect_runs<B: Bits>(
     keys: *const B,
     n: usize,
     always: B,
@@ -95,7 +96,7 @@ pub unsafe fn look_for_order<B: Bits>(
 ) {
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, ORDER_WORDS)) };
+    let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, DETECTION_WORDS)) };
     // SAFETY: the caller's promise.
     let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;
@@ -121,10 +122,10 @@ pub unsafe fn look_for_order<B: Bits>(
             if !many {
                 let mut left = descents;
                 while left != 0 {
-                    let place = found.fetch_add(DESCENTS, 1);
-                    if place < most_descents {
+                    let slot = found.fetch_add(DESCENTS, 1);
+                    if slot < most_descents {
                         let step = left.trailing_zeros() as usize;
-                        starts.set(place as usize, at + step * WARP_SIZE as usize + lane as usize + 1);
+                        starts.set(slot as usize, at + step * WARP_SIZE as usize + lane as usize + 1);
                     } else {
                         many = true;
                     }
@@ -136,7 +137,7 @@ pub unsafe fn look_for_order<B: Bits>(
         (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
         at += KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
     }
-    // Once a block: writes to one place wait for each other.
+    // Once a block: writes to one address wait for each other.
     // SAFETY: the caller's promise; a barrier divides writing from reading.
     let of_warps = unsafe { Shared::<u32>::dynamic(0, thread::block_dim_x() / WARP_SIZE) };
     if lane == 0 {
@@ -158,12 +159,12 @@ pub unsafe fn look_for_order<B: Bits>(
     }
 }
 
-/// Kernel: if there are long runs, copies the keys, as the [`Coding`] orders them, and puts the places where runs begin in
+/// Kernel: if there are long runs, copies the keys, as the [`Coding`] orders them, and puts the indices at which runs begin in
 /// order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are fewer.
 ///
 /// # Safety
-/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`look_for_order`] wrote;
-/// `starts` has room for [`MAX_RUNS`] and one more.
+/// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`detect_runs`] wrote;
+/// `starts` has capacity for [`MAX_RUNS`] and one more.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_runs<B: Bits>(
@@ -177,13 +178,13 @@ pub unsafe fn copy_runs<B: Bits>(
     starts: *mut usize,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Order::new(found) }.is_of_long_runs() {
+    if !unsafe { Detection::new(found) }.is_of_long_runs() {
         return;
     }
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
     let (from, to, found) =
-        unsafe { (Global::new(from, n), GlobalMut::new(to, n), GlobalMut::new(found, ORDER_WORDS)) };
+        unsafe { (Global::new(from, n), GlobalMut::new(to, n), GlobalMut::new(found, DETECTION_WORDS)) };
     // SAFETY: the caller's promise.
     let (begins, starts) =
         unsafe { (Global::new(begins, MAX_RUNS as usize), GlobalMut::new(starts, MAX_RUNS as usize + 1)) };
@@ -211,17 +212,17 @@ pub unsafe fn copy_runs<B: Bits>(
     }
 }
 
-/// Kernel: turns an array of keys or of values round, if [`look_for_order`] has found that the keys descend.
+/// Kernel: reverses an array of keys or of values, if [`detect_runs`] has found that the keys descend.
 /// A thread swaps `PAIRS` pairs at once.
 ///
 /// # Safety
-/// `array` has `n` elements, in global memory; `found` is what `look_for_order` wrote.
+/// `array` has `n` elements, in global memory; `found` is what `detect_runs` wrote.
 #[kernel(u32 = <u32, 8>, u64 = <u64, 1>)]
 pub unsafe fn reverse<T: Word, const PAIRS: usize>(array: *mut T, n: usize, found: *mut u32) {
     // SAFETY: the caller's promise. A thread swaps pairs of its own.
     let array = unsafe { GlobalMut::new(array, n) };
     // SAFETY: the caller's promise.
-    if !unsafe { Order::new(found) }.descends() {
+    if !unsafe { Detection::new(found) }.descends() {
         return;
     }
     let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;

@@ -1,15 +1,15 @@
-//! A block's piece of a merge: which part of C it writes, and which parts of A and B that takes (figure 12.11).
+//! A block's segment of a merge: which part of C it writes, and which parts of A and B that takes (figure 12.11).
 
-use crate::co_rank::{co_rank, in_step};
+use crate::co_rank::{clamp_split, co_rank};
 use crate::key::Key;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory, at its start, that [`block_piece`] uses.
+/// Bytes of dynamic shared memory, at its start, that [`block_segment`] uses.
 pub const SPLITS_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
 /// The parts of A, B and C that belong to a block.
 #[derive(Clone, Copy)]
-pub struct Piece<K> {
+pub struct Segment<K> {
     /// The keys of A to merge.
     pub a: Global<K>,
     /// The keys of B to merge.
@@ -18,7 +18,7 @@ pub struct Piece<K> {
     pub c: GlobalMut<K>,
 }
 
-/// Divides C evenly over the blocks of the grid and finds this block's piece.
+/// Divides C evenly over the blocks of the grid and finds this block's segment.
 ///
 /// Two threads search, one for each end, and tell the others through shared memory. All threads of the block have to
 /// call this.
@@ -26,7 +26,7 @@ pub struct Piece<K> {
 /// # Safety
 /// The launch has at least [`SPLITS_BYTES`] of dynamic shared memory.
 #[inline(always)]
-pub unsafe fn block_piece<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>) -> Piece<K> {
+pub unsafe fn block_segment<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>) -> Segment<K> {
     let total = a.len() + b.len();
     let keys_per_block = total.div_ceil(thread::grid_dim_x() as usize);
     let c_curr = (thread::block_idx_x() as usize * keys_per_block).min(total);
@@ -43,9 +43,9 @@ pub unsafe fn block_piece<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>) -
     }
     thread::sync_threads();
     let a_curr = splits.get(0);
-    let a_next = in_step(a_curr, splits.get(1), c_next - c_curr);
+    let a_next = clamp_split(a_curr, splits.get(1), c_next - c_curr);
     let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
-    Piece {
+    Segment {
         a: a.slice(a_curr, a_next - a_curr),
         b: b.slice(b_curr, b_next - b_curr),
         c: c.slice(c_curr, c_next - c_curr),

@@ -1,4 +1,4 @@
-//! A tile of one or more pairs of runs, merged with a memory of where each key came from.
+//! A tile of one or more pairs of runs, merged with the source index of each key.
 //!
 //! ```text
 //!   shared   │ runs of A, one behind the other │ runs of B, one behind the other │
@@ -16,15 +16,15 @@ use crate::key::{Bits, Key};
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
-/// Bytes of shared memory for the keys of a tile of `keys` keys, `values` a thread: the merge reads on where nothing is
-/// left, by a key a step. A multiple of 8.
-pub const fn key_bytes<K: Key>(keys: usize, values: usize) -> u32 {
-    ((keys + values + 1) * size_of::<K>()).next_multiple_of(8) as u32
+/// Bytes of shared memory for the keys of a tile of `keys` keys, `items_per_thread` for each thread: the merge reads
+/// on where nothing is left, by a key a step. A multiple of 8.
+pub const fn key_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
+    ((keys + items_per_thread + 1) * size_of::<K>()).next_multiple_of(8) as u32
 }
 
-/// Bytes of dynamic shared memory for a tile of `keys` keys, `values` a thread, and their places.
-pub const fn shared_bytes<K: Key>(keys: usize, values: usize) -> u32 {
-    key_bytes::<K>(keys, values) + (keys * size_of::<u16>()) as u32
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source indices.
+pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
+    key_bytes::<K>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
 }
 
 /// The keys of a tile, at the beginning of shared memory.
@@ -37,12 +37,12 @@ pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K
     unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
 }
 
-/// For each key of the merged tile, the place in the tile that it is from; behind the tile's keys.
+/// For each key of the merged tile, its index in the tile before; behind the tile's keys.
 ///
 /// # Safety
 /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
-pub unsafe fn place_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<u16> {
+pub unsafe fn source_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<u16> {
     // SAFETY: the caller's promise.
     unsafe { Shared::dynamic(key_bytes::<K>(NT * VT, VT), (NT * VT) as u32) }
 }
@@ -86,7 +86,7 @@ impl Cursors {
 pub fn load_keys<K: Key, const NT: usize, const VT: usize>(parts: Parts<K>) -> [K::Bits; VT] {
     let thread = thread::thread_idx_x() as usize;
     let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
-    // Relative to the thread, so that the places of its keys compare as constants.
+    // Relative to the thread, so that the indices of its keys compare as constants.
     let a_end = parts.a.len() as i32 - thread as i32;
     let end = a_end + parts.b.len() as i32;
     let mut keys = [K::Bits::MAX; VT];
@@ -113,14 +113,14 @@ pub fn load_keys<K: Key, const NT: usize, const VT: usize>(parts: Parts<K>) -> [
 #[inline(always)]
 #[track_caller]
 pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: Shared<B>) {
-    crate::tile::registers_strided::<B, NT, VT>(keys, tile);
+    crate::tile::store_striped::<B, NT, VT>(keys, tile);
     let thread = thread::thread_idx_x();
     if thread <= VT as u32 {
         tile.set((NT * VT) as u32 + thread, B::MAX);
     }
 }
 
-/// Merges `steps` keys from the cursors on, calling `emit` with number, key and the place in the tile that it is from.
+/// Merges `steps` keys from the cursors on, calling `emit` with number, key and source index.
 /// Stable: of equal keys A's go first.
 ///
 /// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop is
@@ -138,24 +138,24 @@ pub fn merge<B: Bits>(
     for i in 0..steps {
         next_pair(i, &mut cursors);
         let take_a = cursors.b >= cursors.b_end || (cursors.a < cursors.a_end && a_key <= b_key);
-        let place = select_unpredictable(take_a, cursors.a, cursors.b);
-        emit(i, select_unpredictable(take_a, a_key, b_key), place);
+        let source = select_unpredictable(take_a, cursors.a, cursors.b);
+        emit(i, select_unpredictable(take_a, a_key, b_key), source);
         if i + 1 < steps {
-            let key = tile.get(place + 1);
+            let key = tile.get(source + 1);
             a_key = select_unpredictable(take_a, key, a_key);
             b_key = select_unpredictable(take_a, b_key, key);
-            cursors.a = select_unpredictable(take_a, place + 1, cursors.a);
-            cursors.b = select_unpredictable(take_a, cursors.b, place + 1);
+            cursors.a = select_unpredictable(take_a, source + 1, cursors.a);
+            cursors.b = select_unpredictable(take_a, cursors.b, source + 1);
         }
     }
 }
 
-/// Global to global, strided: each merged key's value, from the place that its key came from.
+/// Global to global, strided: each merged key's value, from its key's source index.
 #[inline(always)]
 #[track_caller]
 pub fn gather_values<V: Word, const NT: usize, const VT: usize>(
     parts: Parts<V>,
-    places: Shared<u16>,
+    sources: Shared<u16>,
     to: GlobalMut<V>,
 ) {
     let (thread, count) = (thread::thread_idx_x() as usize, to.len());
@@ -165,8 +165,9 @@ pub fn gather_values<V: Word, const NT: usize, const VT: usize>(
     for i in 0..VT {
         let at = thread + i * NT;
         if count == NT * VT || at < count {
-            let place = places.get(at as u32) as u32;
-            values[i] = if place < a_len { parts.a.get(place as usize) } else { parts.b.get((place - a_len) as usize) };
+            let source = sources.get(at as u32) as u32;
+            values[i] =
+                if source < a_len { parts.a.get(source as usize) } else { parts.b.get((source - a_len) as usize) };
         }
     }
     for i in 0..VT {

@@ -6,7 +6,8 @@ use cuda_std::emulator::Emulator;
 use cuda_std::warp::WARP_SIZE;
 use cuda_std::{Global, GlobalMut, warp};
 use kernels_gpu::key::Bits;
-use kernels_gpu::sort::select::{Range, select};
+use kernels_gpu::sequence::Sequence;
+use kernels_gpu::sort::multiway_co_rank::{Range, multiway_co_rank};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Debug;
@@ -36,14 +37,20 @@ fn counted<B: Bits>(runs: &Runs<B>, ranks: &[usize]) -> Vec<Counts> {
     found
 }
 
-/// What the lanes of a warp find for each of `ranks`, give or take `slack`, in the ranges that go with it.
-fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts, Counts)], slack: u32) -> Vec<Counts> {
+/// What the lanes of a warp find for each of `ranks`, give or take `rank_tolerance`, in the ranges that go with it.
+fn found<B: Bits>(
+    seed: u64,
+    runs: &Runs<B>,
+    ranks: &[usize],
+    ranges: &[(Counts, Counts)],
+    rank_tolerance: u32,
+) -> Vec<Counts> {
     let mut emulator = Emulator::new(seed);
     let starts: Vec<usize> = (0..LANES).map(|lane| runs.iter().take(lane).map(Vec::len).sum()).collect();
     let lengths: Vec<usize> = (0..LANES).map(|lane| runs.get(lane).map_or(0, Vec::len)).collect();
     let (keys, out) = (emulator.buffer(&runs.concat()), emulator.uninit::<u32>(ranks.len() * LANES));
     emulator
-        .launch("select", 1, WARP_SIZE, 0, || {
+        .launch("multiway_co_rank", 1, WARP_SIZE, 0, || {
             // SAFETY: views of the buffers, and ranges that hold the answer; the emulator checks accesses.
             let (keys, out) =
                 unsafe { (Global::new(keys.as_ptr(), keys.len()), GlobalMut::new(out.as_mut_ptr(), out.len())) };
@@ -51,8 +58,8 @@ fn found<B: Bits>(seed: u64, runs: &Runs<B>, ranks: &[usize], ranges: &[(Counts,
             let run = keys.slice(starts[lane], lengths[lane]);
             for (i, (&rank, (low, high))) in ranks.iter().zip(ranges).enumerate() {
                 let range = Range { run, low: low[lane], high: high[lane] };
-                // SAFETY: all lanes have the same rank and slack.
-                let count = unsafe { select(range, rank as u64, slack) };
+                // SAFETY: all lanes have the same rank and tolerance.
+                let count = unsafe { multiway_co_rank(range, rank as u64, rank_tolerance) };
                 out.set(i * LANES + lane, count);
             }
         })
@@ -96,26 +103,28 @@ fn check_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usi
     }
 }
 
-/// Checks at each of `ranks` that what is found with some slack is what there is at a rank near by: from whole runs, and as
+/// Checks at each of `ranks` that what is found with some tolerance is what there is at a rank near by: from whole runs, and as
 /// `split_runs` narrows them from what it has found before.
-fn check_slack_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
-    const SLACKS: [u32; 3] = [1, 7, 64];
+fn check_tolerance_at<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>, ranks: &[usize]) {
+    const TOLERANCES: [u32; 3] = [1, 7, 64];
     let lengths: Counts = std::array::from_fn(|lane| runs.get(lane).map_or(0, Vec::len) as u32);
-    for slack in SLACKS {
+    for rank_tolerance in TOLERANCES {
         let check = |ranks: &[usize], ranges: &[(Counts, Counts)]| {
-            let found = found(seed, runs, ranks, ranges, slack);
+            let found = found(seed, runs, ranks, ranges, rank_tolerance);
             let near: Vec<usize> = found.iter().map(|counts| counts.iter().sum::<u32>() as usize).collect();
             for (i, answer) in counted(runs, &near).iter().enumerate() {
-                let case = || format!("{what}, rank {}, slack {slack}, {:?}, seed {seed}", ranks[i], ranges[i]);
-                assert!(near[i].abs_diff(ranks[i]) <= slack as usize, "{} found: {}", near[i], case());
+                let case = || {
+                    format!("{what}, rank {}, rank_tolerance {rank_tolerance}, {:?}, seed {seed}", ranks[i], ranges[i])
+                };
+                assert!(near[i].abs_diff(ranks[i]) <= rank_tolerance as usize, "{} found: {}", near[i], case());
                 assert_eq!(found[i], *answer, "{}", case());
             }
             found
         };
         let whole = vec![([0; LANES], lengths); ranks.len()];
         let before = check(ranks, &whole);
-        for tile_keys in [2 * slack + 1, 1000] {
-            let too_many = tile_keys + 2 * slack + 1;
+        for tile_keys in [2 * rank_tolerance + 1, 1000] {
+            let too_many = tile_keys + 2 * rank_tolerance + 1;
             let total = lengths.iter().sum::<u32>() as usize;
             let next: Vec<usize> = ranks.iter().map(|rank| (rank + tile_keys as usize).min(total)).collect();
             let high = |low: &Counts| std::array::from_fn(|lane| (low[lane] + too_many).min(lengths[lane]));
@@ -130,14 +139,14 @@ fn check<B: Bits + Debug>(what: &str, seed: u64, runs: &Runs<B>) {
     let total = runs.iter().map(Vec::len).sum::<usize>();
     if total <= 100 {
         let ranks: Vec<_> = (0..=total).collect();
-        check_slack_at(what, seed, runs, &ranks);
+        check_tolerance_at(what, seed, runs, &ranks);
         return check_at(what, seed, runs, &ranks);
     }
     let mut random = StdRng::seed_from_u64(!seed);
     let mut ranks = vec![0, 1, 2, total / 2, total - 2, total - 1, total];
     ranks.extend((0..8).map(|_| random.random_range(0..=total)));
     check_at(what, seed, runs, &ranks);
-    check_slack_at(what, seed, runs, &ranks);
+    check_tolerance_at(what, seed, runs, &ranks);
 }
 
 /// A distribution of keys: its name, and random bits of which a type takes the lowest.
@@ -287,4 +296,99 @@ fn runs_that_are_not_alike() {
         check_one::<u32>();
         check_one::<u64>();
     }
+}
+
+/// A run whose keys are computed when they are read, so that its length is not bounded by memory.
+#[derive(Clone, Copy)]
+struct ComputedRun<B> {
+    length: u32,
+    key: fn(u32) -> B,
+}
+
+impl<B: Bits> Sequence for ComputedRun<B> {
+    type Index = usize;
+    type Item = B;
+    fn length(self) -> usize {
+        self.length as usize
+    }
+    fn at(self, i: usize) -> B {
+        assert!(i < self.length(), "key {i} of {} is read", self.length);
+        (self.key)(i as u32)
+    }
+}
+
+/// What the lanes of a warp find at `rank` in the whole of `runs`.
+fn found_in_computed<B: Bits>(runs: &[ComputedRun<B>], rank: u64, rank_tolerance: u32) -> Counts {
+    let mut emulator = Emulator::new(rank);
+    let out = emulator.uninit::<u32>(LANES);
+    emulator
+        .launch("multiway_co_rank", 1, WARP_SIZE, 0, || {
+            let lane = warp::lane_id() as usize;
+            let run = runs.get(lane).copied().unwrap_or(ComputedRun { length: 0, key: |_| B::MAX });
+            // SAFETY: all lanes have the same rank and tolerance, and a whole run holds the answer.
+            let count = unsafe { multiway_co_rank(Range { run, low: 0, high: run.length }, rank, rank_tolerance) };
+            // SAFETY: a view of the buffer; the emulator checks accesses.
+            unsafe { GlobalMut::new(out.as_mut_ptr(), out.len()) }.set(lane, count);
+        })
+        .unwrap_or_else(|fault| panic!("rank {rank}: {fault}"));
+    emulator.read(out).unwrap().try_into().unwrap()
+}
+
+/// Checks that `counts` keys of each run are the first of the stable merge: each key taken comes before each key left.
+fn assert_divides<B: Bits + Debug>(runs: &[ComputedRun<B>], rank: u64, rank_tolerance: u32, counts: Counts) {
+    let found: u64 = counts.iter().map(|&count| count as u64).sum();
+    assert!(
+        found.abs_diff(rank) <= rank_tolerance as u64,
+        "{found} keys found for rank {rank}, rank_tolerance {rank_tolerance}: {counts:?}"
+    );
+    let ends = || runs.iter().zip(counts).enumerate();
+    let last_taken =
+        ends().filter(|(_, (_, count))| *count > 0).map(|(lane, (run, count))| ((run.key)(count - 1), lane));
+    let first_left =
+        ends().filter(|(_, (run, count))| *count < run.length).map(|(lane, (run, count))| ((run.key)(count), lane));
+    if let (Some(last), Some(first)) = (last_taken.max(), first_left.min()) {
+        // The same key and lane: equal keys of one run.
+        assert!(last <= first, "rank {rank}: {last:?} is taken and {first:?} left: {counts:?}");
+    }
+}
+
+/// Checks at both ends, at the ends of each run, at 9 ranks between, and at random ones.
+fn check_computed<B: Bits + Debug>(runs: &[ComputedRun<B>]) {
+    let total: u64 = runs.iter().map(|run| run.length as u64).sum();
+    let mut random = StdRng::seed_from_u64(total);
+    let mut ranks: Vec<u64> = (0..=10).map(|tenth| total / 10 * tenth).collect();
+    ranks.extend([1, total - 1, total]);
+    ranks.extend(runs.iter().flat_map(|run| [run.length as u64 - 1, run.length as u64]));
+    ranks.extend((0..20).map(|_| random.random_range(0..=total)));
+    for rank in ranks {
+        for rank_tolerance in [0, 16] {
+            assert_divides(runs, rank, rank_tolerance, found_in_computed(runs, rank, rank_tolerance));
+        }
+    }
+}
+
+/// Three runs of 10^9 keys in all, in one of which the search from the expected index steps beyond 2^32.
+#[test]
+fn a_long_run_below_two_others() {
+    let above: ComputedRun<u32> = ComputedRun { length: 50_000_000, key: |i| 3_100_000_000 + i };
+    let runs = [ComputedRun { length: 900_000_000, key: |i| i }, above, above];
+    check_computed(&runs);
+    // The others share what is beyond the first run; of equal keys, that of the earlier run goes first.
+    let counts = found_in_computed(&runs, 900_000_000 + 70_000_001, 0);
+    assert_eq!(counts[..4], [900_000_000, 35_000_001, 35_000_000, 0]);
+}
+
+#[test]
+fn runs_of_almost_2_to_the_32_keys() {
+    const LONGEST: u32 = u32::MAX;
+    let square = |i: u32| ((i as u64 * i as u64) >> 32) as u32;
+    check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |i| i }, ComputedRun { length: 10, key: |_| 1 << 31 }]);
+    check_computed(&[ComputedRun { length: LONGEST, key: square }, ComputedRun { length: LONGEST, key: |i| i }]);
+    // All keys are equal, or lie together at one end.
+    check_computed::<u32>(&[ComputedRun { length: LONGEST, key: |_| 5 }; 3]);
+    let low: ComputedRun<u64> = ComputedRun { length: LONGEST, key: |i| i as u64 };
+    let high = ComputedRun { length: LONGEST, key: |i| u64::MAX - (u32::MAX - i) as u64 };
+    check_computed(&[low, high]);
+    check_computed(&[high, low]);
+    check_computed(&[low, ComputedRun { length: 1, key: |_| u64::MAX / 2 }, high, low, high]);
 }

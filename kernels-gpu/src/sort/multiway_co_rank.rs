@@ -8,25 +8,26 @@
 //!   run 2   a b c c│h h …        of equal keys, those of the earlier run go first
 //! ```
 //!
-//! A warp knows for each run between which places the division is. Every lane takes the key where the division of its run
+//! A warp knows for each run between which indices the division is. Every lane takes the key where the division of its run
 //! should be if the runs were alike, and of these keys one in the middle counts: a binary search a lane, all at once,
 //! counts the keys of every run that belong before it. By the sum of the counts the division is on one side of that key
-//! or on the other, so that one end of all ranges moves. Each round does away with one key at least, whatever the runs are;
+//! or on the other, so that one end of all ranges moves. Each round excludes one key at least, for any runs;
 //! when there is one key left a lane, their order decides. It takes about five rounds.
 //!
 //! Each of these keys divides the runs, too, at some other rank. Where any rank near the one asked for is as good, the second
 //! or third of them will do.
 
 use crate::key::Bits;
+use crate::sequence::Sequence;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add, reduce_max, shuffle_idx};
 
 /// A lane's run and what is known of its division: `low` to `high` keys of it go before.
 #[derive(Clone, Copy)]
-pub struct Range<B> {
+pub struct Range<S> {
     /// The run, of fewer than 2^32 keys.
-    pub run: Global<B>,
+    pub run: S,
     /// The least that go before.
     pub low: u32,
     /// The most.
@@ -75,16 +76,19 @@ fn deviation(count: u32) -> u32 {
     1 << ((32 - count.leading_zeros()) / 2)
 }
 
-/// How many keys of the lane's run are among the first `rank` of the merge of all lanes' runs, or the first of up to `slack` more
-/// or fewer.
+/// How many keys of the lane's run are among the first `rank` of the merge of all lanes' runs, or the first of up to
+/// `rank_tolerance` more or fewer.
 ///
 /// # Safety
-/// All lanes of the warp make the same call, with the same `rank` and `slack`. The ranges hold the answer for `rank`. If there is
-/// slack, the lanes' `low` are the answer for some rank, and a range that ends before its run does has more keys than `rank`
-/// less all `low` and the slack together: so many do not go before.
+/// All lanes of the warp make the same call, with the same `rank` and `rank_tolerance`. The ranges hold the answer for
+/// `rank`. If there is tolerance, the lanes' `low` are the answer for some rank, and a range that ends before its run does has more keys than `rank`
+/// less all `low` and the tolerance together: these cannot all go before.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
+pub unsafe fn multiway_co_rank<B: Bits, S>(range: Range<S>, rank: u64, rank_tolerance: u32) -> u32
+where
+    S: Sequence<Index = usize, Item = B>,
+{
     let Range { run, mut low, mut high } = range;
     let (lane, mut round) = (warp::lane_id(), 0);
     loop {
@@ -100,9 +104,9 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
         // SAFETY: as above.
         if unsafe { ballot(FULL_MASK, width > 1) } == 0 {
             // One key a lane at most is left: those that belong before are the first of them.
-            let own = if width > 0 { run.get(low as usize) } else { B::MAX };
+            let own = if width > 0 { run.at(low as usize) } else { B::MAX };
             // SAFETY: as above.
-            let before = unsafe { place_among(own, width > 0) };
+            let before = unsafe { lane_rank(own, width > 0) };
             return low + u32::from(width > 0 && (before as u64) < left);
         }
         // If keys are spread evenly, the division is at the same share of what is left of every run, and after the first
@@ -110,11 +114,11 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
         // is left then.
         round += 1;
         let even = round <= ROUNDS_OF_SHARES;
-        let part = if round == 1 { run.len() as u32 - low } else { width };
+        let part = if round == 1 { run.length() as u32 - low } else { width };
         // SAFETY: as above.
         let share = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
         let expected = low + ((part as f32 * share) as u32).min(width.saturating_sub(1));
-        let own = if width > 0 { run.get(expected as usize) } else { B::MAX };
+        let own = if width > 0 { run.at(expected as usize) } else { B::MAX };
         // SAFETY: as above. Some range is not empty.
         let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
         // SAFETY: as above.
@@ -123,11 +127,11 @@ pub unsafe fn select<B: Bits>(range: Range<B>, rank: u64, slack: u32) -> u32 {
             expected + 1
         } else {
             let before = |key: B| key < pivot || (key == pivot && lane < source);
-            count_near(low, high, expected, before(own), |i| before(run.get(i as usize)))
+            count_near(low, high, expected, before(own), |i| before(run.at(i as usize)))
         };
         // SAFETY: as above.
         let before = unsafe { sum(counted - low) };
-        if before.abs_diff(left) <= slack as u64 {
+        if before.abs_diff(left) <= rank_tolerance as u64 {
             return counted;
         }
         if before < left {
@@ -184,7 +188,7 @@ unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
 unsafe fn median<B: Bits>(key: B, take_part: bool) -> u32 {
     // SAFETY: the caller's promise. Ranks are different, so that one lane has the middle one.
     unsafe {
-        let (middle, rank) = (ballot(FULL_MASK, take_part).count_ones() / 2, place_among(key, take_part));
+        let (middle, rank) = (ballot(FULL_MASK, take_part).count_ones() / 2, lane_rank(key, take_part));
         ballot(FULL_MASK, take_part && rank == middle).trailing_zeros()
     }
 }
@@ -195,7 +199,7 @@ unsafe fn median<B: Bits>(key: B, take_part: bool) -> u32 {
 /// All lanes of the warp make the same call.
 #[inline(always)]
 #[track_caller]
-unsafe fn place_among<B: Bits>(key: B, take_part: bool) -> u32 {
+unsafe fn lane_rank<B: Bits>(key: B, take_part: bool) -> u32 {
     // SAFETY: the caller's promise, here and below.
     let (lane, mut rank, mut rest) = (warp::lane_id(), 0, unsafe { ballot(FULL_MASK, take_part) });
     while rest != 0 {
@@ -208,31 +212,32 @@ unsafe fn place_among<B: Bits>(key: B, take_part: bool) -> u32 {
     rank
 }
 
-/// The place from `low` to `high` where `before` turns false, searched from `expected` on in growing steps. `first` is
+/// The index from `low` to `high` where `before` turns false, searched from `expected` on in growing steps. `first` is
 /// `before(expected)`, if the range is not empty.
 #[inline(always)]
 #[track_caller]
 fn count_near(mut low: u32, mut high: u32, expected: u32, first: bool, before: impl Fn(u32) -> bool) -> u32 {
     let mut step = deviation((expected - low).min(high - expected));
-    let (mut near, mut place, mut above) = (true, expected, first);
+    let (mut near, mut index, mut above) = (true, expected, first);
     while low < high {
         if above {
-            low = place + 1;
+            low = index + 1;
         } else {
-            high = place;
+            high = index;
         }
         if low == high {
             break;
         }
-        place = match (near, above) {
-            // At most the last of the range, and at least its first.
-            (true, true) => (low + (step - 1)).min(high - 1),
+        index = match (near, above) {
+            // At most the last index of the range, and at least its first. The step is clamped before it is added: once it
+            // has saturated, `low + step` exceeds 32 bits.
+            (true, true) => low + (step - 1).min(high - 1 - low),
             (true, false) => high.saturating_sub(step).max(low),
             (false, _) => low + (high - low) / 2,
         };
         step = step.saturating_mul(8);
-        above = before(place);
-        // Once the place has been passed, halves.
+        above = before(index);
+        // Once the index has been passed, halves.
         near &= above == first;
     }
     low

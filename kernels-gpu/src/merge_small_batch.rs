@@ -1,0 +1,71 @@
+//! Batch merge: many small pairs in one launch (the course's `mergeSmallBatch_k`).
+//!
+//! Pair `g` merges `a_len` keys of A with `d - a_len` keys of B into `d` keys of C. A block of `blockDim` threads takes
+//! `blockDim / d` pairs, one thread a key:
+//!
+//! ```text
+//!   thread   0 … d-1 │ d … 2d-1 │ 2d … 3d-1 │ …
+//!   qt       0       │ 1        │ 2         │      which pair of the block's
+//!   tidx     0 … d-1 │ 0 … d-1  │ 0 … d-1   │      which key of the pair, so which diagonal
+//!   gbx      = qt + blockIdx * (blockDim / d)      which pair of all
+//! ```
+//!
+//! A block's pairs lie one behind the other in A, in B and in C, so the block loads and stores whole stretches for any
+//! `d`; the searches run in shared memory.
+
+use crate::key::Key;
+use crate::merge_small::key_on_diagonal;
+use core::hint::assert_unchecked;
+use cuda_std::prelude::*;
+
+/// The greatest length of a merged pair.
+pub const MAX_D: u32 = 1024;
+
+/// Bytes of dynamic shared memory for a block of `threads` threads.
+pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
+    threads * size_of::<K>() as u32
+}
+
+/// Kernel: merges `pairs` pairs. `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
+///
+/// # Safety
+/// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= MAX_D` and
+/// `a_len <= d`. Blocks are a multiple of `d` threads, there are at least `pairs * d` threads in all, and the launch has
+/// [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pairs: usize, d: u32, a_len: u32) {
+    // SAFETY: the caller's promise. Without it the divisions by `d` would bring in the code of a panic.
+    unsafe { assert_unchecked(d != 0) };
+    let b_len = d - a_len;
+    // SAFETY: the caller's promise.
+    let (a, b, c) = unsafe {
+        (
+            Global::new(a, pairs * a_len as usize),
+            Global::new(b, pairs * b_len as usize),
+            GlobalMut::new(c, pairs * d as usize),
+        )
+    };
+    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
+    let pairs_per_block = threads / d;
+    let first_pair = thread::block_idx_x() as usize * pairs_per_block as usize;
+    let block_pairs = pairs.saturating_sub(first_pair).min(pairs_per_block as usize) as u32;
+
+    // Global to shared: the block's runs of A, then its runs of B.
+    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
+    let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
+    if thread < a_keys {
+        keys.set(thread, a.get(first_pair * a_len as usize + thread as usize).to_ordered());
+    } else if thread < a_keys + b_keys {
+        keys.set(thread, b.get(first_pair * b_len as usize + (thread - a_keys) as usize).to_ordered());
+    }
+    thread::sync_threads();
+
+    // Every thread writes the key of its diagonal.
+    let tidx = thread % d;
+    let qt = (thread - tidx) / d;
+    if qt < block_pairs {
+        let key = key_on_diagonal(tidx, keys.slice(qt * a_len, a_len), keys.slice(a_keys + qt * b_len, b_len));
+        c.set(first_pair * d as usize + thread as usize, K::from_ordered(key));
+    }
+}

@@ -1,0 +1,131 @@
+//! Merges of many pairs of runs: of one length, and of any lengths.
+
+use super::{Address, Arrays, Entry, Queue, arguments, suffix};
+use crate::gpu::kernels::Shape;
+use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
+use kernels_gpu::key::Key;
+use kernels_gpu::{indexed_merge, merge_batch, merge_ragged, merge_small_batch, tuning};
+
+/// Threads of a block where the kernel leaves the choice.
+const THREADS: u32 = 256;
+
+/// The entry points of batches, alone or with values of `value_bytes` bytes.
+pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    if value_bytes > 0 {
+        let kernels = ["merge_batch_pairs", "merge_ragged_pairs"];
+        return kernels.map(|kernel| (kernel, suffix::<K>(value_bytes))).into();
+    }
+    let kernels = ["merge_batch", "merge_small_batch", "path_ragged", "merge_ragged"];
+    kernels.map(|kernel| (kernel, suffix::<K>(0))).into()
+}
+
+/// The lengths of a batch of pairs of runs of one length.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Lengths {
+    /// Pairs of runs.
+    pub(in crate::gpu) problems: usize,
+    /// Keys of a merged pair: 1 to [`MAX_BATCH_LENGTH`].
+    pub(in crate::gpu) d: usize,
+    /// Keys of A among them.
+    pub(in crate::gpu) a_len: usize,
+}
+
+impl Lengths {
+    /// The launch of the tiled batch merge, with values or without.
+    fn shape<K: Key>(self) -> Shape {
+        const { assert!(MAX_BATCH_LENGTH <= tuning::indexed(size_of::<K>()).keys(), "a block holds a pair") };
+        let shape = tuning::indexed(size_of::<K>());
+        Shape {
+            blocks: self.problems.div_ceil(merge_batch::pairs_per_block(shape.keys(), self.d)),
+            threads: shape.threads as u32,
+            shared_bytes: indexed_merge::shared_bytes::<K>(shape.keys(), shape.items_per_thread),
+        }
+    }
+}
+
+/// Queues the merge of a batch of pairs of runs, of keys alone.
+///
+/// # Safety
+/// The arrays are in the GPU's memory and hold runs of these lengths; `out` overlaps no other; and nothing writes them, or
+/// uses `out`, until the merge has ended.
+pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
+    queue: &impl Queue,
+    kernel: BatchKernel,
+    [a, b, out]: [Address; 3],
+    lengths: Lengths,
+) -> Result<(), Error> {
+    let Lengths { problems, d, a_len } = lengths;
+    match kernel {
+        BatchKernel::Auto => {
+            let (entry, arguments) = (("merge_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
+            // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
+            unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
+        }
+        BatchKernel::Small => {
+            let (d, a_len) = (d as u32, a_len as u32);
+            // A multiple of d: about as many threads as elsewhere, or one pair where that is longer.
+            let threads = (THREADS / d).max(1) * d;
+            let blocks = problems.div_ceil((threads / d) as usize);
+            let shape = Shape { blocks, threads, shared_bytes: merge_small_batch::shared_bytes::<K>(threads) };
+            let (entry, arguments) = (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
+            // SAFETY: as above.
+            unsafe { queue.launch(&entry, shape, &arguments) }
+        }
+    }
+}
+
+/// Queues the merge of a batch of pairs of runs with values.
+///
+/// # Safety
+/// As for [`merge_batch`](merge_batch()), values included.
+pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
+    queue: &impl Queue,
+    [a, b, out]: [Arrays; 3],
+    lengths: Lengths,
+) -> Result<(), Error> {
+    let Lengths { problems, d, a_len } = lengths;
+    let arguments = arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, problems, d, a_len];
+    let entry = ("merge_batch_pairs", suffix::<K>(out.value_bytes));
+    // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
+    unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
+}
+
+/// Bytes of workspace for a ragged batch into `total` keys: two numbers for each tile.
+pub(in crate::gpu) const fn ragged_workspace_bytes<K: Key>(total: usize) -> usize {
+    total.div_ceil(tuning::ragged(size_of::<K>()).keys()) * 2 * size_of::<usize>()
+}
+
+/// Queues the merge of a batch of pairs of runs of any lengths, with values or without.
+///
+/// # Safety
+/// As for [`merge_batch`](merge_batch()), values included; the offset arrays are of `problems + 1` ascending offsets, the
+/// first 0 and the last the length of `a` or of `b`; `workspace` is of [`ragged_workspace_bytes`].
+pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
+    queue: &impl Queue,
+    (a, a_offsets): (Arrays, Address),
+    (b, b_offsets): (Arrays, Address),
+    problems: usize,
+    out: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let shape = tuning::ragged(size_of::<K>());
+    let (total, tile_keys, splits) = (out.len, shape.keys(), workspace);
+    let tiles = total.div_ceil(tile_keys);
+    let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
+    let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
+    let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
+    let path = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, splits, tiles, tile_keys];
+    // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.
+    unsafe { queue.launch(&("path_ragged", suffix::<K>(0)), path_shape, &path)? };
+    if out.value_bytes == 0 {
+        let merge = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, out.keys, total, splits];
+        // SAFETY: as above.
+        unsafe { queue.launch(&("merge_ragged", suffix::<K>(0)), tile_shape, &merge) }
+    } else {
+        let merge = arguments![
+            a.keys, a.values, a_offsets, b.keys, b.values, b_offsets, problems, out.keys, out.values, total, splits
+        ];
+        // SAFETY: as above.
+        unsafe { queue.launch(&("merge_ragged_pairs", suffix::<K>(out.value_bytes)), tile_shape, &merge) }
+    }
+}

@@ -1,0 +1,179 @@
+//! Which kernels an operation is made of, and in what shapes they are launched.
+//!
+//! | file | operation |
+//! | --- | --- |
+//! | `merge` | two arrays, with values or without |
+//! | `batch` | many pairs of runs, of one length or of any |
+//! | `sort` | the two phases of the sort, and detecting runs before them |
+//! | `runs` | many runs at once |
+//!
+//! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
+//! operation has a list of the [`Entry`] points that it may launch, so that they can be loaded before. Launches go to a
+//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these.
+
+pub(super) mod batch;
+pub(super) mod merge;
+#[cfg(test)]
+mod record;
+pub(super) mod runs;
+pub(super) mod sort;
+
+use super::failure::OrFailure;
+use super::kernels::{Shape, arguments};
+use super::{Address, Gpu};
+use crate::{Error, GpuKey};
+use cust::memory::{DevicePointer, DeviceSlice};
+use cust::stream::Stream;
+use kernels_gpu::key::Key;
+use std::ffi::c_void;
+
+/// Blocks of persistent kernels on a multiprocessor: as many as it holds.
+const PERSISTENT_BLOCKS: usize = 8;
+
+/// A kernel's name and the suffix of one of its instances, which together name an entry point of a module.
+pub(super) type Entry = (&'static str, String);
+
+/// Where launches go.
+pub(super) trait Queue {
+    /// Multiprocessors of the GPU.
+    fn multiprocessors(&self) -> usize;
+
+    /// Adds a launch.
+    ///
+    /// # Safety
+    /// `arguments` point to the kernel's arguments, in number and types, and these are as the kernel's documentation
+    /// requires until the launch has ended.
+    unsafe fn launch(&self, entry: &Entry, shape: Shape, arguments: &[*mut c_void]) -> Result<(), Error>;
+
+    /// Sets `count` words from `at` on to 0, in order with the launches.
+    ///
+    /// # Safety
+    /// They are in the GPU's memory, and nothing else uses them until then.
+    unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error>;
+
+    /// The shape of a launch of persistent blocks, `blocks` of them on each multiprocessor.
+    fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
+        Shape { blocks: blocks * self.multiprocessors(), threads, shared_bytes }
+    }
+}
+
+/// A stream of a GPU whose context is current.
+pub(super) struct OnStream<'a> {
+    gpu: &'a Gpu,
+    stream: &'a Stream,
+}
+
+impl Queue for OnStream<'_> {
+    fn multiprocessors(&self) -> usize {
+        self.gpu.multiprocessors
+    }
+
+    unsafe fn launch(&self, (kernel, suffix): &Entry, shape: Shape, arguments: &[*mut c_void]) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.gpu.kernels.launch(kernel, suffix, shape, arguments, self.stream) }
+    }
+
+    unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.stream)
+        }
+        .or_failure("cuMemsetD32Async")
+    }
+}
+
+impl Gpu {
+    /// The queue of launches that is `stream`.
+    pub(super) fn queue<'a>(&'a self, stream: &'a Stream) -> Result<OnStream<'a>, Error> {
+        self.make_current()?;
+        Ok(OnStream { gpu: self, stream })
+    }
+
+    /// Loads these entry points, so that the driver does not compile their modules at the first launch.
+    pub(super) fn load(&self, entries: &[Entry]) -> Result<(), Error> {
+        self.make_current()?;
+        entries.iter().try_for_each(|(kernel, suffix)| self.kernels.load(kernel, suffix))
+    }
+}
+
+/// All entry points that operations on keys of type `K` may launch, alone or with values of 4 or 8 bytes.
+pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
+    let with_values = [0, 4, 8].into_iter().flat_map(|value_bytes| {
+        [
+            sort::entries_of_any_size::<K>(value_bytes),
+            merge::entries::<K>(value_bytes),
+            batch::entries::<K>(value_bytes),
+        ]
+    });
+    with_values.flatten().collect()
+}
+
+/// Keys in the GPU's memory, and a value for each unless `value_bytes` is 0.
+#[derive(Clone, Copy)]
+pub(super) struct Arrays {
+    /// Where the keys are.
+    pub(super) keys: Address,
+    /// Where the values are.
+    pub(super) values: Address,
+    /// How many keys there are.
+    pub(super) len: usize,
+    /// Bytes of a value: 0, 4 or 8.
+    pub(super) value_bytes: usize,
+}
+
+impl Arrays {
+    /// Keys alone.
+    pub(super) const fn keys(keys: Address, len: usize) -> Self {
+        Self { keys, values: 0, len, value_bytes: 0 }
+    }
+
+    /// `len` keys of type `K` from index `begin` on, with their values.
+    const fn part<K>(self, begin: usize, len: usize) -> Self {
+        let keys = self.keys + (begin * size_of::<K>()) as u64;
+        Self { keys, values: self.values + (begin * self.value_bytes) as u64, len, ..self }
+    }
+}
+
+/// `bytes`, rounded up to the alignment that any element needs.
+pub(super) const fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(16)
+}
+
+/// The suffix of kernels for keys of type `K`, alone or with values of `value_bytes` bytes.
+fn suffix<K: Key>(value_bytes: usize) -> String {
+    if value_bytes == 0 { K::NAME.to_owned() } else { format!("{}v{value_bytes}", K::NAME) }
+}
+
+/// The suffix of kernels for all numbers of `bytes` bytes, 4 or 8.
+fn bits(bytes: usize) -> String {
+    if bytes == 8 { "u64" } else { "u32" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::record::Record;
+    use super::*;
+    use std::collections::HashSet;
+
+    fn check<K: GpuKey>() {
+        let prepared: HashSet<Entry> = entries::<K>().into_iter().collect();
+        let launched = Record::of_all_operations::<K>();
+        let missing: Vec<&Entry> = launched.difference(&prepared).collect();
+        assert!(missing.is_empty(), "{missing:?} are launched but not loaded before");
+        let unused: Vec<&Entry> = prepared.difference(&launched).collect();
+        assert!(unused.is_empty(), "{unused:?} are loaded but never launched");
+        for (kernel, suffix) in &prepared {
+            assert!(crate::gpu::kernels::exists(kernel, suffix), "no module has {kernel}_{suffix}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_launched_can_be_loaded_before() {
+        check::<u32>();
+        check::<i32>();
+        check::<f32>();
+        check::<u64>();
+        check::<i64>();
+        check::<f64>();
+    }
+}

@@ -1,0 +1,84 @@
+//! A queue that records which entry points are launched, instead of launching them.
+
+use super::*;
+use crate::{BatchKernel, GpuKey, MergeKernel, SortOrder};
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+/// The entry points launched so far.
+#[derive(Default)]
+pub(super) struct Record(RefCell<HashSet<Entry>>);
+
+impl Queue for Record {
+    fn multiprocessors(&self) -> usize {
+        132
+    }
+
+    unsafe fn launch(&self, entry: &Entry, shape: Shape, _: &[*mut c_void]) -> Result<(), Error> {
+        if shape.blocks > 0 {
+            self.0.borrow_mut().insert(entry.clone());
+        }
+        Ok(())
+    }
+
+    unsafe fn clear(&self, _: Address, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Addresses that nothing is read from.
+const AT: Address = 1 << 20;
+
+fn arrays(len: usize, value_bytes: usize) -> Arrays {
+    Arrays { keys: AT, values: AT, len, value_bytes }
+}
+
+impl Record {
+    /// All that is launched for keys of type `K` by the operations on a GPU, of all sizes and with all kinds of values.
+    pub(super) fn of_all_operations<K: GpuKey>() -> HashSet<Entry> {
+        let record = Self::default();
+        for value_bytes in [0, 4, 8] {
+            record.sort_all_sizes::<K>(value_bytes).unwrap();
+            record.merge_all::<K>(value_bytes).unwrap();
+        }
+        record.0.into_inner()
+    }
+
+    /// Sorts at and around each power of two, among which are all sizes at which a sort takes other kernels.
+    fn sort_all_sizes<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
+        for size in (0..=33).map(|log| 1 << log) {
+            for n in [size - 1, size, size + 1] {
+                // SAFETY: nothing is launched.
+                unsafe { sort::sort::<K>(self, SortOrder::Ascending, arrays(n, value_bytes), AT)? };
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_all<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
+        let both = [10, 10_000, 100_000_000].map(|len| (arrays(len, value_bytes), arrays(2 * len, value_bytes)));
+        let lengths = vec![1000; 40];
+        let (many, tree) = (runs::ManyRuns::new(lengths.clone()), arrays(40_000, value_bytes));
+        let batch = batch::Lengths { problems: 10, d: 100, a_len: 50 };
+        // SAFETY: nothing is launched.
+        unsafe {
+            for (half, out) in both {
+                batch::merge_ragged::<K>(self, (half, AT), (half, AT), 10, out, AT)?;
+                if value_bytes > 0 {
+                    merge::merge_pairs::<K>(self, half, half, out, AT)?;
+                    batch::merge_batch_pairs::<K>(self, [half, half, out], batch)?;
+                    continue;
+                }
+                for kernel in MergeKernel::ALL {
+                    merge::merge::<K>(self, kernel, half, half, AT, AT)?;
+                }
+                for kernel in [BatchKernel::Auto, BatchKernel::Small] {
+                    batch::merge_batch::<K>(self, kernel, [AT; 3], batch)?;
+                }
+            }
+            runs::merge_many::<K>(self, &many, tree, AT, AT)?;
+            runs::merge_tree::<K>(self, lengths, tree, tree, AT)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,349 @@
+//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs.
+
+use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
+use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
+use crate::gpu::kernels::Shape;
+use crate::{Error, SortOrder};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
+use kernels_gpu::sort::{block_sort, detect_runs, merge_pass, packed, packing, pairs};
+use kernels_gpu::tuning::{self, Tile};
+use std::ffi::c_void;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
+const DETECTION_KEYS: usize = 1 << 26;
+
+/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
+/// exceed the memory of any GPU.
+const MAX_KEYS: usize = 1 << 35;
+
+/// The kernels for keys of some width, with values of some width or none.
+#[derive(Clone, Copy)]
+pub(super) struct SortKernels {
+    block_sort: &'static str,
+    merge_runs: &'static str,
+    pub(super) merge_long_runs: &'static str,
+}
+
+impl SortKernels {
+    const KEYS: Self = Self { block_sort: "block_sort", merge_runs: "merge_runs", merge_long_runs: "merge_long_runs" };
+    const PAIRS: Self = Self {
+        block_sort: "block_sort_pairs",
+        merge_runs: "merge_runs_pairs",
+        merge_long_runs: "merge_long_runs_pairs",
+    };
+    const PACKED: Self = Self {
+        block_sort: "block_sort_packed",
+        merge_runs: "merge_runs_packed",
+        merge_long_runs: "merge_long_runs_packed",
+    };
+
+    pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
+        match (size_of::<K>(), value_bytes) {
+            (_, 0) => Self::KEYS,
+            (4, 4) => Self::PAIRS,
+            _ => Self::PACKED,
+        }
+    }
+}
+
+/// The shapes of a sort's two phases.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct SortPlan {
+    value_bytes: usize,
+    block: Tile,
+    runs: Tile,
+    /// Few keys: other shapes, and no launches that find splits.
+    small: bool,
+}
+
+/// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+struct Layout {
+    values: usize,
+    runs: usize,
+    splits: usize,
+    end: usize,
+}
+
+impl SortPlan {
+    /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0.
+    pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize) -> Self {
+        let small = n <= tuning::ROW.small_sort;
+        let (block, runs) = match (value_bytes, small) {
+            (0, false) => (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>())),
+            (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
+            (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
+        };
+        Self { value_bytes, block, runs, small }
+    }
+
+    /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
+    pub(super) const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
+        Self::of::<K>(usize::MAX, value_bytes)
+    }
+
+    /// The suffix of the kernels, which serve all keys of the width of `K`.
+    pub(super) fn suffix<K: Key>(self) -> String {
+        let keys = bits(size_of::<K>());
+        match self.value_bytes {
+            0 if self.small => format!("{keys}small"),
+            0 => keys,
+            value_bytes => format!("{keys}v{value_bytes}"),
+        }
+    }
+
+    /// The entry points that a sort of `n` keys of type `K` may launch.
+    pub(in crate::gpu) fn entries<K: Key>(self, n: usize) -> Vec<Entry> {
+        let (kernels, keys) = (SortKernels::of::<K>(self.value_bytes), bits(size_of::<K>()));
+        let mut entries = vec![(kernels.block_sort, self.suffix::<K>()), (kernels.merge_runs, self.suffix::<K>())];
+        if !self.small {
+            entries.push(("split_runs", keys.clone()));
+        }
+        if n >= DETECTION_KEYS {
+            entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
+            if self.value_bytes > 0 {
+                entries.push(("reverse", bits(self.value_bytes)));
+            }
+            entries.extend(super::runs::entries::<K>(self.value_bytes));
+        }
+        entries
+    }
+
+    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole lines of
+    /// memory.
+    const fn rank_tolerance(self) -> u32 {
+        match self.value_bytes {
+            _ if self.small => tuning::ROW.small_rank_tolerance,
+            0 => tuning::ROW.rank_tolerance,
+            _ => 0,
+        }
+    }
+
+    fn passes(self, n: usize) -> Passes {
+        Passes::of(n.div_ceil(self.block.keys()))
+    }
+
+    /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
+    const fn runs_of_pass(self, n: usize, run: usize, k: u32) -> Runs {
+        merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
+    }
+
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected.
+    fn split_bytes(self, n: usize) -> usize {
+        let mut run = self.block.keys();
+        let of_passes = self.passes(n).map(|k| {
+            let tiles = self.runs_of_pass(n, run, k).tile_count();
+            run *= k as usize;
+            tiles * k as usize * size_of::<u32>()
+        });
+        let of_long_runs = if n >= DETECTION_KEYS { self.long_run_split_bytes(n) } else { 0 };
+        of_passes.max().unwrap_or(0).max(of_long_runs)
+    }
+
+    /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
+    fn layout<K: Key>(self, n: usize) -> Layout {
+        let values = align(n * size_of::<K>());
+        let runs = values + align(n * self.value_bytes);
+        let splits = runs + align(RUNS_BYTES);
+        Layout { values, runs, splits, end: splits + self.split_bytes(n) }
+    }
+
+    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits; none where one block sorts all, and
+    /// `usize::MAX` for more keys than a GPU sorts.
+    pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
+        match n {
+            _ if n <= self.block.keys() => 0,
+            _ if n > MAX_KEYS => usize::MAX,
+            _ => self.layout::<K>(n).end,
+        }
+    }
+
+    /// Keys of a tile where as many runs are merged as can be.
+    pub(super) const fn long_run_tile_keys(self) -> u32 {
+        merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
+    }
+
+    /// Bytes of the splits of long runs of `n` keys in all.
+    pub(super) const fn long_run_split_bytes(self, n: usize) -> usize {
+        n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>()
+    }
+
+    fn block_shape<K: Key>(self, n: usize) -> Shape {
+        let slots = self.block.keys();
+        let shared_bytes = match self.value_bytes {
+            0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.items_per_thread),
+            4 if size_of::<K>() == 4 => pairs::block_shared_bytes(slots),
+            _ => packing::shared_bytes(slots),
+        };
+        Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
+    }
+
+    pub(super) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
+        let slots = self.runs.keys();
+        let shared_bytes = match self.value_bytes {
+            0 => merge_pass::shared_bytes::<K::Bits>(slots),
+            4 if size_of::<K>() == 4 => pairs::merge_shared_bytes(slots),
+            _ => packed::merge_shared_bytes(slots),
+        };
+        Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
+    }
+}
+
+/// The entry points that sorts of any number of keys may launch, alone or with values of `value_bytes` bytes.
+pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let sizes = [1, tuning::ROW.small_sort + 1, DETECTION_KEYS];
+    sizes.into_iter().flat_map(|n| SortPlan::of::<K>(n, value_bytes).entries::<K>(n)).collect()
+}
+
+/// The launch that finds splits for `tiles` tiles.
+pub(super) fn splits_shape(tiles: usize) -> Shape {
+    Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 }
+}
+
+/// Queues the sort of `at`, with values or without.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
+/// them until the sort has ended. There are at most [`MAX_KEYS`] keys.
+pub(in crate::gpu) unsafe fn sort<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    at: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let Arrays { keys, values, len: n, value_bytes } = at;
+    let plan = SortPlan::of::<K>(n, value_bytes);
+    let (kernels, suffix, layout) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>(), plan.layout::<K>(n));
+    let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
+        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+        unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
+    };
+    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    let mut passes = plan.passes(n);
+    // The last kernel decodes.
+    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
+
+    // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
+    let in_workspace = |offset: usize| workspace + offset as u64;
+    let scratch = (workspace, in_workspace(layout.values));
+    let detected_at: Address = if n >= DETECTION_KEYS { in_workspace(layout.runs) } else { 0 };
+    // Kernels of few keys find splits themselves.
+    let splits = if plan.small { 0 } else { in_workspace(layout.splits) };
+    let (e, e_n) = (coding.always, coding.when_negative);
+    // Another number at each call, which cannot be predicted.
+    let random = RandomState::new().build_hasher().finish();
+    if detected_at != 0 {
+        let detected = DetectedRuns { at: detected_at, scratch, splits };
+        // SAFETY: the caller's promise; all of `detected` is in the workspace.
+        unsafe { detect_runs::<K>(queue, plan, coding, at, detected)? };
+    }
+    let (mut from, mut to) = ((keys, values), scratch);
+    if !passes.left().is_multiple_of(2) {
+        (from, to) = (to, from);
+    }
+    let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
+    let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected_at, random];
+    // The kernel that moves values with their keys reads all but the random number.
+    let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
+    let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+    launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
+    let mut run = plan.block.keys();
+    // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
+    let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
+    while let Some(k) = passes.next() {
+        let runs = plan.runs_of_pass(n, run, k);
+        let (tiles, tile_keys, rank_tolerance) = (runs.tile_count(), runs.tile_keys(), runs.rank_tolerance());
+        let per_warp = merge_pass::boundaries_per_warp(tiles);
+        let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
+        if splits != 0 {
+            let arguments =
+                arguments![f, n, run, k, tile_keys, rank_tolerance, splits, per_warp, detected_at, shuffled, random];
+            launch("split_runs", &bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
+        }
+        let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected_at, shuffled, random];
+        let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected_at];
+        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+        launch(kernels.merge_runs, &suffix, plan.runs_shape::<K>(tiles), arguments)?;
+        (from, to) = (to, from);
+        run *= k as usize;
+        shuffled = 0;
+    }
+    Ok(())
+}
+
+/// Queues the detection of runs, and the work on those detected: none on sorted keys, reversing descending keys, or a merge
+/// of a few long runs. The other kernels of the sort do nothing then.
+///
+/// # Safety
+/// As for [`sort`]; at `detected.at` are [`RUNS_BYTES`].
+unsafe fn detect_runs<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    detected: DetectedRuns,
+) -> Result<(), Error> {
+    let Arrays { keys, values, len: n, value_bytes } = at;
+    let Coding { always, when_negative } = coding;
+    // SAFETY: the words are in the workspace.
+    unsafe { queue.clear(detected.at, detect_runs::DETECTION_WORDS)? };
+    let (words, begins) = (detected.at, detected.begins());
+    let launch = |kernel, width, shape, arguments: &[*mut c_void]| {
+        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+        unsafe { queue.launch(&(kernel, bits(width)), shape, arguments) }
+    };
+    // Equal keys are the same bits, and may be reversed, but not with their values.
+    let equal_ascends = u32::from(value_bytes > 0);
+    let merges_runs = u32::try_from(n).is_ok();
+    let most_descents = if merges_runs { MAX_RUNS - 1 } else { 0 };
+    let detect = arguments![keys, n, always, when_negative, equal_ascends, most_descents, words, begins];
+    let detect_shape =
+        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
+    launch("detect_runs", size_of::<K>(), detect_shape, &detect)?;
+    let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+    launch("reverse", size_of::<K>(), shape, &arguments![keys, n, words])?;
+    if value_bytes > 0 {
+        launch("reverse", value_bytes, shape, &arguments![values, n, words])?;
+    }
+    if merges_runs {
+        // SAFETY: the caller's promise.
+        unsafe { merge_long_runs::<K>(queue, plan, coding, at, detected)? };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_for_more_keys_than_a_gpu_sorts_is_larger_than_any() {
+        for n in [MAX_KEYS + 1, usize::MAX / 8, usize::MAX / 4 + 1, usize::MAX] {
+            assert_eq!(SortPlan::of::<u32>(n, 0).workspace_bytes::<u32>(n), usize::MAX);
+            assert_eq!(SortPlan::of::<f64>(n, 8).workspace_bytes::<f64>(n), usize::MAX);
+        }
+    }
+
+    #[test]
+    fn runs_of_the_last_pass_have_fewer_than_2_to_the_32_keys() {
+        fn check<K: Key>() {
+            for value_bytes in [0, 4, 8] {
+                // `Runs::new` panics for longer runs.
+                let bytes = SortPlan::of::<K>(MAX_KEYS, value_bytes).workspace_bytes::<K>(MAX_KEYS);
+                let arrays = MAX_KEYS * (size_of::<K>() + value_bytes);
+                assert!((arrays..arrays + arrays / 50).contains(&bytes), "{bytes}");
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
+    fn keys_that_one_block_sorts_need_no_workspace() {
+        assert_eq!(SortPlan::of::<u32>(0, 0).workspace_bytes::<u32>(0), 0);
+        let block = SortPlan::of::<u32>(1, 0).block.keys();
+        assert_eq!(SortPlan::of::<u32>(block, 0).workspace_bytes::<u32>(block), 0);
+        assert!(SortPlan::of::<u32>(block + 1, 0).workspace_bytes::<u32>(block + 1) > 4 * block);
+    }
+}
