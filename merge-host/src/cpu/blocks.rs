@@ -25,6 +25,15 @@ pub(super) fn for_each_block<K: Send, V: Send>(
     }
 }
 
+/// Calls `work` as [`try_for_each_callback`] does, on the threads of the current pool.
+pub(crate) fn try_for_each_callback_in_pool<K: Send, E: Send>(
+    keys: &mut [K],
+    work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let blocks = keys.par_chunks_mut(CALLBACK_BLOCK).enumerate();
+    blocks.try_for_each(|(i, block)| work(i * CALLBACK_BLOCK, block))
+}
+
 /// [`for_each_block`] of keys alone.
 pub(super) fn for_each_block_of_keys<K: Send>(
     out: &mut [K],

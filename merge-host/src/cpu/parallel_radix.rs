@@ -84,7 +84,7 @@ pub(super) fn argsort<K: Key, I: Index>(
         count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()))
     };
     let Some((digit, mut counts)) = first_digit else {
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
         return Ok(());
     };
     if order == SortOrder::Descending {
@@ -96,7 +96,7 @@ pub(super) fn argsort<K: Key, I: Index>(
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts);
     keys.par_chunks(chunk).zip(slices).enumerate().for_each(|(i, (keys, buckets))| {
         let keys = keys.iter().map(|key| order.applied_to(*key));
-        scatter(keys.zip((i * chunk..).map(I::new)), buckets, digit);
+        scatter(keys.zip((i * chunk..).map(I::from_usize)), buckets, digit);
     });
     let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts);
     buckets.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {

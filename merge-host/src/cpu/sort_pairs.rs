@@ -102,5 +102,5 @@ pub(crate) fn argsort<K: Key, I: Index>(
 
 /// Sets `indices` to `begin`, `begin + 1`, and so on.
 fn fill_identity<I: Index>(begin: usize, indices: &mut [I]) {
-    indices.iter_mut().enumerate().for_each(|(i, index)| *index = I::new(begin + i));
+    indices.iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(begin + i));
 }

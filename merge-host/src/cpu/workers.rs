@@ -25,6 +25,8 @@ pub(crate) struct Workers {
     pool: OnceLock<ThreadPool>,
     /// Held while the pool is being started.
     starting: Mutex<()>,
+    /// Whether the pool that the calling thread belongs to takes the place of one of the engine's own.
+    on_current_pool: bool,
 }
 
 impl Workers {
@@ -44,18 +46,28 @@ impl Workers {
         Workers::new(threads, false)
     }
 
-    fn new(threads: usize, exactly: bool) -> Self {
-        Workers { threads, exactly, pool: OnceLock::new(), starting: Mutex::new(()) }
+    /// The threads of the pool that the calling thread belongs to, or else of rayon's global one.
+    pub fn of_current_pool() -> Self {
+        Workers { on_current_pool: true, ..Workers::new(1, false) }
     }
 
-    /// The number of threads that the engine was made for.
+    fn new(threads: usize, exactly: bool) -> Self {
+        Workers { threads, exactly, pool: OnceLock::new(), starting: Mutex::new(()), on_current_pool: false }
+    }
+
+    /// The number of threads that the engine was made for, or of the current pool.
     pub fn threads(&self) -> usize {
-        self.threads
+        if self.on_current_pool { rayon::current_num_threads() } else { self.threads }
+    }
+
+    /// Whether the threads are those of the current pool.
+    pub fn are_of_current_pool(&self) -> bool {
+        self.on_current_pool
     }
 
     /// The number of threads that sorting `keys` keys is worth.
     pub fn threads_to_sort(&self, keys: usize) -> usize {
-        self.threads.min(keys / SORT_KEYS_PER_THREAD).max(1)
+        self.threads().min(keys / SORT_KEYS_PER_THREAD).max(1)
     }
 
     /// Times `merge`, which merges `keys` keys and is given the number of threads to use.
@@ -72,7 +84,7 @@ impl Workers {
         keys: usize,
         merge: impl FnOnce(usize) -> Result<(), Error> + Send,
     ) -> Result<Timing, Error> {
-        self.run(self.threads.min(keys / MERGE_KEYS_PER_THREAD).max(1), merge)
+        self.run(self.threads().min(keys / MERGE_KEYS_PER_THREAD).max(1), merge)
     }
 
     /// Times `sort`, which sorts `keys` keys and is given the number of threads to use.
@@ -83,6 +95,11 @@ impl Workers {
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is more
     /// than 1, `work` runs in the pool.
     fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
+        if threads > 1 && self.on_current_pool {
+            let (done, compute) = timed(|| rayon::scope(|_| work(threads)));
+            done?;
+            return Ok(Timing { compute, ..Timing::default() });
+        }
         let pool = if threads > 1 { self.pool(&spawn)? } else { None };
         let (done, compute) = match pool {
             Some(pool) => timed(|| pool.install(|| work(threads.min(pool.current_num_threads())))),

@@ -73,7 +73,7 @@ impl Engine {
     /// assert_eq!(values, [100, 0, 1, /**/ 2, 3, 101]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn merge_batch_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    pub fn merge_batch_pairs<K: Key, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -161,7 +161,7 @@ impl Engine {
     /// assert_eq!(values, ["a3", "a5", "b5", "a9", /**/ "b0", "a1"]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn merge_ragged_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    pub fn merge_ragged_pairs<K: Key, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V], &[usize]),
         b: (&[K], &[V], &[usize]),

@@ -99,7 +99,7 @@ impl Engine {
     /// assert_eq!(values, ['a', 'x', 'b', 'c', 'y']);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn merge_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    pub fn merge_pairs<K: Key, V: Copy + Send + Sync>(
         &self,
         a: (&[K], &[V]),
         b: (&[K], &[V]),
@@ -174,7 +174,7 @@ impl Engine {
     /// assert_eq!(values, ["c1", "a2", "a5", "b5", "c5"]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn merge_many_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    pub fn merge_many_pairs<K: Key, V: Copy + Send + Sync>(
         &self,
         runs: &[(&[K], &[V])],
         out: (&mut [K], &mut [V]),

@@ -151,6 +151,24 @@ impl Engine {
         Ok(Engine::of_cpu(Workers::exactly(threads)?, "that was asked for"))
     }
 
+    /// The same engine with the CPU's work on the pool of threads that the calling thread belongs to: the pool of rayon in
+    /// which it is installed, or else rayon's global pool. The engine starts no threads of its own then.
+    ///
+    /// The callbacks of [`sort_streamed`](Self::sort_streamed) also run on that pool. They must not hold a lock while they
+    /// call an engine: the thread may take up another callback meanwhile.
+    ///
+    /// ```
+    /// let engine = merge_host::Engine::cpu().on_current_pool();
+    /// let mut keys = [3, 1, 2];
+    /// engine.sort(&mut keys)?;
+    /// assert_eq!(keys, [1, 2, 3]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_current_pool(self) -> Self {
+        Engine { workers: Workers::of_current_pool(), ..self }
+    }
+
     fn of_cpu(workers: Workers, reason: &str) -> Self {
         let why = match workers.threads() {
             1 => format!("1 CPU thread because {reason}"),

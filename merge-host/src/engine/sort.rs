@@ -111,18 +111,29 @@ impl Engine {
         if let Some(gpu) = self.gpu_for::<K>() {
             return on_gpu!(K as G => {
                 let read = |begin, keys: &mut [G]| read(begin, cast_slice_mut(keys));
-                gpu.sort_through::<G, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)))
+                gpu.sort_streamed::<G, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)))
             });
         }
         let mut keys = memory::zeroed::<K>(len)?;
-        let threads = self.workers.threads_to_sort(len);
-        let (read, upload) = timed(|| blocks::try_for_each_callback(&mut keys, threads, &read));
+        let (read, upload) = timed(|| self.for_each_block(&mut keys, &read));
         read?;
         let timing = self.workers.sort(len, |threads| cpu::sort::sort_keys(order, &mut keys, threads))?;
-        let (written, download) =
-            timed(|| blocks::try_for_each_callback(&mut keys, threads, |begin, keys| write(begin, keys)));
+        let (written, download) = timed(|| self.for_each_block(&mut keys, |begin, keys| write(begin, keys)));
         written?;
         Ok(Timing { upload, download, ..timing })
+    }
+
+    /// Calls `work` with blocks of `keys` and the index of each block's first key, on the threads that a sort of them uses.
+    fn for_each_block<K: Key, E: Send>(
+        &self,
+        keys: &mut [K],
+        work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        if self.workers.are_of_current_pool() {
+            return blocks::try_for_each_callback_in_pool(keys, work);
+        }
+        let threads = self.workers.threads_to_sort(keys.len());
+        blocks::try_for_each_callback(keys, threads, work)
     }
 
     /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a
@@ -149,7 +160,7 @@ impl Engine {
     /// assert_eq!(values, ["7", "5", "first 2", "second 2"]);
     /// # Ok::<(), merge_host::Error>(())
     /// ```
-    pub fn sort_pairs<K: Key, V: Copy + Send + Sync + 'static>(
+    pub fn sort_pairs<K: Key, V: Copy + Send + Sync>(
         &self,
         order: SortOrder,
         keys: &mut [K],

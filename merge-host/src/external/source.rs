@@ -57,6 +57,30 @@ pub trait Target<W: Word>: Send {
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), Self::Error>;
 }
 
+impl<W: Word, E: Send> Source<W> for Box<dyn Source<W, Error = E> + '_> {
+    type Error = E;
+
+    fn len(&self) -> Option<u64> {
+        (**self).len()
+    }
+
+    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize, E> {
+        (**self).read(keys, payload)
+    }
+
+    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool, E> {
+        (**self).read_again(index, keys, payload)
+    }
+}
+
+impl<W: Word, T: Target<W> + ?Sized> Target<W> for &mut T {
+    type Error = T::Error;
+
+    fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), T::Error> {
+        (**self).write(keys, payload)
+    }
+}
+
 /// A source with the number of keys read from it and left in it.
 #[derive(Debug)]
 pub(super) struct Input<W, S> {

@@ -81,8 +81,8 @@ impl Gpu {
         Ok(timing)
     }
 
-    /// [`Engine::sort_through`](crate::Engine::sort_through).
-    pub(crate) fn sort_through<K: GpuKey, E: From<Error> + Send>(
+    /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
+    pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
         &self,
         order: SortOrder,
         len: usize,
@@ -114,7 +114,7 @@ impl Gpu {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::new(i));
+        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
         let (sorted, mut timing) = self.sort_slices(order, keys, Values::of_indices(indices))?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)

@@ -6,30 +6,39 @@ use cust::error::CudaError;
 use cust::function::Function;
 use cust::module::Module;
 use cust::stream::Stream;
+use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-/// Each module's name, `family_type`, and its PTX.
-static MODULES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+/// Each module's name, `family_type`, and its PTX, compressed by DEFLATE.
+static MODULES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
 
 /// The names of the compiled kernel modules in this build, such as "sort_u32"; each is loaded when it is first used.
 pub fn kernel_modules() -> Vec<&'static str> {
     MODULES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The name and the PTX of the module that has `kernel` for keys of type `key`, if this build has one.
-fn module_of(kernel: &str, key: &str) -> Option<(&'static str, &'static str)> {
+/// The name and the compressed PTX of the module that has `kernel` for keys of type `key`, if this build has one.
+fn module_of(kernel: &str, key: &str) -> Option<(&'static str, &'static [u8])> {
     let name = format!("{}_{key}", kernels_gpu::modules::family(kernel)?);
     MODULES.iter().find(|(module, _)| *module == name).copied()
+}
+
+/// The PTX of a module.
+fn decompress(compressed: &[u8]) -> Result<String, Error> {
+    let damaged = |reason: String| Error::Device { call: "decompressing PTX".to_owned(), reason };
+    let bytes = decompress_to_vec(compressed).map_err(|error| damaged(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
 }
 
 /// Whether this build has `kernel` for keys of type `key`.
 #[cfg(test)]
 pub(super) fn exists(kernel: &str, key: &str) -> bool {
-    module_of(kernel, key).is_some_and(|(_, ptx)| ptx.contains(&format!(".entry {kernel}_{key}(")))
+    module_of(kernel, key)
+        .is_some_and(|(_, compressed)| decompress(compressed).unwrap().contains(&format!(".entry {kernel}_{key}(")))
 }
 
 /// The kernels that have been loaded into one context.
@@ -56,10 +65,11 @@ impl Loaded {
             call: format!("loading kernel {entry}"),
             reason: "this build does not have it".to_owned(),
         };
-        let (name, ptx) = module_of(kernel, key).ok_or_else(missing)?;
+        let (name, compressed) = module_of(kernel, key).ok_or_else(missing)?;
         let module = match self.modules.entry(name) {
             Entry::Occupied(loaded) => loaded.into_mut(),
             Entry::Vacant(vacant) => {
+                let ptx = decompress(compressed)?;
                 vacant.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
             }
         };
