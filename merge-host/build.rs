@@ -1,4 +1,4 @@
-//! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes their texts.
+//! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes them, compressed.
 //!
 //! The modules in `kernels-gpu/ptx` begin with the hash of the sources that they were made from. Where that is the hash
 //! of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have changed
@@ -19,6 +19,7 @@ mod kernels {
         Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules, split_modules,
         write_modules,
     };
+    use miniz_oxide::deflate::compress_to_vec;
     use std::env;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -41,6 +42,9 @@ mod kernels {
     /// is left would be in memory.
     const BUILD_ARGS: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
 
+    /// The level of DEFLATE's compression: higher ones take longer and save little.
+    const COMPRESSION: u8 = 6;
+
     pub fn provide() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in a workspace").to_owned();
         for source in SOURCES {
@@ -57,9 +61,10 @@ mod kernels {
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
         let mut list = String::from("[\n");
         for (name, text) in &modules {
-            let path = out.join(format!("{name}.ptx"));
-            fs::write(&path, text).expect("OUT_DIR is writable");
-            list.push_str(&format!("    ({name:?}, include_str!({path:?})),\n"));
+            // Compressed, PTX takes a tenth of its bytes.
+            let path = out.join(format!("{name}.ptx.deflate"));
+            fs::write(&path, compress_to_vec(text.as_bytes(), COMPRESSION)).expect("OUT_DIR is writable");
+            list.push_str(&format!("    ({name:?}, include_bytes!({path:?})),\n"));
         }
         list.push_str("]\n");
         fs::write(out.join("modules.rs"), list).expect("OUT_DIR is writable");
