@@ -1,4 +1,4 @@
-//! What ends a run early: one line for the user and an exit code.
+//! Why a run ends early: one line for the user and an exit code.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Exit code of `check` on a file that is out of order.
 const DISORDER: u8 = 1;
 /// Exit code of any error, as in sort(1).
-const TROUBLE: u8 = 2;
+const ERROR: u8 = 2;
 /// Exit code where the reader of a pipe went away: what a shell reports for a program that SIGPIPE ended.
 const CLOSED_PIPE: u8 = 128 + 13;
 
@@ -22,9 +22,9 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An error that no single file or argument is to blame for.
+    /// An error of no single file or argument.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: Some(message.into()), code: TROUBLE }
+        Self { message: Some(message.into()), code: ERROR }
     }
 
     /// An error about the file at `path`.
@@ -47,12 +47,17 @@ impl Failure {
         if self.code == DISORDER { Self { message: None, ..self } } else { self }
     }
 
-    /// Nobody reads the output any more. That is the reader's decision, and no news to anyone.
+    /// The reader of the output has closed its end, which it may do at any time: no message.
     pub fn closed_pipe() -> Self {
         Self { message: None, code: CLOSED_PIPE }
     }
 
-    /// The line for standard error, if there is something to say.
+    /// A mistake in this program, which was reported when it was noticed.
+    pub fn reported() -> Self {
+        Self { message: None, code: ERROR }
+    }
+
+    /// The line for standard error, if there is one.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
@@ -82,22 +87,4 @@ pub fn os_message(error: &io::Error) -> String {
         Some(end) => text[..end].to_owned(),
         None => text,
     }
-}
-
-/// Prints `gmerge: message` on standard error. Where that is closed, there is nobody to tell.
-pub fn report(message: &str) {
-    use io::Write;
-    crate::progress::suspend(|| drop(writeln!(io::stderr(), "gmerge: {message}")));
-}
-
-/// Runs `work`, and turns a panic, which would be a mistake in this program, into an error like any other.
-pub fn catch_bugs(work: impl FnOnce() -> Result<()>) -> Result<()> {
-    std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line())).unwrap_or_default();
-        let message = info.payload_as_str().unwrap_or("panic");
-        report(&format!("internal error{place}: {message}"));
-    }));
-    // What the work leaves behind half-done is not looked at again.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
-        .unwrap_or(Err(Failure { message: None, code: TROUBLE }))
 }

@@ -1,8 +1,7 @@
-//! How far the work is, on standard error: bytes, rate and time left.
+//! Progress on standard error: bytes, rate and time left.
 //!
-//! Whoever reads or writes adds its bytes to a counter, which costs an addition for each piece of some MB. A thread of its
-//! own looks at the counter ten times a second and draws; where no progress is shown there is no such thread, and nobody
-//! who works ever waits for a terminal.
+//! A thread that reads or writes adds its bytes to a counter, an addition for each block. Another thread reads the counter
+//! ten times a second and draws. If no progress is shown there is no such thread, and the work never waits for a terminal.
 //!
 //! ```text
 //!   Input::open, Output::check_space ──expect──► EXPECTED ┐
@@ -10,7 +9,7 @@
 //!   Stats::time ───────────────────────phase───► PHASE    ┘
 //! ```
 
-use crate::args::When;
+use crate::spec::When;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
@@ -29,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 const TEMPLATE: &str = "{phase:<9} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, \
                         {decimal_bytes_per_sec}, {eta} left";
-/// Where nobody knows how much there will be.
+/// Where the number of bytes is not known.
 const OPEN_TEMPLATE: &str = "{phase:<9} {decimal_bytes}, {decimal_bytes_per_sec}, {elapsed} so far";
 
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
@@ -39,7 +38,7 @@ static EXPECTED: AtomicU64 = AtomicU64::new(0);
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static PHASE: Mutex<&str> = Mutex::new("");
 
-/// Starts to show progress, if that is wanted: with `auto`, where standard error is a terminal and nobody asked for quiet.
+/// Starts to show progress, if that is wanted: with `auto`, where standard error is a terminal and `quiet` is false.
 pub fn start(when: When, quiet: bool) {
     let is_terminal = io::stderr().is_terminal();
     let (is_shown, delay) = match when {
@@ -74,7 +73,7 @@ pub fn start(when: When, quiet: bool) {
     });
 }
 
-/// So many bytes are going to be read or written, or some number that nobody knows.
+/// Adds bytes that will be read or written, or says that their number is not known.
 pub fn expect(bytes: Option<u64>) {
     match bytes {
         Some(bytes) => drop(EXPECTED.fetch_add(bytes, Relaxed)),
@@ -82,12 +81,12 @@ pub fn expect(bytes: Option<u64>) {
     }
 }
 
-/// So many bytes were read or written.
+/// Adds bytes that were read or written.
 pub fn add(bytes: usize) {
     DONE.fetch_add(bytes as u64, Relaxed);
 }
 
-/// What is being done from now on.
+/// Names the current phase.
 pub fn phase(name: &'static str) {
     if BAR.get().is_some() {
         *PHASE.lock().unwrap_or_else(PoisonError::into_inner) = name;

@@ -1,9 +1,9 @@
 //! Where the time of a run went: measuring and printing.
 
-use crate::args::StatsFormat;
-use crate::error::report;
-use crate::progress;
+use super::{progress, report};
+use crate::spec::StatsFormat;
 use merge_host::Timing;
+use merge_host::external::{self, Observer};
 use serde::{Serialize, Serializer};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub enum Phase {
     /// Reading the input.
     Read,
-    /// Looking whether keys are in order.
+    /// Checking whether keys are in order.
     Check,
     /// Copying keys to the GPU.
     Upload,
@@ -36,32 +36,29 @@ impl Phase {
     ];
 }
 
-/// What a run did and how long its parts took.
+/// The work that a run did, and how long its parts took.
 #[derive(Debug)]
 pub struct Stats {
     op: &'static str,
     key_type: &'static str,
-    /// Which engine worked, "cpu" or "gpu".
+    /// The engine that worked, "cpu" or "gpu".
     pub engine: &'static str,
-    /// Which kernel was asked for, in a merge.
+    /// The kernel that was asked for, in a merge.
     pub kernel: Option<&'static str>,
-    /// How many keys were handled.
+    /// The number of keys.
     pub keys: u64,
     /// Bytes of a key's value, where there are values.
     pub value_size: Option<usize>,
     key_size: usize,
+    format: Option<StatsFormat>,
     begin: Instant,
     phases: [Duration; Phase::ALL.len()],
 }
 
 impl Stats {
-    /// Starts the clock.
-    pub fn begin<K: crate::key_type::FileKey>(op: &'static str) -> Self {
-        Self::begin_sized(op, K::NAME, K::SIZE)
-    }
-
-    /// Starts the clock of work on what is called `key_type` and has so many bytes.
-    pub fn begin_sized(op: &'static str, key_type: &'static str, key_size: usize) -> Self {
+    /// Starts the clock of work on items that are called `key_type` and have `key_size` bytes. Prints in the end as `format`
+    /// says.
+    pub fn begin(op: &'static str, key_type: &'static str, key_size: usize, format: Option<StatsFormat>) -> Self {
         Self {
             op,
             key_type,
@@ -70,6 +67,7 @@ impl Stats {
             keys: 0,
             value_size: None,
             key_size,
+            format,
             begin: Instant::now(),
             phases: Default::default(),
         }
@@ -84,7 +82,7 @@ impl Stats {
         result
     }
 
-    /// Adds what an engine measured.
+    /// Adds the times that an engine measured.
     pub fn add(&mut self, timing: Timing) {
         self.phases[Phase::Upload as usize] += timing.upload;
         self.phases[Phase::Compute as usize] += timing.compute;
@@ -93,7 +91,7 @@ impl Stats {
 
     /// Adds what an engine measured that read and wrote by itself. On a GPU that is done while keys are copied to it and from
     /// it.
-    pub fn add_through(&mut self, timing: Timing, on_gpu: bool) {
+    pub fn add_streamed(&mut self, timing: Timing, on_gpu: bool) {
         let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
         self.phases[phases[0] as usize] += timing.upload;
         self.phases[Phase::Compute as usize] += timing.compute;
@@ -101,16 +99,17 @@ impl Stats {
     }
 
     /// Stops the clock and prints, if that is wanted.
-    pub fn print(&self, format: Option<StatsFormat>) {
+    pub fn print(&self) {
         let total = self.begin.elapsed();
         progress::finish();
-        match format {
+        match self.format {
             None => {}
             Some(StatsFormat::Json) => self.print_json(total),
             Some(StatsFormat::Text) => self.print_text(total),
         }
     }
 
+    /// Bytes of keys and values.
     fn bytes(&self) -> u64 {
         self.keys * (self.key_size + self.value_size.unwrap_or(0)) as u64
     }
@@ -137,7 +136,7 @@ impl Stats {
             Ok(line) => {
                 let _ = writeln!(std::io::stderr(), "{line}");
             }
-            Err(error) => report(&format!("cannot print statistics: {error}")),
+            Err(error) => report::error(&format!("cannot print statistics: {error}")),
         }
     }
 
@@ -159,7 +158,22 @@ impl Stats {
     }
 }
 
-/// What `--stats json` prints.
+impl Observer for Stats {
+    fn time<T>(&mut self, phase: external::Phase, work: impl FnOnce() -> T) -> T {
+        let phase = match phase {
+            external::Phase::Read => Phase::Read,
+            external::Phase::Write => Phase::Write,
+            _ => Phase::Compute,
+        };
+        Self::time(self, phase, work)
+    }
+
+    fn add(&mut self, timing: Timing) {
+        Self::add(self, timing);
+    }
+}
+
+/// The object that `--stats json` prints.
 #[derive(Serialize)]
 struct Object {
     op: &'static str,

@@ -1,0 +1,228 @@
+//! The door: keys of every type become unsigned numbers when they are read, and keys again when they are written.
+//!
+//! ```text
+//!   in a file             behind the door                              in a file
+//!   u8 … f64, u128   ──►  u8, u16, u32, u64 or u128, ascending   ──►   u8 … f64, u128
+//!   either byte order     in the order that is wanted                  either byte order
+//! ```
+//!
+//! Behind the door there are five types and one order instead of twelve types and two. A key is encoded by at most three
+//! steps, each of which undoes itself: its bytes are reversed (big endian), a negative float's other bits are flipped, and
+//! the bits of a mask are (the sign bit; all others too where the greatest key comes first).
+
+use crate::spec::{Endian, KeyType, Kind};
+use merge_host::SortOrder;
+use std::ops::{BitXor, BitXorAssign, Not};
+
+/// An unsigned number that a key is encoded as.
+pub trait Word: merge_host::Word + BitXorAssign + BitXor<Output = Self> + Not<Output = Self> {
+    /// Bytes of the number.
+    const SIZE: usize = size_of::<Self>();
+    /// 0.
+    const ZERO: Self;
+    /// The most significant bit alone.
+    const TOP_BIT: Self;
+    /// The number with its bytes in the opposite order.
+    fn swap_bytes(self) -> Self;
+    /// The number with all bits but the most significant one flipped, if that one is set. Undoes itself.
+    fn flip_negative(self) -> Self;
+    /// The number with the value of the low bits of `value`.
+    fn truncate(value: u128) -> Self;
+    /// The number as one of 16 bytes.
+    fn widen(self) -> u128;
+}
+
+macro_rules! word {
+    ($($t:ident as $signed:ident)*) => {$(
+        impl Word for $t {
+            const ZERO: Self = 0;
+            const TOP_BIT: Self = 1 << (Self::BITS - 1);
+            #[inline(always)]
+            fn swap_bytes(self) -> Self {
+                self.swap_bytes()
+            }
+            #[inline(always)]
+            fn flip_negative(self) -> Self {
+                self ^ ((self as $signed >> (Self::BITS - 1)) as Self & !Self::TOP_BIT)
+            }
+            #[inline(always)]
+            fn truncate(value: u128) -> Self {
+                value as Self
+            }
+            #[inline(always)]
+            fn widen(self) -> u128 {
+                self.into()
+            }
+        }
+    )*};
+}
+word!(u8 as i8 u16 as i16 u32 as i32 u64 as i64 u128 as i128);
+
+/// Runs `$body` with the type named `$W` being the unsigned number of `$size` bytes: 1, 2, 4, 8, or else 16.
+macro_rules! with_word {
+    ($size:expr, $W:ident => $body:expr) => {{
+        macro_rules! case {
+            ($t:ty) => {{
+                type $W = $t;
+                $body
+            }};
+        }
+        match $size {
+            1 => case!(u8),
+            2 => case!(u16),
+            4 => case!(u32),
+            8 => case!(u64),
+            _ => case!(u128),
+        }
+    }};
+}
+pub(crate) use with_word;
+
+/// How keys of a file are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coding {
+    /// The type of the keys in the file.
+    pub key_type: KeyType,
+    /// Their byte order in the file.
+    pub endian: Endian,
+    /// The order that the encoded keys ascend in.
+    pub order: SortOrder,
+}
+
+impl Coding {
+    /// Bytes, encoded as they are.
+    pub const BYTES: Self = Self { key_type: KeyType::U8, endian: Endian::Little, order: SortOrder::Ascending };
+
+    /// Whether keys are encoded as they are.
+    pub fn is_identity(self) -> bool {
+        !self.swaps() && self.key_type.kind() == Kind::Unsigned && self.order == SortOrder::Ascending
+    }
+
+    /// Encodes keys, of which each word has the bytes as they are in the file.
+    pub fn encode<W: Word>(self, keys: &mut [W]) {
+        let mask = self.mask::<W>();
+        match (self.key_type.kind() == Kind::Float, self.swaps()) {
+            (false, false) if mask == W::ZERO => {}
+            (false, false) => keys.iter_mut().for_each(|key| *key ^= mask),
+            (false, true) => keys.iter_mut().for_each(|key| *key = Word::swap_bytes(*key) ^ mask),
+            (true, false) => keys.iter_mut().for_each(|key| *key = key.flip_negative() ^ mask),
+            (true, true) => keys.iter_mut().for_each(|key| *key = Word::swap_bytes(*key).flip_negative() ^ mask),
+        }
+    }
+
+    /// Undoes [`encode`](Self::encode).
+    pub fn decode<W: Word>(self, keys: &mut [W]) {
+        let mask = self.mask::<W>();
+        match (self.key_type.kind() == Kind::Float, self.swaps()) {
+            (false, false) if mask == W::ZERO => {}
+            (false, false) => keys.iter_mut().for_each(|key| *key ^= mask),
+            (false, true) => keys.iter_mut().for_each(|key| *key = Word::swap_bytes(*key ^ mask)),
+            (true, false) => keys.iter_mut().for_each(|key| *key = (*key ^ mask).flip_negative()),
+            (true, true) => keys.iter_mut().for_each(|key| *key = Word::swap_bytes((*key ^ mask).flip_negative())),
+        }
+    }
+
+    /// An encoded key for a message: its value and, for a NaN, of which there are many, its bits.
+    pub fn show<W: Word>(self, mut key: W) -> String {
+        Self { endian: Endian::Little, ..self }.decode(std::slice::from_mut(&mut key));
+        let bits = key.widen();
+        let nan = |text: String, is_nan: bool| if is_nan { format!("NaN ({bits:#x})") } else { text };
+        match self.key_type {
+            KeyType::I8 => (bits as i8).to_string(),
+            KeyType::I16 => (bits as i16).to_string(),
+            KeyType::I32 => (bits as i32).to_string(),
+            KeyType::I64 => (bits as i64).to_string(),
+            KeyType::F16 => {
+                let key = merge_host::f16::from_bits(bits as u16);
+                nan(format!("{key:?}"), key.is_nan())
+            }
+            KeyType::F32 => {
+                let key = f32::from_bits(bits as u32);
+                nan(format!("{key:?}"), key.is_nan())
+            }
+            KeyType::F64 => {
+                let key = f64::from_bits(bits as u64);
+                nan(format!("{key:?}"), key.is_nan())
+            }
+            KeyType::U8 | KeyType::U16 | KeyType::U32 | KeyType::U64 | KeyType::U128 => bits.to_string(),
+        }
+    }
+
+    fn swaps(self) -> bool {
+        self.endian == Endian::Big && self.key_type.size() > 1
+    }
+
+    /// The bits to flip in the end.
+    fn mask<W: Word>(self) -> W {
+        let mask = if self.key_type.kind() == Kind::Unsigned { W::ZERO } else { W::TOP_BIT };
+        if self.order == SortOrder::Descending { !mask } else { mask }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    /// Encodes `keys`, ascending in their type's order, in each byte order and order, and checks the words' order.
+    fn check<W: Word, const N: usize>(key_type: KeyType, keys: [W; N]) {
+        for order in [SortOrder::Ascending, SortOrder::Descending] {
+            for endian in [Endian::Little, Endian::Big] {
+                let coding = Coding { key_type, endian, order };
+                let in_file = keys.map(|key| if endian == Endian::Big { Word::swap_bytes(key) } else { key });
+                let mut words = in_file;
+                coding.encode(&mut words);
+                let ascending = words.is_sorted_by(|x, y| x < y);
+                let descending = words.is_sorted_by(|x, y| x > y);
+                assert_eq!((ascending, descending), (order == SortOrder::Ascending, order == SortOrder::Descending));
+                coding.decode(&mut words);
+                assert_eq!(words, in_file, "{coding:?}");
+                assert_eq!(
+                    coding.is_identity(),
+                    {
+                        coding.encode(&mut words);
+                        words == in_file
+                    },
+                    "{coding:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_in_the_order_of_the_keys() {
+        let nan = f64::NAN;
+        check(KeyType::U8, [0u8, 1, 127, 128, 255]);
+        check(KeyType::I8, [-128i8, -1, 0, 1, 127].map(|key| key as u8));
+        check(KeyType::U16, [0u16, 1, 255, 256, u16::MAX]);
+        check(KeyType::I16, [i16::MIN, -256, -1, 0, 255, i16::MAX].map(|key| key as u16));
+        check(KeyType::U32, [0u32, 1, 1 << 31, u32::MAX]);
+        check(KeyType::I32, [i32::MIN, -1, 0, 1, i32::MAX].map(|key| key as u32));
+        check(KeyType::U64, [0u64, 1, 1 << 63, u64::MAX]);
+        check(KeyType::I64, [i64::MIN, -1, 0, 1, i64::MAX].map(|key| key as u64));
+        check(KeyType::U128, [0u128, 1, 1 << 127, u128::MAX]);
+        let floats = [-nan, f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1.5, f64::INFINITY, nan];
+        check(KeyType::F64, floats.map(f64::to_bits));
+        check(KeyType::F32, floats.map(|key| (key as f32).to_bits()));
+        check(KeyType::F16, floats.map(|key| merge_host::f16::from_f64(key).to_bits()));
+    }
+
+    #[test]
+    fn keys_are_shown_with_their_values() {
+        let show = |key_type: KeyType, bits: u128| {
+            let coding = Coding { key_type, endian: Endian::Big, order: SortOrder::Descending };
+            with_word!(key_type.size(), W => {
+                let mut key = W::truncate(bits);
+                Coding { endian: Endian::Little, ..coding }.encode(std::slice::from_mut(&mut key));
+                coding.show(key)
+            })
+        };
+        for &key_type in KeyType::value_variants() {
+            assert_eq!(show(key_type, 0).trim_end_matches(".0"), "0", "{key_type}");
+        }
+        assert_eq!(show(KeyType::I16, u16::MAX.into()), "-1");
+        assert_eq!(show(KeyType::F32, (-2.5f32).to_bits().into()), "-2.5");
+        assert_eq!(show(KeyType::F64, f64::NAN.to_bits().into()), "NaN (0x7ff8000000000000)");
+        assert_eq!(show(KeyType::F16, 0xfc00), "-inf");
+    }
+}

@@ -1,0 +1,96 @@
+//! Choices among a few names.
+
+use clap::ValueEnum;
+
+/// How a file holds keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The keys and nothing else
+    Raw,
+    /// A header of NumPy, then the keys
+    Npy,
+    /// An IPC file of Apache Arrow with one column, which is also a Feather file
+    Arrow,
+    /// An IPC stream of Apache Arrow with one column
+    Arrows,
+}
+
+/// Whether to show progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// Not at all
+    Never,
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// The GPU if it works, or else the CPU
+    Auto,
+    /// The GPU, or an error
+    Gpu,
+    /// The CPU
+    Cpu,
+}
+
+/// How to merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kernel {
+    /// The fastest one
+    Auto,
+    /// Each thread merges its segment of the output straight from memory
+    Basic,
+    /// Tile by tile through shared memory
+    Tiled,
+    /// Like tiled, with circular buffers, so that no key is loaded twice
+    Circular,
+    /// Two levels of exact splits, the same number of keys for every thread
+    MergePath,
+}
+
+impl Kernel {
+    /// Whether files can be merged by this kernel while they are read, and keys with values: the fastest kernel alone can.
+    pub fn is_general(self) -> bool {
+        matches!(self, Self::Auto | Self::MergePath)
+    }
+}
+
+impl From<Kernel> for merge_host::MergeKernel {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Auto => Self::Auto,
+            Kernel::Basic => Self::Basic,
+            Kernel::Tiled => Self::Tiled,
+            Kernel::Circular => Self::Circular,
+            Kernel::MergePath => Self::MergePath,
+        }
+    }
+}
+
+/// How to print statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatsFormat {
+    /// One JSON object on a line
+    Json,
+    /// A table
+    Text,
+}
+
+/// How generated keys are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Distribution {
+    /// Evenly over the whole range of an integer type, or over [-1, 1) for floating point
+    Uniform,
+    /// As uniform, ascending
+    Sorted,
+    /// As uniform, descending
+    Reverse,
+    /// 16 distinct values, equally frequent
+    Dups,
+    /// Numbers k from 1 to 10000 with a probability proportional to 1/k; to 127 for i8, 255 for u8, 2048 for f16
+    Zipf,
+}

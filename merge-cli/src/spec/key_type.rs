@@ -1,0 +1,152 @@
+//! The types of keys.
+
+use super::Endian;
+use clap::ValueEnum;
+use std::fmt;
+use std::path::Path;
+
+/// The type of the keys in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KeyType {
+    /// Unsigned, 1 byte
+    #[value(alias = "uint8")]
+    U8,
+    /// Signed, 1 byte
+    #[value(alias = "int8")]
+    I8,
+    /// Unsigned, 2 bytes
+    #[value(alias = "uint16")]
+    U16,
+    /// Signed, 2 bytes
+    #[value(alias = "int16")]
+    I16,
+    /// IEEE 754 half precision
+    #[value(aliases = ["float16", "half"])]
+    F16,
+    /// Unsigned, 4 bytes
+    #[value(alias = "uint32")]
+    U32,
+    /// Signed, 4 bytes
+    #[value(alias = "int32")]
+    I32,
+    /// IEEE 754 single precision
+    #[value(aliases = ["float32", "single"])]
+    F32,
+    /// Unsigned, 8 bytes
+    #[value(alias = "uint64")]
+    U64,
+    /// Signed, 8 bytes
+    #[value(alias = "int64")]
+    I64,
+    /// IEEE 754 double precision
+    #[value(aliases = ["float64", "double"])]
+    F64,
+    /// Unsigned, 16 bytes
+    U128,
+}
+
+/// How the bits of a type stand for numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An unsigned integer.
+    Unsigned,
+    /// A signed integer, in two's complement.
+    Signed,
+    /// An IEEE 754 number, in the total order of its section 5.10.
+    Float,
+}
+
+impl KeyType {
+    /// The name that `--type` and extensions use: `u32`, say.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::U16 => "u16",
+            Self::I16 => "i16",
+            Self::F16 => "f16",
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::F32 => "f32",
+            Self::U64 => "u64",
+            Self::I64 => "i64",
+            Self::F64 => "f64",
+            Self::U128 => "u128",
+        }
+    }
+
+    /// Bytes of a key.
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+            Self::U128 => 16,
+        }
+    }
+
+    /// How its bits stand for numbers.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 | Self::U128 => Kind::Unsigned,
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Kind::Signed,
+            Self::F16 | Self::F32 | Self::F64 => Kind::Float,
+        }
+    }
+
+    /// The type and the byte order of a name such as `f64`, `uint32`, `u32be` or `f64le`.
+    pub fn with_endian(name: &str) -> Option<(Self, Option<Endian>)> {
+        // `double` ends in `le`.
+        if let Ok(key_type) = Self::from_str(name, true) {
+            return Some((key_type, None));
+        }
+        let ends = [("le", Endian::Little), ("be", Endian::Big)].into_iter();
+        let (name, endian) = ends
+            .filter_map(|(end, endian)| Some((name.strip_suffix(end)?, Some(endian))))
+            .next()
+            .unwrap_or((name, None));
+        Some((Self::from_str(name, true).ok()?, endian))
+    }
+
+    /// The type and the byte order that the extension of `file` names.
+    pub fn of_extension(file: &Path) -> Option<(Self, Option<Endian>)> {
+        Self::with_endian(&file.extension()?.to_str()?.to_ascii_lowercase())
+    }
+
+    /// The names of all types, separated by commas.
+    pub fn names() -> String {
+        Self::value_variants().iter().map(|key_type| key_type.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_the_command_line_takes() {
+        for &key_type in KeyType::value_variants() {
+            assert_eq!(KeyType::from_str(key_type.name(), false), Ok(key_type));
+            assert_eq!(key_type.name()[1..].parse(), Ok(8 * key_type.size()));
+        }
+    }
+
+    #[test]
+    fn extensions_name_a_type_and_a_byte_order() {
+        let of = |path: &str| KeyType::of_extension(Path::new(path));
+        assert_eq!(of("a.u32"), Some((KeyType::U32, None)));
+        assert_eq!(of("a.F64BE"), Some((KeyType::F64, Some(Endian::Big))));
+        assert_eq!(of("a.u32.i16le"), Some((KeyType::I16, Some(Endian::Little))));
+        assert_eq!(of("a.float32"), Some((KeyType::F32, None)));
+        for path in ["a", "a.u33", "a.be", ".u32", "u32", "a.u32bele"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}
