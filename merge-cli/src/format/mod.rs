@@ -1,48 +1,34 @@
-//! How files hold keys: which formats there are, and which one an output gets.
+//! How files hold keys. The modules here know headers, and nothing of inputs and outputs.
 //!
 //! ```text
 //!        begins with         type of the keys          byte order
 //! raw    the first key       --type or the extension   an extension such as .u32be, or --endian, or else little endian
 //! npy    "\x93NUMPY"         the header                the header
 //! arrow  "ARROW1"            the footer                little endian
+//! arrows a schema's message  that message              little endian
 //! ```
 //!
-//! What an input is, its first bytes tell, and for an output its extension or `--format`. Keys lie behind a header as
-//! they do in a raw file, so that all formats are read straight to where the keys are worked on, and written from there.
+//! The format of an input is told by its first bytes, that of an output by its extension; `--format` overrules both. Keys
+//! lie behind a header as they do in a raw file, so that all formats are read straight to where the keys are sorted, and
+//! written from there.
 
-#[cfg(feature = "arrow")]
 pub mod arrow;
-#[cfg(not(feature = "arrow"))]
-#[path = "no_arrow.rs"]
-pub mod arrow;
-mod bytes;
+mod detect;
+#[cfg(test)]
+mod fuzz;
 pub mod npy;
+mod read_at;
 
-pub use bytes::{swap, swap_all};
+pub use crate::spec::{Endian, Format};
+pub use detect::{PREFIX, detect, of_output};
+pub use read_at::ReadAt;
 
-use crate::args::{CommonArgs, OutputArgs};
-use crate::error::{Failure, Result};
-use crate::input::Input;
-use crate::key_type::{Element, KeyType, Source};
-use clap::ValueEnum;
+use crate::say::error::{Failure, Result};
+use crate::spec::KeyType;
 use std::path::Path;
 
-/// How a file holds keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The keys and nothing else
-    Raw,
-    /// A header of NumPy, then the keys
-    Npy,
-    /// An IPC file of Apache Arrow with one column, in a build with the feature `arrow`
-    Arrow,
-}
-
-/// What an Arrow file begins with.
-pub const ARROW_MAGIC: &[u8] = b"ARROW1";
-
 /// Where keys lie in a file, one after the other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The offset of the first, in bytes.
     pub begin: u64,
@@ -50,107 +36,71 @@ pub struct Part {
     pub length: u64,
 }
 
-impl Format {
-    /// The format that a file's extension stands for.
-    pub fn of_extension(path: &Path) -> Self {
-        let is = |extension: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
-        match () {
-            () if is("npy") => Self::Npy,
-            () if is("arrow") => Self::Arrow,
-            () => Self::Raw,
-        }
-    }
-
-    /// What every file of the format begins with, and the format's name.
-    pub fn magic(self) -> Option<(&'static [u8], &'static str)> {
-        match self {
-            Self::Raw => None,
-            Self::Npy => Some((npy::MAGIC, ".npy")),
-            Self::Arrow => Some((ARROW_MAGIC, "Arrow")),
-        }
-    }
+/// The byte order of the raw file at `path`: that of its extension, or `given` by `--endian`, or else little endian.
+pub fn endian_of_raw(path: &Path, given: Option<Endian>) -> Endian {
+    named_endian(path, given).unwrap_or(Endian::Little)
 }
 
-/// Which byte of a number comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Endian {
-    /// The least significant byte first
-    Little,
-    /// The most significant byte first
-    Big,
+/// The byte order of a file at `path` that its extension names, or else `given` by `--endian`.
+fn named_endian(path: &Path, given: Option<Endian>) -> Option<Endian> {
+    let extension = KeyType::of_extension(path).and_then(|(_, endian)| endian);
+    extension.or(given)
 }
 
-impl Endian {
-    /// The byte order of the raw file at `path`: what its extension says, or `--endian`, or else little.
-    pub fn of_raw(path: &Path, given: Option<Self>) -> Self {
-        let extension = KeyType::of_extension(path).and_then(|(_, endian)| endian);
-        extension.or(given).unwrap_or(Self::Little)
+/// The byte order of an output at `path` in that format: the one that is [named](named_endian), or else for an .npy file
+/// that of the input it comes from.
+pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, input: Option<Endian>) -> Endian {
+    match format {
+        Format::Raw => endian_of_raw(path, given),
+        Format::Npy => named_endian(path, given).or(input).unwrap_or(Endian::Little),
+        Format::Arrow | Format::Arrows => Endian::Little,
     }
 }
 
-/// Looks at how `inputs` begin, and gives the type of their keys: the one that `--type`, a header or an extension tells,
-/// of the output too. All of them must agree, but for extensions where there is a `--type`.
-///
-/// From here on, `inputs` read keys. Values are read without this: they have no format.
-pub fn detect(common: &CommonArgs, inputs: &mut [Input], output: Option<&Path>) -> Result<KeyType> {
-    for input in inputs.iter_mut() {
-        input.detect(common.endian)?;
-    }
-    let sources = inputs.iter().map(|input| match input.header_type() {
-        Some(key_type) => Source::header(input.path(), key_type),
-        None => Source::extension(input.path()),
-    });
-    KeyType::of(common.key_type, &sources.chain(output.map(Source::extension)).collect::<Vec<_>>())
-}
-
-/// How an output holds its keys.
+/// The description that a file has around its keys, values or records.
 #[derive(Clone, Debug)]
-pub struct Encoding {
-    pub format: Format,
-    pub key_type: KeyType,
-    pub endian: Endian,
-    /// The column of an Arrow file.
-    pub schema: Option<arrow::Schema>,
+pub enum Container {
+    /// None.
+    Raw,
+    /// NumPy's header, with this dtype.
+    Npy(String),
+    /// NumPy's header, with the dtype of bytes that have no type.
+    Void,
+    /// Arrow's messages, in this format, of such a column.
+    Arrow(Format, arrow::Column),
 }
 
-impl Encoding {
-    /// Bytes as they are.
-    pub const RAW: Self = Self { format: Format::Raw, key_type: KeyType::U8, endian: Endian::Little, schema: None };
-
-    /// For keys of type `K`, which come from `inputs`.
-    pub fn choose<K: Element>(output: &OutputArgs, common: &CommonArgs, inputs: &[Input]) -> Result<Self> {
-        let path = &output.output;
-        let format = output.format.unwrap_or_else(|| Format::of_extension(path));
-        let endian = match (format, inputs) {
-            (Format::Raw, _) => Endian::of_raw(path, common.endian),
-            (Format::Npy, [first, ..]) => common.endian.unwrap_or(first.endian()),
-            (Format::Npy, []) => common.endian.unwrap_or(Endian::Little),
-            (Format::Arrow, _) => Endian::Little,
-        };
-        let schema = match format {
-            Format::Arrow => Some(arrow::schema(path, inputs.first().and_then(Input::schema), K::KEY_TYPE)?),
-            _ => None,
-        };
-        if format == Format::Npy && npy::descr(K::KEY_TYPE, endian).is_none() {
-            let name = K::TYPE;
-            return Err(Failure::file(
-                path,
-                format!("NumPy has no type for {name} keys: write them with --format raw"),
-            ));
-        }
-        Ok(Self { format, key_type: K::KEY_TYPE, endian, schema })
-    }
-
-    /// The bytes that come before `count` keys; as many for every number of keys.
-    pub fn header(&self, count: u64) -> Vec<u8> {
-        match self.format {
-            Format::Raw | Format::Arrow => Vec::new(),
-            Format::Npy => npy::header(self.key_type, self.endian, count),
+impl Container {
+    /// For keys of that type in an output at `path`. `column` is the input's, if it has one.
+    pub fn of_keys(
+        path: &Path,
+        format: Format,
+        key_type: KeyType,
+        endian: Endian,
+        column: Option<&arrow::Column>,
+    ) -> Result<Self> {
+        match format {
+            Format::Raw => Ok(Self::Raw),
+            Format::Arrow | Format::Arrows => {
+                Ok(Self::Arrow(format, arrow::Column::of_output(path, column, key_type)?))
+            }
+            Format::Npy => npy::descr(key_type, endian).map(Self::Npy).ok_or_else(|| {
+                Failure::file(path, format!("NumPy has no type for {key_type} keys: write them with --format raw"))
+            }),
         }
     }
 
-    /// Bytes of a number if they have to be turned round, or else 1.
-    pub fn swap_size(&self) -> usize {
-        if self.endian == Endian::Big { self.key_type.size() } else { 1 }
+    /// The bytes before `count` items of `size` bytes: the same number of bytes for every count.
+    pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
+        match self {
+            Self::Raw | Self::Arrow(..) => Vec::new(),
+            Self::Npy(descr) => npy::header(descr, count),
+            Self::Void => npy::header(&format!("'|V{size}'"), count),
+        }
+    }
+
+    /// Whether the items lie one after the other behind the header.
+    pub fn is_contiguous(&self) -> bool {
+        !matches!(self, Self::Arrow(..))
     }
 }

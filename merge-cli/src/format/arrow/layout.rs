@@ -1,0 +1,142 @@
+//! Where the keys of a regular file are.
+
+use super::flatbuffer::Table;
+use super::message::{Batch, parse_batch};
+use super::stream::{Messages, failure};
+use super::{Column, FILE_HEAD, MAGIC, MAX_FOOTER, MAX_METADATA};
+use crate::format::{Format, Part, ReadAt};
+use crate::say::error::{Failure, Result};
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes at the end of a file: the footer's length and the magic ones.
+const TRAILER: usize = 10;
+/// Bytes of a `Block`: an offset, i64, the length of the metadata, i32 and 4 bytes of padding, and that of the body, i64.
+const BLOCK: usize = 24;
+
+/// Where a file's keys are.
+#[derive(Debug)]
+pub struct Layout {
+    pub column: Column,
+    /// The keys of each record batch, in order.
+    pub parts: Vec<Part>,
+}
+
+impl Layout {
+    /// Reads the metadata of the regular file at `path`, of `length` bytes, which is an Arrow file or stream.
+    ///
+    /// # Errors
+    ///
+    /// One line that names the file and an offset in it, if it is not one column of numbers as they are in memory.
+    pub fn read(path: &Path, file: &File, length: u64, format: Format) -> Result<Self> {
+        match format {
+            Format::Arrow => Footer { path, file, length }.layout(),
+            _ => Self::of_stream(path, file, length),
+        }
+    }
+
+    /// Goes from message to message.
+    fn of_stream(path: &Path, file: &File, length: u64) -> Result<Self> {
+        let reader = ReadAt { file, position: 0 };
+        let (mut messages, column) = Messages::begin(path, reader, Format::Arrows)?;
+        let mut parts = Vec::new();
+        loop {
+            let offset = messages.offset;
+            let Some(Batch { numbers, body }) = messages.batch(&column)? else { break };
+            let begin = messages.offset;
+            let Some(end) = begin.checked_add(body).filter(|&end| end <= length) else {
+                let message = format!("the record batch has {body} bytes, and the stream ends at byte {length}");
+                return Err(messages.failure(offset, message));
+            };
+            parts.push(Part { begin: begin + numbers.begin, length: numbers.length });
+            (messages.offset, messages.reader.position) = (end, end);
+        }
+        if messages.offset < length {
+            return Err(messages.goes_on(messages.offset));
+        }
+        Ok(Self { column, parts })
+    }
+}
+
+/// A file, which is read from its end.
+struct Footer<'a> {
+    path: &'a Path,
+    file: &'a File,
+    length: u64,
+}
+
+impl Footer<'_> {
+    fn layout(&self) -> Result<Layout> {
+        let trailer_begin = self.length.saturating_sub(TRAILER as u64);
+        let trailer = self.bytes(trailer_begin, TRAILER)?;
+        let (length, magic) = trailer.split_at(4);
+        if magic != MAGIC {
+            let message = format!("ends with \"{}\", expected a footer: is it complete?", magic.escape_ascii());
+            return Err(self.failure(trailer_begin, message));
+        }
+        let length = i32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+        let footer_length = usize::try_from(length).ok().filter(|&length| length <= MAX_FOOTER);
+        let begin = footer_length.and_then(|length| trailer_begin.checked_sub(length as u64));
+        let (Some(footer_length), Some(begin)) = (footer_length, begin.filter(|&begin| begin >= FILE_HEAD as u64))
+        else {
+            return Err(self.failure(trailer_begin, format!("tells a footer of {length} bytes")));
+        };
+        let footer = self.bytes(begin, footer_length)?;
+        let (column, blocks) = parse_footer(&footer).map_err(|error| self.failure(begin, error))?;
+        let parts = blocks.map(|block| self.part(block, begin, &column)).collect::<Result<_>>()?;
+        Ok(Layout { column, parts })
+    }
+
+    /// Where the keys of a block are, which ends before `end`.
+    fn part(&self, block: &[u8; BLOCK], end: u64, column: &Column) -> Result<Part> {
+        let (offset, length) = (&block[..8], &block[8..12]);
+        let offset = i64::from_le_bytes(offset.try_into().unwrap_or_default());
+        let length = i32::from_le_bytes(length.try_into().unwrap_or_default());
+        let (Ok(begin), Ok(length)) = (u64::try_from(offset), usize::try_from(length)) else {
+            return Err(self.failure(end, "the footer has a record batch that is not in the file"));
+        };
+        if length > MAX_METADATA {
+            return Err(self.failure(begin, format!("{length} bytes of metadata, expected at most {MAX_METADATA}")));
+        }
+        let metadata = self.bytes(begin, length)?;
+        // A length comes first, and before that, since Arrow 0.15, a continuation.
+        let metadata = match &metadata[..] {
+            [0xff, 0xff, 0xff, 0xff, _, _, _, _, metadata @ ..] | [_, _, _, _, metadata @ ..] => metadata,
+            _ => return Err(self.failure(begin, "the record batch has no metadata")),
+        };
+        let batch = parse_batch(metadata, column.key_type().size());
+        let Batch { numbers, body } = batch.map_err(|error| self.failure(begin, error))?;
+        let body_begin = begin + length as u64;
+        if body_begin.checked_add(body).is_none_or(|body_end| body_end > end) {
+            return Err(
+                self.failure(begin, format!("the record batch has {body} bytes, and the footer is at byte {end}"))
+            );
+        }
+        Ok(Part { begin: body_begin + numbers.begin, length: numbers.length })
+    }
+
+    /// `count` bytes of the file, which must have them.
+    fn bytes(&self, begin: u64, count: usize) -> Result<Vec<u8>> {
+        if begin.checked_add(count as u64).is_none_or(|end| end > self.length) {
+            let length = self.length;
+            return Err(self.failure(begin, format!("expected {count} bytes more, and the file has {length}")));
+        }
+        let mut bytes = vec![0; count];
+        self.file.read_exact_at(&mut bytes, begin).map_err(|error| Failure::io(self.path, &error))?;
+        Ok(bytes)
+    }
+
+    fn failure(&self, offset: u64, message: impl fmt::Display) -> Failure {
+        failure(self.path, Format::Arrow, offset, message)
+    }
+}
+
+/// The column of a file with this footer, and its record batches.
+fn parse_footer(footer: &[u8]) -> std::result::Result<(Column, impl Iterator<Item = &[u8; BLOCK]>), String> {
+    let footer = Table::root(footer)?;
+    let schema = footer.table(1)?.ok_or_else(|| "the footer has no schema".to_owned())?;
+    let column = Column::parse(schema)?;
+    Ok((column, footer.bytes(3, BLOCK)?.as_chunks().0.iter()))
+}

@@ -1,0 +1,295 @@
+//! Files and streams as they are written here, and as pyarrow wrote them.
+
+use super::flatbuffer::{Fields, Value, encode};
+use super::*;
+use crate::format::{Format, PREFIX, ReadAt};
+use crate::say::error::Failure;
+use crate::spec::KeyType;
+use clap::ValueEnum;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+const FORMATS: [Format; 2] = [Format::Arrow, Format::Arrows];
+/// A column "price" of two float32 batches, 2.5 and -1.0, then 0.5, with metadata of the field and the schema, that
+/// pyarrow 26 wrote.
+const OF_PYARROW: [(Format, &[u8]); 2] = [
+    (Format::Arrow, include_bytes!("testdata/price.arrow")),
+    (Format::Arrows, include_bytes!("testdata/price.arrows")),
+];
+
+/// A regular file with these bytes.
+pub fn file_of(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file
+}
+
+/// Reads a regular file: its column and its keys.
+pub fn read_file(bytes: &[u8], format: Format) -> Result<(Column, Vec<u8>), Failure> {
+    let file = file_of(bytes);
+    let Layout { column, parts } = Layout::read(Path::new("x"), &file, bytes.len() as u64, format)?;
+    let mut keys = Vec::new();
+    for part in parts {
+        let reader = ReadAt { file: &file, position: part.begin };
+        assert_eq!(reader.take(part.length).read_to_end(&mut keys).unwrap() as u64, part.length);
+    }
+    Ok((column, keys))
+}
+
+/// Reads a pipe, `step` bytes of keys at once: its column and its keys.
+pub fn read_pipe(bytes: &[u8], format: Format, step: usize) -> Result<(Column, Vec<u8>), Failure> {
+    let mut stream = Stream::begin(Path::new("x"), bytes, format)?;
+    let (mut keys, mut part) = (Vec::new(), vec![0; step]);
+    loop {
+        let count = stream.read(&mut part)?;
+        keys.extend(&part[..count]);
+        if count < step {
+            return Ok((stream.column().clone(), keys));
+        }
+    }
+}
+
+/// A file or a stream of these batches.
+pub fn written(format: Format, column: &Column, batches: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::begin(&mut bytes, format, column).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
+    drop(writer);
+    bytes
+}
+
+fn message_of<T>(result: Result<T, Failure>) -> String {
+    result.err().map(|failure| failure.message().unwrap().to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn files_and_streams_read_as_they_were_written() {
+    let keys: Vec<u8> = (0..160).collect();
+    for column in KeyType::value_variants().iter().filter_map(|&key_type| Column::new(key_type)) {
+        for format in FORMATS {
+            for batches in [vec![], vec![&keys[..]], vec![&keys[..8], &keys[8..16], &keys[16..]]] {
+                let bytes = written(format, &column, &batches);
+                let expected = (column.clone(), batches.concat());
+                assert_eq!(is_stream(&bytes[..bytes.len().min(PREFIX)]), format == Format::Arrows);
+                assert_eq!(bytes.starts_with(MAGIC), format == Format::Arrow);
+                assert_eq!(read_file(&bytes, format).unwrap(), expected);
+                for step in [1, 7, 1000] {
+                    assert_eq!(read_pipe(&bytes, format, step).unwrap(), expected);
+                }
+            }
+        }
+    }
+    assert!(Column::new(KeyType::U128).is_none());
+}
+
+#[test]
+fn files_and_streams_of_pyarrow() {
+    let keys: Vec<u8> = [2.5f32, -1.0, 0.5].iter().flat_map(|key| key.to_le_bytes()).collect();
+    for (format, bytes) in OF_PYARROW {
+        assert_eq!(is_stream(&bytes[..bytes.len().min(PREFIX)]), format == Format::Arrows);
+        let (column, found) = read_file(bytes, format).unwrap();
+        assert_eq!((column.key_type(), &found), (KeyType::F32, &keys));
+        let shown = format!("{column:?}");
+        for text in ["price", "of the field", "of the schema"] {
+            let bytes = format!("{:?}", text.as_bytes());
+            assert!(shown.contains(&bytes), "no {text:?} in {shown}");
+        }
+        assert_eq!(read_pipe(bytes, format, 5).unwrap(), (column.clone(), keys.clone()));
+        // And written again with all that its schema holds.
+        for other in FORMATS {
+            let written = written(other, &column, &[&keys]);
+            assert_eq!(read_file(&written, other).unwrap(), (column.clone(), keys.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_file_in_a_pipe_may_have_its_first_message_aligned() {
+    let column = Column::new(KeyType::U8).unwrap();
+    let file = written(Format::Arrow, &column, &[&[3, 1]]);
+    for padding in [0, 8, 56] {
+        let padded = [&file[..FILE_HEAD], &[0; 56][..padding], &file[FILE_HEAD..]].concat();
+        assert_eq!(read_pipe(&padded, Format::Arrow, 9).unwrap(), (column.clone(), vec![3, 1]));
+    }
+    let zeros = [&file[..FILE_HEAD], &[0; 1000]].concat();
+    assert!(message_of(read_pipe(&zeros, Format::Arrow, 9)).contains("at byte 64: expected a message"));
+}
+
+#[test]
+fn bodies_are_aligned() {
+    let column = Column::new(KeyType::U8).unwrap();
+    for format in FORMATS {
+        let bytes = written(format, &column, &[&[1], &[2; 65], &[3; 64]]);
+        let layout = Layout::read(Path::new("x"), &file_of(&bytes), bytes.len() as u64, format).unwrap();
+        assert!(layout.parts.iter().all(|part| part.begin % 64 == 0), "{:?}", layout.parts);
+        assert_eq!(layout.parts.iter().map(|part| part.length).collect::<Vec<_>>(), [1, 65, 64]);
+    }
+}
+
+#[test]
+fn what_ends_early_or_goes_on_is_an_error() {
+    let column = Column::new(KeyType::U16).unwrap();
+    let keys = [7; 100];
+    let [file, stream] = FORMATS.map(|format| written(format, &column, &[&keys[..50], &keys[50..]]));
+    for length in 0..file.len() {
+        let message = message_of(read_file(&file[..length], Format::Arrow));
+        assert!(message.starts_with("x: Arrow file, at byte "), "{length}: {message}");
+    }
+    let batches: Vec<usize> = {
+        let layout = Layout::read(Path::new("x"), &file_of(&stream), stream.len() as u64, Format::Arrows).unwrap();
+        layout.parts.iter().map(|part| (part.begin + part.length).next_multiple_of(64) as usize).collect()
+    };
+    for length in 0..stream.len() {
+        let results = [read_file(&stream[..length], Format::Arrows), read_pipe(&stream[..length], Format::Arrows, 9)];
+        for result in results {
+            // A stream may end after any message, without saying so.
+            let is_end = batches.contains(&length) || result.as_ref().is_ok_and(|(_, keys)| keys.is_empty());
+            assert_eq!(result.is_ok(), is_end, "{length}");
+            let message = message_of(result);
+            assert!(is_end || message.starts_with("x: Arrow stream, at byte "), "{length}: {message}");
+        }
+    }
+    let twice = [&stream[..], &stream].concat();
+    let expected = format!("x: Arrow stream, at byte {}: bytes follow the end of the stream", stream.len());
+    assert!(message_of(read_file(&twice, Format::Arrows)).starts_with(&expected));
+    assert!(message_of(read_pipe(&twice, Format::Arrows, 9)).starts_with(&expected));
+}
+
+/// A stream of a message with this metadata, and nothing else.
+fn stream_of(messages: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for metadata in messages {
+        bytes.extend(CONTINUATION);
+        bytes.extend((metadata.len() as u32).to_le_bytes());
+        bytes.extend(metadata);
+    }
+    bytes
+}
+
+fn message<'a>(version: i16, kind: u8, header: Fields<'a>, body: i64) -> Vec<u8> {
+    encode(&vec![(0, Value::I16(version)), (1, Value::U8(kind)), (2, Value::Table(header)), (3, Value::I64(body))])
+}
+
+/// A schema with fields of these types: the number in the union, and the fields of the type's table.
+fn schema(endianness: i16, types: &[(u8, Fields<'static>)], dictionary: Option<Fields<'static>>) -> Vec<u8> {
+    let field = |(number, fields): &(u8, Fields<'static>)| {
+        let mut field = vec![(0, Value::String(b"name")), (2, Value::U8(*number)), (3, Value::Table(fields.clone()))];
+        field.extend(dictionary.clone().map(|dictionary| (4, Value::Table(dictionary))));
+        field
+    };
+    let fields = types.iter().map(field).collect();
+    message(4, 1, vec![(0, Value::I16(endianness)), (1, Value::Tables(fields))], 0)
+}
+
+fn int(bits: i32) -> (u8, Fields<'static>) {
+    (2, vec![(0, Value::I32(bits)), (1, Value::U8(1))])
+}
+
+#[test]
+fn schemas_that_cannot_be_used() {
+    for (metadata, expected) in [
+        (schema(1, &[int(32)], None), "is big endian"),
+        (schema(0, &[], None), "has 0 columns, expected one"),
+        (schema(0, &[int(32), int(32)], None), "has 2 columns, expected one"),
+        (schema(0, &[int(24)], None), "column \"name\" is of type Int, expected numbers"),
+        (schema(0, &[(3, vec![(0, Value::I16(3))])], None), "is of type FloatingPoint, expected numbers"),
+        (schema(0, &[(5, vec![])], None), "is of type Utf8"),
+        (schema(0, &[(10, vec![])], None), "is of type Timestamp"),
+        (schema(0, &[(99, vec![])], None), "is of type 99"),
+        (schema(0, &[int(32)], Some(vec![])), "is of type Int in a dictionary"),
+        (message(2, 1, vec![], 0), "metadata version 3, expected 4 or 5"),
+        (message(4, 3, vec![], 0), "a message of kind 3, expected a schema"),
+        (vec![0; 8], "metadata version 1"),
+        (vec![0xff; 8], "the metadata is damaged"),
+    ] {
+        let stream = stream_of(&[metadata]);
+        for result in [read_file(&stream, Format::Arrows), read_pipe(&stream, Format::Arrows, 9)] {
+            let message = message_of(result);
+            assert!(message.starts_with("x: Arrow stream, at byte 0: ") && message.contains(expected), "{message}");
+        }
+    }
+}
+
+#[test]
+fn batches_that_cannot_be_used() {
+    let structs = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let batch = |nodes: &[i64], buffers: &[i64], compression: Option<u8>| {
+        let mut fields = vec![
+            (0, Value::I64(nodes.first().copied().unwrap_or(0))),
+            (1, Value::Structs(structs(nodes), nodes.len() / 2)),
+            (2, Value::Structs(structs(buffers), buffers.len() / 2)),
+        ];
+        fields.extend(compression.map(|codec| (3, Value::Table(vec![(0, Value::U8(codec))]))));
+        message(4, 3, fields, 64)
+    };
+    let good = schema(0, &[int(32)], None);
+    for (metadata, expected) in [
+        (batch(&[2, 0], &[0, 0, 0, 8], Some(0)), "is compressed with LZ4, expected numbers as they are"),
+        (batch(&[2, 0], &[0, 0, 0, 8], Some(1)), "is compressed with Zstandard"),
+        (batch(&[2, 1], &[0, 0, 0, 8], None), "has 1 nulls, expected none"),
+        (batch(&[2, 0, 2, 0], &[0, 0, 0, 8], None), "has 2 columns in 2 buffers, expected 1 in 2"),
+        (batch(&[2, 0], &[0, 0], None), "has 1 columns in 1 buffers"),
+        (batch(&[2, 0], &[0, 0, 0, 7], None), "ends before its 2 keys"),
+        (batch(&[2, 0], &[0, 0, 60, 8], None), "ends before its 2 keys"),
+        (batch(&[2, 0], &[0, 0, -4, 8], None), "ends before its 2 keys"),
+        (batch(&[-2, 0], &[0, 0, 0, 8], None), "ends before its -2 keys"),
+        (batch(&[i64::MAX, 0], &[0, 0, 0, i64::MAX], None), "ends before its 9223372036854775807 keys"),
+        (message(4, 2, vec![], 0), "a dictionary, expected a record batch"),
+        (message(4, 3, vec![], -1), "the metadata is damaged"),
+        (good.clone(), "a second schema, expected a record batch"),
+    ] {
+        let stream = [stream_of(&[good.clone(), metadata]), vec![0; 64]].concat();
+        for result in [read_file(&stream, Format::Arrows), read_pipe(&stream, Format::Arrows, 9)] {
+            let message = message_of(result);
+            let begin = format!("x: Arrow stream, at byte {}: ", 8 + good.len());
+            assert!(message.starts_with(&begin) && message.contains(expected), "{expected}: {message}");
+        }
+    }
+}
+
+#[test]
+fn lengths_beyond_the_limits_take_no_memory() {
+    for length in [-1, i32::MIN, i32::MAX, MAX_METADATA as i32 + 1] {
+        let stream = [&CONTINUATION[..], &length.to_le_bytes(), &[0; 64]].concat();
+        let message = message_of(read_pipe(&stream, Format::Arrows, 9));
+        assert!(message.contains(&format!("{length} bytes of metadata, expected at most 1048576")), "{message}");
+    }
+}
+
+#[test]
+fn metadata_that_overlaps_takes_no_more_memory_than_is_there() {
+    const PAIRS: usize = 1003;
+    let field = vec![(0, Value::String(b"name")), (2, Value::U8(2)), (3, Value::Table(int(8).1))];
+    let mut pairs = vec![Vec::new(); PAIRS];
+    pairs[0] = vec![(0, Value::String(&[b'x'; 2000]))];
+    let mut metadata = message(4, 1, vec![(1, Value::Tables(vec![field])), (2, Value::Tables(pairs))], 0);
+    assert_eq!(message_of(read_pipe(&stream_of(&[metadata.clone()]), Format::Arrows, 9)), "");
+    // All pairs become the first one, so that together they are longer than any message.
+    let vector = metadata.windows(4).position(|bytes| bytes == (PAIRS as u32).to_le_bytes()).unwrap() + 4;
+    let distance = |at: usize| u32::from_le_bytes(metadata[at..][..4].try_into().unwrap());
+    let first = vector as u32 + distance(vector);
+    for offset in (vector..).step_by(4).take(PAIRS) {
+        metadata[offset..][..4].copy_from_slice(&(first - offset as u32).to_le_bytes());
+    }
+    let message = message_of(read_pipe(&stream_of(&[metadata]), Format::Arrows, 9));
+    assert!(message.contains("the metadata is damaged"), "{message}");
+}
+
+#[test]
+fn keys_are_not_taken_for_a_stream() {
+    let is_stream = |keys: &[u32]| is_stream(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>());
+    let counting: Vec<u32> = (0..64).map(|i| u32::MAX.wrapping_add(8 * i)).collect();
+    assert!(!is_stream(&counting) && !is_stream(&[u32::MAX; 64]) && !is_stream(&[u32::MAX, 16]) && !is_stream(&[]));
+    let mut random = 1_u32;
+    for _ in 0..100_000 {
+        let mut next = || {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            random >> 24
+        };
+        let keys: Vec<u32> = [u32::MAX, 256].into_iter().chain((0..62).map(|_| next())).collect();
+        assert!(!is_stream(&keys), "{keys:?}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Which format a file is in: its first bytes tell for an input, its extension for an output, and `--format` for both.
+
+use super::{Format, arrow, npy};
+use crate::say::error::{Failure, Result};
+use std::path::Path;
+
+/// First bytes of an input from which its format can be told. A shorter input has fewer.
+pub const PREFIX: usize = 256;
+
+/// What files of Feather's first version begin with, which have nothing in common with Arrow's.
+const FEATHER_1: &[u8] = b"FEA1";
+
+/// How a file can be given and taken as numbers without a header, for messages.
+const AS_RAW: &str = "--format raw";
+
+/// The extensions of formats that are not read and written here, and the formats' names.
+const FOREIGN: [(&[&str], &str); 14] = [
+    (&["parquet", "pq"], "Parquet"),
+    (&["csv", "tsv"], "CSV"),
+    (&["json", "jsonl", "ndjson"], "JSON"),
+    (&["txt"], "text"),
+    (&["npz"], "NumPy's archives"),
+    (&["h5", "hdf5", "hdf"], "HDF5"),
+    (&["orc"], "ORC"),
+    (&["avro"], "Avro"),
+    (&["pkl", "pickle"], "pickle"),
+    (&["mat"], "MATLAB"),
+    (&["xlsx", "xls"], "Excel"),
+    (&["db", "sqlite"], "SQLite"),
+    (&["gz", "zst", "bz2", "xz", "lz4", "br"], "compressed files"),
+    (&["zip", "tar", "tgz", "7z"], "archives"),
+];
+
+/// The format of the input at `path` that begins with `first`: [`PREFIX`] bytes, or all of a shorter input.
+///
+/// `forced` is the format that the command line gives for the input, if it does. The content must agree with it, unless it
+/// is [`Format::Raw`]. An extension of a format that is not read here is an error unless it `is_typed`: the command line
+/// says what it holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
+pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, is_typed: bool) -> Result<Format> {
+    if forced == Some(Format::Raw) {
+        return Ok(Format::Raw);
+    }
+    let found = of_content(first);
+    let by_extension = Format::of_extension(path);
+    match forced.or(by_extension) {
+        Some(expected) if !expected.reads(found) => Err(unlike(path, first, expected, forced.is_some())),
+        None if found == Format::Raw && !is_typed => {
+            foreign(path, "name the type of raw numbers with --type").map_or(Ok(found), Err)
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The format of the output at `path`: `forced`, if the command line gives one, or else that of the extension.
+///
+/// # Errors
+///
+/// An extension of a format that this program does not write.
+pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
+    match forced.or(Format::of_extension(path)) {
+        Some(format) => Ok(format),
+        None => foreign(path, &format!("give {AS_RAW}")).map_or(Ok(Format::Raw), Err),
+    }
+}
+
+impl Format {
+    /// The format with a header that the extension of `path` stands for.
+    pub fn of_extension(path: &Path) -> Option<Self> {
+        match &*extension(path)? {
+            "npy" => Some(Self::Npy),
+            "arrow" | "feather" => Some(Self::Arrow),
+            "arrows" => Some(Self::Arrows),
+            _ => None,
+        }
+    }
+
+    /// Whether a file of this format may hold `found`.
+    fn reads(self, found: Self) -> bool {
+        let is_arrow = |format| matches!(format, Self::Arrow | Self::Arrows);
+        self == found || is_arrow(self) && is_arrow(found)
+    }
+}
+
+fn extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+fn of_content(first: &[u8]) -> Format {
+    if first.starts_with(npy::MAGIC) {
+        Format::Npy
+    } else if first.starts_with(arrow::MAGIC) {
+        Format::Arrow
+    } else if arrow::is_stream(first) {
+        Format::Arrows
+    } else {
+        Format::Raw
+    }
+}
+
+/// The error that the content of `path` is not in the expected format.
+fn unlike(path: &Path, first: &[u8], expected: Format, is_forced: bool) -> Failure {
+    if expected == Format::Arrow && first.starts_with(FEATHER_1) {
+        let message = "is a Feather file of version 1, expected version 2, which is an Arrow file: save it again";
+        return Failure::file(path, message);
+    }
+    let found = first[..first.len().min(npy::MAGIC.len())].escape_ascii();
+    let expected = match expected {
+        Format::Npy => format!("\"{}\" of an .npy file", npy::MAGIC.escape_ascii()),
+        _ => format!("\"{}\" of an Arrow file, or an Arrow stream", arrow::MAGIC.escape_ascii()),
+    };
+    let hint = if is_forced { String::new() } else { format!(": if it is raw, rename it or give {AS_RAW}") };
+    Failure::file(path, format!("begins with \"{found}\", expected {expected}{hint}"))
+}
+
+/// The error that the extension of `path` stands for a format that is not read and written here, if it does.
+fn foreign(path: &Path, hint: &str) -> Option<Failure> {
+    let extension = extension(path)?;
+    let (_, name) = FOREIGN.iter().find(|(extensions, _)| extensions.contains(&&*extension))?;
+    let expected = "expected .npy, .arrow, .arrows, or a type such as .u32 for raw numbers";
+    Some(Failure::file(path, format!(".{extension} is for {name}, {expected}: rename it, or {hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENSIONS: [(&str, Option<Format>); 9] = [
+        ("x", None),
+        ("x.u32", None),
+        (".npy", None),
+        ("x.npy", Some(Format::Npy)),
+        ("x.NPY", Some(Format::Npy)),
+        ("x.arrow", Some(Format::Arrow)),
+        ("x.Feather", Some(Format::Arrow)),
+        ("x.arrows", Some(Format::Arrows)),
+        ("-", None),
+    ];
+    const FORCED: [Option<Format>; 5] =
+        [None, Some(Format::Raw), Some(Format::Npy), Some(Format::Arrow), Some(Format::Arrows)];
+
+    /// Contents and the formats that they are in.
+    fn contents() -> [(Vec<u8>, Format); 8] {
+        let column = arrow::Column::new(crate::spec::KeyType::U32).unwrap();
+        let mut stream = Vec::new();
+        arrow::Writer::begin(&mut stream, Format::Arrows, &column).unwrap();
+        // Keys that begin like a message, but not like its metadata.
+        let mut keys = stream.clone();
+        keys[12..].fill(0xff);
+        [
+            (b"\x93NUMPY\x01\0".to_vec(), Format::Npy),
+            (b"ARROW1\0\0".to_vec(), Format::Arrow),
+            (stream[..stream.len().min(PREFIX)].to_vec(), Format::Arrows),
+            (keys, Format::Raw),
+            (b"\x93NUMPX".to_vec(), Format::Raw),
+            (b"ARROW".to_vec(), Format::Raw),
+            (vec![0xff; 8], Format::Raw),
+            (Vec::new(), Format::Raw),
+        ]
+    }
+
+    fn is_arrow(format: Format) -> bool {
+        matches!(format, Format::Arrow | Format::Arrows)
+    }
+
+    #[test]
+    fn every_content_extension_and_flag() {
+        for (bytes, content) in contents() {
+            for (name, extension) in EXTENSIONS {
+                for forced in FORCED {
+                    let found = detect(Path::new(name), &bytes, forced, false);
+                    let what = format!("{content:?} in {name} as {forced:?}: {found:?}");
+                    match (forced, extension) {
+                        (Some(Format::Raw), _) => assert_eq!(found.unwrap(), Format::Raw, "{what}"),
+                        (Some(expected), _) | (None, Some(expected))
+                            if content != expected && !(is_arrow(content) && is_arrow(expected)) =>
+                        {
+                            let failure = found.unwrap_err();
+                            let message = failure.message().unwrap();
+                            assert!(message.contains("begins with \""), "{what}");
+                            assert_eq!(message.contains("if it is raw"), forced.is_none(), "{what}");
+                        }
+                        _ => assert_eq!(found.unwrap(), content, "{what}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_have_the_format_of_the_flag_or_the_extension() {
+        for (name, extension) in EXTENSIONS {
+            for forced in FORCED {
+                let expected = forced.or(extension).unwrap_or(Format::Raw);
+                assert_eq!(of_output(Path::new(name), forced).unwrap(), expected, "{name} {forced:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_extensions_are_refused_unless_a_format_is_given() {
+        for extension in FOREIGN.iter().flat_map(|(extensions, _)| *extensions) {
+            for name in [format!("x.{extension}"), format!("x.u32.{}", extension.to_uppercase())] {
+                let path = Path::new(&name);
+                for failure in [detect(path, b"12345678", None, false).unwrap_err(), of_output(path, None).unwrap_err()]
+                {
+                    let message = failure.message().unwrap();
+                    assert!(message.starts_with(&format!("{name}: .{extension} is for ")), "{message}");
+                    let has_hint = message.ends_with("--format raw") || message.ends_with("--type");
+                    assert!(message.contains("expected .npy") && has_hint, "{message}");
+                }
+                assert_eq!(detect(path, b"12345678", Some(Format::Raw), false).unwrap(), Format::Raw);
+                assert_eq!(detect(path, b"12345678", None, true).unwrap(), Format::Raw);
+                // A header knows better than the name.
+                assert_eq!(detect(path, npy::MAGIC, None, false).unwrap(), Format::Npy);
+                for forced in FORCED.into_iter().flatten() {
+                    assert_eq!(of_output(path, Some(forced)).unwrap(), forced);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn feather_files_of_version_1_are_named() {
+        for name in ["x.feather", "x.arrow"] {
+            let failure = detect(Path::new(name), b"FEA1\0\0\0\0", None, false).unwrap_err();
+            assert!(failure.message().unwrap().contains("Feather file of version 1, expected version 2"));
+        }
+        assert_eq!(detect(Path::new("x"), b"FEA1\0\0\0\0", None, false).unwrap(), Format::Raw);
+    }
+}

@@ -1,0 +1,236 @@
+//! NumPy's dtypes: that of numbers, and structured ones, which are those of records.
+
+use super::literal::{Literal, Problem, Value, quote};
+use crate::spec::Endian;
+use crate::spec::KeyType;
+use clap::ValueEnum;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// What the items of an array are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// Numbers of a type and a byte order.
+    Number(KeyType, Endian),
+    /// Records.
+    Record(Record),
+}
+
+/// A structured dtype.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Bytes of a record, at least 1.
+    pub size: usize,
+    /// The named fields, in the order of their offsets. They do not overlap. Bytes without a type (`V`, `S`) have none.
+    pub fields: Vec<Field>,
+    /// The dtype as the header writes it: a Python literal.
+    pub descr: String,
+}
+
+/// A field of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    /// Bytes before it in the record.
+    pub offset: usize,
+    pub kind: FieldKind,
+}
+
+/// What the bytes of a field are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A number. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least.
+    Number(KeyType, Endian),
+    /// This many bytes, which compare from the first to the last: `S`, `V`, booleans, and arrays of `u1`.
+    Bytes(usize),
+    /// Any other type, as the header writes it.
+    Other(String),
+}
+
+impl Dtype {
+    /// The dtype that `descr` stands for, which is the part of `text` at its span.
+    pub fn parse(descr: &Literal, text: &str) -> Result<Self, Problem> {
+        match &descr.value {
+            Value::String(name) => {
+                let is_bytes = name.trim_start_matches('|').starts_with(['V', 'S']);
+                if is_bytes && let Ok(Item { kind: FieldKind::Bytes(size), .. }) = named_item(name) {
+                    let descr = text[descr.span.clone()].to_owned();
+                    return Ok(Self::Record(Record { size, fields: Vec::new(), descr }));
+                }
+                number(name).map(|(key_type, endian)| Self::Number(key_type, endian)).ok_or_else(|| {
+                    let message =
+                        format!("dtype {} is no type of keys, expected one of {}", quote(name), number_names());
+                    descr.problem(message)
+                })
+            }
+            Value::List(fields) => {
+                let (fields, size) = parse_fields(fields, text)?;
+                if size == 0 {
+                    return Err(descr.problem("a structured dtype of 0 bytes, expected at least 1"));
+                }
+                check_names(&fields, descr)?;
+                Ok(Self::Record(Record { size, fields, descr: text[descr.span.clone()].to_owned() }))
+            }
+            _ => Err(descr.problem("expected a dtype: a string or a list of fields")),
+        }
+    }
+
+    /// Bytes of an item.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Number(key_type, _) => key_type.size(),
+            Self::Record(record) => record.size,
+        }
+    }
+}
+
+/// The dtype of keys as a header writes it: a Python literal. NumPy has none for numbers of 16 bytes.
+pub fn descr(key_type: KeyType, endian: Endian) -> Option<String> {
+    let order = match (key_type.size(), endian) {
+        (1, _) => '|',
+        (_, Endian::Little) => '<',
+        (_, Endian::Big) => '>',
+    };
+    Some(format!("'{order}{}'", number_name(key_type)?))
+}
+
+/// NumPy's short name of a type, without the byte order.
+fn number_name(key_type: KeyType) -> Option<&'static str> {
+    Some(match key_type {
+        KeyType::U8 => "u1",
+        KeyType::I8 => "i1",
+        KeyType::U16 => "u2",
+        KeyType::I16 => "i2",
+        KeyType::F16 => "f2",
+        KeyType::U32 => "u4",
+        KeyType::I32 => "i4",
+        KeyType::F32 => "f4",
+        KeyType::U64 => "u8",
+        KeyType::I64 => "i8",
+        KeyType::F64 => "f8",
+        KeyType::U128 => return None,
+    })
+}
+
+fn number_names() -> String {
+    KeyType::value_variants().iter().filter_map(|&key_type| number_name(key_type)).collect::<Vec<_>>().join(", ")
+}
+
+/// The type and the byte order of the numbers that NumPy calls `name`.
+fn number(name: &str) -> Option<(KeyType, Endian)> {
+    let (endian, name) = split_order(name);
+    let key_type = KeyType::value_variants().iter().find(|&&key_type| number_name(key_type) == Some(name))?;
+    // The order of the bytes of one byte is told in any way.
+    let endian = if key_type.size() == 1 { Endian::Little } else { endian };
+    Some((*key_type, endian))
+}
+
+/// Splits the sign of the byte order from a name. Without one, and with `=` or `|`, it is the machine's.
+fn split_order(name: &str) -> (Endian, &str) {
+    match name.strip_prefix('>') {
+        Some(name) => (Endian::Big, name),
+        None => (Endian::Little, name.strip_prefix(['<', '=', '|']).unwrap_or(name)),
+    }
+}
+
+/// A type inside a record, and its size in bytes.
+struct Item {
+    kind: FieldKind,
+    size: usize,
+}
+
+/// The named fields of a structured dtype, and the size of a record in bytes.
+fn parse_fields(list: &[Literal], text: &str) -> Result<(Vec<Field>, usize), Problem> {
+    let mut fields = Vec::new();
+    let mut size = 0_usize;
+    for literal in list {
+        let (name, dtype, shape) = match &literal.value {
+            Value::Tuple(parts) if let [name, dtype] = &parts[..] => (name, dtype, None),
+            Value::Tuple(parts) if let [name, dtype, shape] = &parts[..] => (name, dtype, Some(shape)),
+            _ => return Err(literal.problem("expected a field: (name, dtype) or (name, dtype, shape)")),
+        };
+        let item = parse_item(dtype, shape, text)?;
+        let name = field_name(name)?;
+        // Padding has no name.
+        if !name.is_empty() {
+            fields.push(Field { name: name.to_owned(), offset: size, kind: item.kind });
+        }
+        let end = size.checked_add(item.size).filter(|&end| i32::try_from(end).is_ok());
+        size = end.ok_or_else(|| literal.problem("the record is larger than 2 GiB"))?;
+    }
+    Ok((fields, size))
+}
+
+/// The name of a field, which may have a title before it.
+fn field_name(literal: &Literal) -> Result<&str, Problem> {
+    match &literal.value {
+        Value::String(name) => Ok(name),
+        Value::Tuple(parts) if let [_, Literal { value: Value::String(name), .. }] = &parts[..] => Ok(name),
+        _ => Err(literal.problem("expected a field's name: a string, or (title, name)")),
+    }
+}
+
+fn check_names(fields: &[Field], descr: &Literal) -> Result<(), Problem> {
+    let mut names = HashSet::new();
+    match fields.iter().find(|field| !names.insert(&field.name)) {
+        Some(Field { name, .. }) => Err(descr.problem(format!("two fields have the name {}", quote(name)))),
+        None => Ok(()),
+    }
+}
+
+/// The type of a field, with the shape of its arrays if it holds arrays.
+fn parse_item(dtype: &Literal, shape: Option<&Literal>, text: &str) -> Result<Item, Problem> {
+    let source = |span: Range<usize>| FieldKind::Other(text[span].to_owned());
+    let Item { kind, size } = match &dtype.value {
+        Value::String(name) => named_item(name).map_err(|message| dtype.problem(message))?,
+        Value::List(fields) => Item { size: parse_fields(fields, text)?.1, kind: source(dtype.span.clone()) },
+        _ => return Err(dtype.problem("expected a dtype: a string or a list of fields")),
+    };
+    let Some(shape) = shape else { return Ok(Item { kind, size }) };
+    let count = item_count(shape)?;
+    let total = count.checked_mul(size).ok_or_else(|| shape.problem("the record is larger than 2 GiB"))?;
+    let kind = match kind {
+        kind if count == 1 => kind,
+        FieldKind::Number(KeyType::U8, _) | FieldKind::Bytes(_) if total > 0 => FieldKind::Bytes(total),
+        _ => source(dtype.span.start..shape.span.end),
+    };
+    Ok(Item { kind, size: total })
+}
+
+/// The type that NumPy calls `name`, or why it cannot be in a record.
+fn named_item(name: &str) -> Result<Item, String> {
+    if let Some((key_type, endian)) = number(name) {
+        return Ok(Item { kind: FieldKind::Number(key_type, endian), size: key_type.size() });
+    }
+    let (endian, plain) = split_order(name);
+    let (letter, rest) = plain.split_at_checked(1).unwrap_or_default();
+    let (count, unit) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+    let count = count.parse().ok();
+    let other = |size| Item { kind: FieldKind::Other(format!("'{name}'")), size };
+    match (letter, count, unit) {
+        ("O", _, _) => Err(format!("dtype {} is Python objects, which are not in the file as they are", quote(name))),
+        ("m" | "M", Some(8), _) => Ok(Item { kind: FieldKind::Number(KeyType::I64, endian), size: 8 }),
+        ("b", Some(1), "") => Ok(Item { kind: FieldKind::Bytes(1), size: 1 }),
+        ("S" | "V" | "a", Some(size @ 1..), "") => Ok(Item { kind: FieldKind::Bytes(size), size }),
+        ("S" | "V" | "a", Some(0), "") => Ok(other(0)),
+        ("U", Some(count), "") => Ok(other(count.saturating_mul(4))),
+        ("f" | "c", Some(size @ (8..=32)), "") => Ok(other(size)),
+        _ => Err(format!("dtype {} is not known", quote(name))),
+    }
+}
+
+/// The number of items in an array of this shape.
+fn item_count(shape: &Literal) -> Result<usize, Problem> {
+    let length = |literal: &Literal| match literal.value {
+        Value::Number(length) => {
+            usize::try_from(length).map_err(|_| literal.problem("the record is larger than 2 GiB"))
+        }
+        _ => Err(literal.problem("expected a length")),
+    };
+    let lengths = match &shape.value {
+        Value::Tuple(lengths) => lengths.iter().map(length).collect::<Result<Vec<_>, _>>()?,
+        _ => vec![length(shape)?],
+    };
+    let count = lengths.iter().try_fold(1_usize, |count, &length| count.checked_mul(length));
+    count.ok_or_else(|| shape.problem("the record is larger than 2 GiB"))
+}
