@@ -1,0 +1,239 @@
+//! Memory for keys and payloads: allocation with an error where there is too little, and the budget of a run.
+
+use super::cgroup::{Headroom, cgroup_headroom};
+use super::limits::mappable;
+use crate::say::error::{Failure, Result};
+use crate::say::report;
+use crate::spec::MemorySize;
+use bytemuck::Pod;
+use std::fs;
+
+/// Bytes of a large page on x86-64.
+pub const LARGE_PAGE: usize = 2 << 20;
+
+/// Bytes of an allocation that is compared with what is available, and worth a line of `--verbose`.
+const LARGE: u128 = 1 << 20;
+/// Percent of the available memory that a run uses without `--memory`.
+const DEFAULT_PERCENT: u64 = 80;
+/// Percent of the available memory that a run uses at most, whatever `--memory` says: the program itself, the system's
+/// buffers and page tables take memory too.
+const MOST_PERCENT: u64 = 95;
+/// The least budget, in bytes.
+const LEAST: u64 = 1 << 20;
+/// Bytes of memory to assume where the system does not tell.
+const UNKNOWN: u64 = 1 << 30;
+
+/// Returns `count` zeros. `purpose` names what they are for, in messages.
+///
+/// The system provides a page when it is first written to, so that this takes no time. For the same reason an allocation
+/// succeeds that is larger than the memory, and the program is killed later; so the size is compared with what is available
+/// first.
+pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
+    let needed = u128::from(count) * size_of::<T>() as u128;
+    check(needed, purpose)?;
+    let count = usize::try_from(count).map_err(|_| too_much(needed, purpose, "more than this machine can address"))?;
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused(needed, purpose))
+}
+
+/// Reserves capacity for at least `additional` elements more than `elements` has, and at least doubles the length when the
+/// capacity grows.
+pub fn reserve<T>(elements: &mut Vec<T>, additional: usize, purpose: &str) -> Result<()> {
+    if elements.capacity() - elements.len() >= additional {
+        return Ok(());
+    }
+    let needed = additional.max(elements.len()) as u128 * size_of::<T>() as u128;
+    check(needed, purpose)?;
+    elements.try_reserve(additional).map_err(|_| refused(needed, purpose))
+}
+
+/// An error if `needed` bytes are more than the system can provide. `purpose` names what they are for.
+pub fn check(needed: u128, purpose: &str) -> Result<()> {
+    if needed < LARGE {
+        return Ok(());
+    }
+    let Some(available) = obtainable() else { return Ok(()) };
+    if needed > available.into() {
+        return Err(too_much(needed, purpose, &format!("and {available} are available")));
+    }
+    report::verbose(format_args!("memory: {needed} bytes for {purpose}, of {available} available"));
+    Ok(())
+}
+
+fn refused(needed: u128, purpose: &str) -> Failure {
+    too_much(needed, purpose, "and the system gives none")
+}
+
+fn too_much(needed: u128, purpose: &str, why: &str) -> Failure {
+    Failure::new(format!("{purpose} takes {needed} bytes of memory, {why}"))
+}
+
+/// Asks the system for pages of 2 MiB for `numbers`: they take fewer page faults, and fewer entries of the TLB where access
+/// is random. Where the system has none, nothing changes.
+pub fn prefer_large_pages<T: Pod>(numbers: &mut [T]) {
+    let range = numbers.as_mut_ptr_range();
+    let begin = range.start.addr().next_multiple_of(LARGE_PAGE);
+    let end = range.end.addr() / LARGE_PAGE * LARGE_PAGE;
+    if begin < end {
+        let start = range.start.with_addr(begin).cast();
+        // SAFETY: start <= begin < end <= range.end, so that all of these pages belong to `numbers`, which is borrowed
+        // exclusively, and this advice does not change their contents.
+        let _ = unsafe { rustix::mm::madvise(start, end - begin, rustix::mm::Advice::LinuxHugepage) };
+    }
+}
+
+/// Bytes of memory that the system can still provide, with what it can swap; `None` where it does not tell.
+pub fn obtainable() -> Option<u64> {
+    Machine::read().map(|machine| machine.obtainable)
+}
+
+/// Bytes of memory that keys, payloads and everything that grows with their number may take: the size that `--memory` asks
+/// for, but no more than is available, or without it most of what is available.
+///
+/// Threads take memory where `ulimit -v` limits it: start them first.
+///
+/// Files in memory (a tmpfs: see [`disk::is_in_memory`](super::disk::is_in_memory)) take of the same memory, but `--memory`
+/// cannot make them smaller. `files` is the bytes that a run writes to such files, and is taken off what is available, not
+/// off the size that was asked for. A planner uses it twice:
+///
+/// 1. In memory, a run takes `needed` bytes, twice its keys in a sort, and its output `files` bytes if that is in memory. It
+///    is possible if `needed + files <= budget(asked, 0)`. So a sort to /dev/shm is planned with three times its keys.
+/// 2. In chunks, it has `budget(asked, files)` bytes, where `files` is the bytes of the output if that is in memory, plus
+///    those of the temporary file if that is.
+///
+/// Inputs in memory are no part of `files`: they are no longer available already.
+///
+/// # Errors
+/// If the size that was asked for is less than 1 MiB.
+pub fn budget(asked: Option<MemorySize>, files: u64) -> Result<u64> {
+    let unknown = Machine { total: UNKNOWN, available: UNKNOWN, obtainable: UNKNOWN };
+    Machine::read().unwrap_or(unknown).budget(asked, files)
+}
+
+/// The memory of a machine, or of the part of it that this process may use, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    /// All memory of the machine.
+    total: u64,
+    /// Memory that can be allocated without swapping.
+    available: u64,
+    /// The same, plus what can be swapped.
+    obtainable: u64,
+}
+
+impl Machine {
+    fn read() -> Option<Self> {
+        let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
+        Some(machine.within(cgroup_headroom()).mapping(mappable()))
+    }
+
+    /// The machine in the text of /proc/meminfo. `MemAvailable` is what is free plus what the page cache and slabs give back;
+    /// shared memory and the files of a tmpfs are in neither.
+    fn parse(meminfo: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let field = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_suffix("kB"))?;
+            Some(field.trim().parse::<u64>().ok()?.saturating_mul(1024))
+        };
+        let (total, available) = (field("MemTotal:")?, field("MemAvailable:")?);
+        Some(Self { total, available, obtainable: available.saturating_add(field("SwapFree:").unwrap_or(0)) })
+    }
+
+    /// The part of the machine that a control group leaves.
+    fn within(self, group: Option<Headroom>) -> Self {
+        let Some(Headroom { memory, swap }) = group else { return self };
+        Self {
+            total: self.total,
+            available: self.available.min(memory),
+            obtainable: self.obtainable.min(memory.saturating_add(swap)),
+        }
+    }
+
+    /// The part of the machine for a process that can map `bytes` more. Half of them, as in sort(1), are for the data: the
+    /// stacks of threads and the allocator's arenas are mapped, too.
+    fn mapping(self, bytes: Option<u64>) -> Self {
+        let Some(bytes) = bytes else { return self };
+        Self { available: self.available.min(bytes / 2), obtainable: self.obtainable.min(bytes), ..self }
+    }
+
+    /// See [`budget`].
+    fn budget(self, asked: Option<MemorySize>, files: u64) -> Result<u64> {
+        let left = self.available.saturating_sub(files);
+        let percent = |percent: u64| left / 100 * percent;
+        let bytes = match asked.map(|size| size.bytes(self.total)) {
+            None => percent(DEFAULT_PERCENT),
+            Some(bytes @ LEAST..) => bytes.min(percent(MOST_PERCENT)),
+            Some(bytes) => {
+                let message = format!("--memory: is {bytes} bytes, expected at least 1M, which is {LEAST}");
+                return Err(Failure::new(message));
+            }
+        };
+        Ok(bytes.max(LEAST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const MACHINE: Machine = Machine { total: 100 * GIB, available: 50 * GIB, obtainable: 60 * GIB };
+
+    fn budget_of(machine: Machine, asked: Option<MemorySize>, files: u64) -> u64 {
+        machine.budget(asked, files).unwrap()
+    }
+
+    #[test]
+    fn the_budget_is_what_was_asked_for_within_what_is_available() {
+        let bytes = |bytes| Some(MemorySize::Bytes(bytes));
+        assert_eq!(budget_of(MACHINE, None, 0), 50 * GIB / 100 * 80);
+        assert_eq!(budget_of(MACHINE, bytes(2 << 20), 0), 2 << 20);
+        assert_eq!(budget_of(MACHINE, Some(MemorySize::Percent(10)), 0), 10 * GIB);
+        assert_eq!(budget_of(MACHINE, bytes(u64::MAX), 0), 50 * GIB / 100 * 95);
+        assert_eq!(budget_of(MACHINE, Some(MemorySize::Percent(100)), 0), 50 * GIB / 100 * 95);
+        let failure = MACHINE.budget(bytes(1000), 0).unwrap_err();
+        assert_eq!(failure.message(), Some("--memory: is 1000 bytes, expected at least 1M, which is 1048576"));
+        let here = budget(bytes(u64::MAX), 0).unwrap();
+        assert!(budget(None, 0).unwrap() <= here);
+    }
+
+    #[test]
+    fn files_in_memory_leave_less_of_it() {
+        let asked = Some(MemorySize::Bytes(8 * GIB));
+        assert_eq!(budget_of(MACHINE, None, 20 * GIB), 30 * GIB / 100 * 80);
+        assert_eq!(budget_of(MACHINE, asked, 20 * GIB), 8 * GIB);
+        assert_eq!(budget_of(MACHINE, asked, 46 * GIB), 4 * GIB / 100 * 95);
+        assert_eq!(budget_of(MACHINE, asked, 60 * GIB), LEAST);
+        assert_eq!(budget_of(MACHINE, None, u64::MAX), LEAST);
+    }
+
+    #[test]
+    fn shared_memory_is_not_available() {
+        let meminfo = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    300 kB\nCached:          700 kB\n\
+                       SwapCached:        0 kB\nShmem:           500 kB\nSwapTotal:        90 kB\nSwapFree:         50 kB\n";
+        let machine = Machine::parse(meminfo).unwrap();
+        let found = [machine.total, machine.available, machine.obtainable].map(|bytes| bytes >> 10);
+        assert_eq!(found, [1000, 300, 350]);
+        assert!(Machine::parse("MemTotal: 1000 kB\n").is_none());
+    }
+
+    #[test]
+    fn a_group_and_a_limit_of_the_process_leave_less() {
+        let group = |memory, swap| MACHINE.within(Some(Headroom { memory, swap }));
+        assert_eq!(group(4 * GIB, 0).available, 4 * GIB);
+        assert_eq!(group(4 * GIB, 0).obtainable, 4 * GIB);
+        assert_eq!(group(4 * GIB, GIB).obtainable, 5 * GIB);
+        assert_eq!(group(90 * GIB, u64::MAX).available, 50 * GIB);
+        assert_eq!(group(90 * GIB, u64::MAX).obtainable, 60 * GIB);
+        let limited = MACHINE.mapping(Some(GIB));
+        assert_eq!((limited.available, limited.obtainable), (GIB / 2, GIB));
+        assert_eq!(MACHINE.mapping(None).available, MACHINE.available);
+    }
+
+    #[test]
+    fn more_than_there_is_is_an_error_that_says_what_for() {
+        let failure = zeroed::<u64>(1 << 50, "the test").unwrap_err();
+        assert!(failure.message().unwrap().starts_with("the test takes 9007199254740992 bytes of memory, and "));
+        let failure = reserve(&mut Vec::<u64>::new(), 1 << 50, "the test").unwrap_err();
+        assert!(failure.message().unwrap().starts_with("the test takes 9007199254740992 bytes of memory, and "));
+        assert_eq!(zeroed::<u32>(3, "the test").unwrap(), [0; 3]);
+    }
+}

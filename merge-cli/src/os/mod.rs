@@ -1,0 +1,9 @@
+//! The operating system: memory, disks, limits, threads, signals and the standard streams.
+
+mod cgroup;
+pub mod disk;
+pub mod limits;
+pub mod memory;
+pub mod signals;
+pub mod standard;
+pub mod threads;

@@ -1,0 +1,114 @@
+//! Signals that end the program, and the names of temporary files that it then removes.
+//!
+//! A dedicated thread waits for signals, so that a signal is handled however busy the other threads are. It ends the
+//! program only while no [`Delay`] exists. A thread holds one while it creates, renames or removes temporary files.
+
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The signals that end a program by default and do not report a fault in it. The real-time signals join them.
+const FATAL: [i32; 13] = [
+    SIGALRM,
+    SIGHUP,
+    SIGINT,
+    SIGIO,
+    SIGPROF,
+    libc::SIGPWR,
+    SIGQUIT,
+    libc::SIGSTKFLT,
+    SIGTERM,
+    SIGUSR1,
+    SIGUSR2,
+    SIGVTALRM,
+    SIGXCPU,
+];
+
+static STATE: Mutex<State> = Mutex::new(State { delays: 0, names: Vec::new() });
+/// Notified when `delays` becomes 0.
+static NO_DELAY: Condvar = Condvar::new();
+
+#[derive(Debug)]
+struct State {
+    /// The number of [`Delay`]s.
+    delays: usize,
+    /// The files to remove.
+    names: Vec<PathBuf>,
+}
+
+/// While this exists, no signal ends the program. A thread may hold several.
+#[derive(Debug)]
+#[must_use]
+pub struct Delay(());
+
+/// Delays every signal that would end the program until the result is dropped.
+pub fn delay() -> Delay {
+    state().delays += 1;
+    Delay(())
+}
+
+impl Drop for Delay {
+    fn drop(&mut self) {
+        let mut state = state();
+        state.delays -= 1;
+        if state.delays == 0 {
+            NO_DELAY.notify_one();
+        }
+    }
+}
+
+/// Has a signal that ends the program remove the file at `path` first.
+pub fn register(path: &Path) {
+    state().names.push(path.to_owned());
+}
+
+/// Undoes [`register`].
+pub fn unregister(path: &Path) {
+    state().names.retain(|other| other != path);
+}
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts to handle signals. A signal that was ignored when the program started, as by nohup(1), stays ignored, and a
+/// handler that is already installed, such as a profiler's, stays in place.
+pub fn install() -> io::Result<()> {
+    // SIGXFSZ arrives where a file would exceed the limit of `ulimit -f`. With a handler, the write fails with an error.
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    let fatal = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal));
+    let mut signals = signal_hook::iterator::Signals::new(fatal)?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            end(signal);
+        }
+    })?;
+    Ok(())
+}
+
+/// Removes the registered files and ends the program with the exit code that a shell reports for `signal`.
+fn end(signal: i32) -> ! {
+    // Never unlocked again, so that no other thread creates or renames a temporary file from here on.
+    let state = NO_DELAY.wait_while(state(), |state| state.delays > 0).unwrap_or_else(PoisonError::into_inner);
+    for path in &state.names {
+        let _ = std::fs::remove_file(path);
+    }
+    crate::say::progress::finish_soon();
+    // `std::process::exit` would unload the GPU's driver while other threads use it.
+    signal_hook::low_level::exit(128 + signal)
+}
+
+/// Whether `signal` would end the program now.
+fn has_default_action(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: A null second argument changes nothing, and the third is valid for a write of one `sigaction`.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: A result of 0 says that the call has filled `action`.
+    result == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_DFL
+}
