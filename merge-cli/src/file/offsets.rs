@@ -1,7 +1,12 @@
-//! Files of offsets: where runs of keys begin, and the last one ends.
+//! Files of offsets: where runs of keys begin, and the last one ends. Offsets are integers: of 8 bytes and unsigned unless
+//! the file's header or extension names another type.
 
-use crate::error::{Failure, Result, name};
-use crate::input::Input;
+use super::Input;
+use crate::coding::{Coding, Word, with_word};
+use crate::format;
+use crate::say::error::{Failure, Result, name};
+use crate::spec::{Endian, KeyType, Kind};
+use merge_host::SortOrder;
 use std::path::Path;
 
 /// Offsets that a file holds.
@@ -14,10 +19,18 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Reads the file at `path`, and checks what it holds as far as that can be done without the keys.
-    pub fn read(path: &Path) -> Result<Self> {
+    /// Opens the file at `path`, and reads its header.
+    pub fn open(path: &Path) -> Result<Input> {
+        let mut input = Input::open(path)?;
+        input.read_header(None, true)?;
+        Ok(input)
+    }
+
+    /// Reads an open file, and checks its offsets as far as that can be done without the keys.
+    pub fn read(mut input: Input) -> Result<Self> {
+        let offsets = read_integers(&mut input)?;
+        let path = input.path();
         let failure = |message: String| Err(Failure::file(path, message));
-        let offsets = Input::open(path)?.read_all::<u64>()?;
         match offsets.first() {
             None => return failure("has no offsets, expected one more than there are runs".to_owned()),
             Some(0) => {}
@@ -27,8 +40,6 @@ impl Offsets {
             let (index, found, before) = (i + 1, offsets[i + 1], offsets[i]);
             return failure(format!("offset {index} is {found}, below the one before it ({before})"));
         }
-        // One that does not fit is more than any number of keys, as `check` says then.
-        let offsets = offsets.into_iter().map(|offset| usize::try_from(offset).unwrap_or(usize::MAX)).collect();
         Ok(Self { name: name(path), offsets })
     }
 
@@ -54,8 +65,14 @@ impl Offsets {
         Err(Failure::new(format!("{name}: has offsets of {runs} runs, expected as many runs as in {other}: {others}")))
     }
 
-    fn runs(&self) -> usize {
+    /// The number of runs.
+    pub fn runs(&self) -> usize {
         self.offsets.len() - 1
+    }
+
+    /// The file's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The offsets.
@@ -63,13 +80,27 @@ impl Offsets {
         &self.offsets
     }
 
-    /// The offsets, for good.
-    pub fn into_inner(self) -> Vec<usize> {
-        self.offsets
-    }
-
     /// The run that the key at `index` is in.
     pub fn run_of(&self, index: usize) -> usize {
         self.offsets.partition_point(|&offset| offset <= index) - 1
     }
+}
+
+/// All integers of a file. One that is negative or does not fit is more than any number of keys.
+fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
+    let told = input.header_type().or_else(|| {
+        let (key_type, _) = KeyType::of_extension(input.path())?;
+        Some((key_type, format::endian_of_raw(input.path(), None)))
+    });
+    let (key_type, endian) = told.unwrap_or((KeyType::U64, Endian::Little));
+    if key_type.kind() == Kind::Float {
+        return Err(Failure::file(input.path(), format!("holds {key_type} numbers, expected integers as offsets")));
+    }
+    let coding = Coding { key_type, endian, order: SortOrder::Ascending };
+    input.set_coding(coding);
+    with_word!(key_type.size(), W => {
+        let sign = if key_type.kind() == Kind::Signed { W::TOP_BIT } else { W::ZERO };
+        let offset = |word: W| word.widen().checked_sub(sign.widen()).and_then(|offset| usize::try_from(offset).ok());
+        Ok(input.read_all::<W>()?.into_iter().map(|word| offset(word).unwrap_or(usize::MAX)).collect())
+    })
 }

@@ -1,6 +1,6 @@
 //! A file in memory, mapped so that it can have large pages.
 //!
-//! The address of a large page is a multiple of its size, and so is its place in the file. More addresses are reserved than
+//! The address of a large page is a multiple of its size, and so is its offset in the file. More addresses are reserved than
 //! the file needs, so that it can begin at such a multiple:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //!                   └ a multiple of 2 MiB
 //! ```
 
-use crate::memory::LARGE_PAGE;
+use crate::os::memory::LARGE_PAGE;
 use memmap2::{MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::fs::File;
@@ -34,7 +34,8 @@ impl Mapping {
         let begin = reserved.as_ptr().align_offset(LARGE_PAGE);
         let address = reserved.as_mut_ptr().wrapping_add(begin).cast();
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
-        // SAFETY: these addresses are among those reserved here, and nobody knows of them yet.
+        // SAFETY: begin + length <= reserved.len(), so that these addresses are among those reserved above, and nothing refers to
+        // them yet.
         unsafe { rustix::mm::mmap(address, length, protection, flags, file, 0) }?;
         Ok(Self { reserved, begin, length })
     }
@@ -56,10 +57,10 @@ impl Mapping {
     /// Copies `bytes` to the file, from byte `begin` on.
     ///
     /// # Safety
-    /// The file has pages there, which nobody takes away, and no other thread writes there.
+    /// The file has pages there for as long as this mapping exists, and no other thread writes there.
     pub unsafe fn write(&self, begin: usize, bytes: &[u8]) {
         let address = self.address(&(begin..begin + bytes.len()));
-        // SAFETY: the place lies inside the mapping, and the caller says that it can be written to.
+        // SAFETY: `address` has checked that the range is inside the mapping, and the caller that it can be written to.
         unsafe { address.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 

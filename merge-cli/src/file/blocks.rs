@@ -1,15 +1,14 @@
-//! Writing what is made block by block, by all threads: a block is written while others are still being made, so that
-//! the output is never in memory as a whole.
+//! Writing blocks as they are made, by all threads: a block is written while others are still being made, so that the
+//! output is never in memory as a whole.
 //!
 //! ```text
 //!   thread 0   ├ make 0 ┼ write 0 ┼ make 3 ┼ write 3 ┤
 //!   thread 1   ├ make 1 ┼ write 1 ┼ make 2 ┼ write 2 ┤
 //! ```
 
-use super::{Sink, Writer};
-use crate::error::{Failure, Result};
-use crate::progress;
-use crate::room::Room;
+use super::output::{KeyRegion, Writer};
+use crate::say::error::{Failure, Result};
+use crate::say::progress;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,25 +31,25 @@ pub struct Blocks<'a> {
 enum To<'a> {
     /// A pipe or a device.
     Stream(&'a mut Writer),
-    File(Room<'a>),
+    File(KeyRegion<'a>),
 }
 
 impl Writer {
     /// Makes ready for `length` bytes, which are all of the output. A file in memory gets its pages from now on.
     pub fn blocks(&mut self, length: u64) -> Result<Blocks<'_>> {
-        let to = if matches!(self.sink, Sink::Through(_)) { To::Stream(self) } else { To::File(self.room(length)?) };
+        let to = if self.stream().is_some() { To::Stream(self) } else { To::File(self.region(length)?) };
         Ok(Blocks { length, to })
     }
 }
 
 impl Blocks<'_> {
-    /// Writes all blocks. `make` is called for parts of them, each byte once, with where the part begins and room for it,
+    /// Writes all blocks. `make` is called for parts of them, each byte once, with the offset of the part and memory for it,
     /// which may hold anything.
     pub fn write(self, make: impl Fn(u64, &mut [u8]) + Sync) -> Result<()> {
         match self.to {
-            To::File(room) => write_in_place(&room, self.length, &make),
+            To::File(region) => write_in_place(&region, self.length, &make),
             To::Stream(writer) => {
-                let Sink::Through(file) = &mut writer.sink else { return Ok(()) };
+                let Some(file) = writer.stream() else { return Ok(()) };
                 let result = write_through(file, self.length, &make);
                 result.map_err(|error| writer.failure(&error))
             }
@@ -60,12 +59,12 @@ impl Blocks<'_> {
 
 /// Writes blocks in order, and makes the next ones meanwhile.
 fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> io::Result<()> {
-    let room = length.min((BLOCK * BLOCKS_A_WRITE) as u64) as usize;
-    let (mut made, mut next) = (vec![0; room], vec![0; room]);
+    let capacity = length.min((BLOCK * BLOCKS_A_WRITE) as u64) as usize;
+    let (mut made, mut next) = (vec![0; capacity], vec![0; capacity]);
     let mut waiting = 0;
     let mut begin = 0;
     loop {
-        let count = (length - begin).min(room as u64) as usize;
+        let count = (length - begin).min(capacity as u64) as usize;
         let make_next = || {
             let blocks = next[..count].par_chunks_mut(BLOCK).enumerate();
             blocks.for_each(|(i, block)| make(begin + (i * BLOCK) as u64, block));
@@ -83,7 +82,7 @@ fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) +
 }
 
 /// Writes blocks to where they belong in a file.
-fn write_in_place(room: &Room, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> Result<()> {
+fn write_in_place(region: &KeyRegion, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sync)) -> Result<()> {
     let next = AtomicU64::new(0);
     let failed: Mutex<Option<Failure>> = Mutex::new(None);
     // Blocks are handed out in order, so that the file grows from its beginning to its end.
@@ -96,7 +95,7 @@ fn write_in_place(room: &Room, length: u64, make: &(impl Fn(u64, &mut [u8]) + Sy
             }
             let block = &mut block[..(length - begin).min(BLOCK as u64) as usize];
             make(begin, block);
-            if let Err(failure) = room.write(begin, block) {
+            if let Err(failure) = region.write(begin, block) {
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                 next.store(length, Ordering::Relaxed);
             }

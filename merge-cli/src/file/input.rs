@@ -1,0 +1,617 @@
+//! Reading keys, or the bytes of values, from a file with all threads, or from a pipe. Keys are encoded as they are read.
+//!
+//! A file is read with pread(2) and not mapped: a mapped file that shrinks kills its reader. The length that a file has
+//! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
+//! left for another run.
+
+use crate::coding::{Coding, Word};
+use crate::format::npy::{self, Dtype};
+use crate::format::{self, Format, Part, ReadAt, arrow};
+use crate::os::{memory, standard};
+use crate::say::error::{Failure, Result, name, os_message};
+use crate::say::{progress, report};
+use crate::spec::{Endian, KeyType};
+use rayon::prelude::*;
+use std::fs::{File, Metadata};
+use std::io::{self, Chain, Cursor, ErrorKind, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Bytes that a thread reads at once: few calls, and keys that are still in its cache when they are encoded.
+const BLOCK: usize = 1 << 20;
+/// Keys to allocate first where the length is not known.
+const FIRST_CAPACITY: usize = 1 << 16;
+
+/// A file that keys or the bytes of values are read from, in order.
+#[derive(Debug)]
+pub struct Input {
+    path: PathBuf,
+    file: Handle,
+    /// Whether this is a regular file. A pipe or a device is read once, from its beginning to its end.
+    is_regular: bool,
+    /// Where the keys of a regular file lie.
+    parts: Vec<Part>,
+    /// Bytes of all keys, if a header or the length of the file tells.
+    length: Option<u64>,
+    /// Bytes of the keys before the one to read next.
+    position: u64,
+    /// Bytes of a pipe that were read ahead.
+    ahead: Cursor<Vec<u8>>,
+    coding: Coding,
+    header: Header,
+    /// The keys of an Arrow stream that is read from a pipe.
+    stream: Option<arrow::Stream<Chain<Cursor<Vec<u8>>, File>>>,
+}
+
+/// What a file says of its contents.
+#[derive(Debug)]
+enum Header {
+    None,
+    Npy(npy::Header),
+    Arrow(arrow::Column),
+}
+
+impl Input {
+    /// Opens the file at `path`, or standard input for `-`, to read its bytes as they are.
+    /// [`read_header`](Self::read_header) goes to the keys behind its header, if it has one.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failure = |error: &io::Error| Failure::io(path, error);
+        let file = standard::open(path).map_err(|e| failure(&e))?;
+        let metadata = file.metadata().map_err(|e| failure(&e))?;
+        if metadata.is_dir() {
+            return Err(Failure::file(path, "is a directory, expected a file to read"));
+        }
+        // Files such as those in /proc claim to be empty, and are not. Standard input may begin anywhere in a file.
+        let is_empty = || file.read_at(&mut [0], 0).is_ok_and(|count| count == 0);
+        let is_regular = metadata.is_file() && path != Path::new("-") && (metadata.len() > 0 || is_empty());
+        progress::expect(is_regular.then_some(metadata.len()));
+        match is_regular {
+            true => report::verbose(format_args!("{}: {} bytes, read by all threads", name(path), metadata.len())),
+            false => report::verbose(format_args!("{}: a stream, read to its end by one thread", name(path))),
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file: Handle::new(file, &metadata),
+            is_regular,
+            parts: if is_regular { vec![Part { begin: 0, length: metadata.len() }] } else { Vec::new() },
+            length: is_regular.then_some(metadata.len()),
+            position: 0,
+            ahead: Cursor::default(),
+            coding: Coding::BYTES,
+            header: Header::None,
+            stream: None,
+        })
+    }
+
+    /// `file`, which was written to be what will be at `path`, to read what is there from byte `begin` on.
+    pub fn of_output(path: &Path, file: File, begin: u64) -> Result<Self> {
+        let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
+        let length = metadata.len().saturating_sub(begin);
+        Ok(Self {
+            path: path.to_owned(),
+            file: Handle::new(file, &metadata),
+            is_regular: true,
+            parts: vec![Part { begin, length }],
+            length: Some(length),
+            position: 0,
+            ahead: Cursor::default(),
+            coding: Coding::BYTES,
+            header: Header::None,
+            stream: None,
+        })
+    }
+
+    /// The open file, opened again if it was [closed](Self::close).
+    fn open_file(&self) -> Result<&File> {
+        self.file.get(&self.path)
+    }
+
+    /// Closes a regular file until it is read again, so that more files can be inputs than can be open.
+    pub fn close(&mut self) {
+        if self.is_regular {
+            self.file.close();
+        }
+    }
+
+    /// Whether the file is open.
+    pub fn is_open(&self) -> bool {
+        self.file.is_open()
+    }
+
+    /// Detects the format, by the first bytes or as `format` says, and goes to the first key. If the type of raw keys
+    /// `is_typed` by a flag, the extension may be that of a format that is not read here.
+    pub fn read_header(&mut self, format: Option<Format>, is_typed: bool) -> Result<()> {
+        // A pipe may take its time until its first bytes come.
+        progress::phase("read");
+        let first = self.peek(format::PREFIX)?;
+        match format::detect(&self.path, &first, format, is_typed)? {
+            Format::Raw => Ok(()),
+            Format::Npy => self.read_npy(),
+            found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
+        }
+    }
+
+    /// Goes to the first value of a file of values: behind the header of an .npy file, or else to the first byte.
+    pub fn read_header_of_values(&mut self) -> Result<()> {
+        let first = self.peek(npy::MAGIC.len())?;
+        if first == npy::MAGIC {
+            return self.read_npy();
+        }
+        if format::Format::of_extension(&self.path) == Some(Format::Npy) {
+            return Err(Failure::file(&self.path, "has no .npy header, expected one by its name"));
+        }
+        Ok(())
+    }
+
+    /// Has all keys from now on encoded so.
+    pub fn set_coding(&mut self, coding: Coding) {
+        self.coding = coding;
+    }
+
+    /// How keys are encoded.
+    pub fn coding(&self) -> Coding {
+        self.coding
+    }
+
+    /// The first `count` bytes, or all if there are fewer. They will be read again.
+    fn peek(&mut self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        let mut file = self.open_file()?;
+        let read = if self.is_regular {
+            fill(&mut bytes, |part, done| file.read_at(part, done as u64))
+        } else {
+            fill(&mut bytes, |part, _| file.read(part))
+        };
+        bytes.truncate(read.map_err(|e| Failure::io(&self.path, &e))?);
+        if !self.is_regular {
+            self.ahead = Cursor::new(bytes.clone());
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the header of an .npy file.
+    fn read_npy(&mut self) -> Result<()> {
+        let magic = npy::MAGIC.len() as u64;
+        let header = if self.is_regular {
+            npy::Header::read(&self.path, ReadAt { file: self.open_file()?, position: magic })?
+        } else {
+            self.ahead.set_position(magic);
+            npy::Header::read(&self.path, (&mut self.ahead).chain(self.file.get(&self.path)?))?
+        };
+        if let Some(length) = self.length
+            && length != header.end
+        {
+            return Err(self.wrong_length(&header, &length.to_string()));
+        }
+        let length = header.end - header.begin;
+        self.length = Some(length);
+        self.parts = vec![Part { begin: header.begin, length }];
+        self.header = Header::Npy(header);
+        Ok(())
+    }
+
+    /// Reads the description of the keys in an Arrow file or stream.
+    fn read_arrow(&mut self, format: Format) -> Result<()> {
+        let Some(length) = self.length else {
+            let file = self.open_file()?.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
+            let stream = arrow::Stream::begin(&self.path, std::mem::take(&mut self.ahead).chain(file), format)?;
+            self.header = Header::Arrow(stream.column().clone());
+            self.stream = Some(stream);
+            return Ok(());
+        };
+        let arrow::Layout { column, parts } = arrow::Layout::read(&self.path, self.open_file()?, length, format)?;
+        self.length = Some(parts.iter().map(|part| part.length).sum());
+        self.parts = parts;
+        self.header = Header::Arrow(column);
+        Ok(())
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The type and the byte order of the keys, if a header tells.
+    pub fn header_type(&self) -> Option<(KeyType, Endian)> {
+        match &self.header {
+            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => Some((*key_type, *endian)),
+            Header::Arrow(column) => Some((column.key_type(), Endian::Little)),
+            Header::Npy(_) | Header::None => None,
+        }
+    }
+
+    /// The structured dtype of the records in an .npy file.
+    pub fn header_record(&self) -> Option<&npy::Record> {
+        match &self.header {
+            Header::Npy(npy::Header { dtype: Dtype::Record(record), .. }) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The dtype of an .npy file, as its header has it.
+    pub fn descr(&self) -> Option<String> {
+        match &self.header {
+            Header::Npy(npy::Header { dtype: Dtype::Record(record), .. }) => Some(record.descr.clone()),
+            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => npy::descr(*key_type, *endian),
+            _ => None,
+        }
+    }
+
+    /// The column of an Arrow file or stream.
+    pub fn column(&self) -> Option<&arrow::Column> {
+        match &self.header {
+            Header::Arrow(column) => Some(column),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a regular file, of which any part can be read.
+    pub fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// Bytes of all keys or values, where that is known before reading.
+    pub fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// The number of keys of type `W`, where it is known before reading. An error if the length is not a whole number of
+    /// keys.
+    pub fn count<W: Word>(&self) -> Result<Option<u64>> {
+        let Some(length) = self.length else { return Ok(None) };
+        if !length.is_multiple_of(W::SIZE as u64) {
+            return Err(self.not_whole_keys::<W>(length));
+        }
+        Ok(Some(length / W::SIZE as u64))
+    }
+
+    /// The offset of the key at `index`, in bytes from where reading began.
+    pub fn offset_of<W: Word>(&self, index: u64) -> u64 {
+        let mut before = index * W::SIZE as u64;
+        for part in &self.parts {
+            if before < part.length {
+                return part.begin + before;
+            }
+            before -= part.length;
+        }
+        // A stream without a header has no parts.
+        before
+    }
+
+    /// The same file once more, from its first key on, if it can be read twice.
+    pub fn again(&self) -> Result<Option<Self>> {
+        if !self.is_regular {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            path: self.path.clone(),
+            file: self.file.try_clone(&self.path)?,
+            parts: self.parts.clone(),
+            ahead: Cursor::default(),
+            header: Header::None,
+            stream: None,
+            position: 0,
+            ..*self
+        }))
+    }
+
+    /// Goes to the key at `index` of a regular file.
+    pub fn seek<W: Word>(&mut self, index: u64) {
+        self.position = index * W::SIZE as u64;
+    }
+
+    /// All keys from here to the end.
+    pub fn read_all<W: Word>(&mut self) -> Result<Vec<W>> {
+        let what = name(&self.path);
+        if let Some(count) = self.count::<W>()? {
+            let mut keys = memory::zeroed::<W>(count - self.position / W::SIZE as u64, &what)?;
+            self.read(&mut keys)?;
+            return Ok(keys);
+        }
+        let mut keys = memory::zeroed::<W>(FIRST_CAPACITY as u64, &what)?;
+        let mut filled = 0;
+        loop {
+            filled += self.read(&mut keys[filled..])?;
+            if filled < keys.len() {
+                keys.truncate(filled);
+                return Ok(keys);
+            }
+            // Twice the capacity each time, so that every key is copied about once.
+            let mut larger = memory::zeroed::<W>(2 * keys.len() as u64, &what)?;
+            larger[..filled].copy_from_slice(&keys);
+            keys = larger;
+        }
+    }
+
+    /// Fills `keys` with the next ones and gives their number, which is less than asked for only at the end.
+    pub fn read<W: Word>(&mut self, keys: &mut [W]) -> Result<usize> {
+        let left = self.length.map_or(u64::MAX, |length| (length - self.position) / W::SIZE as u64);
+        let count = keys.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let keys = &mut keys[..count];
+        if self.is_regular {
+            let begin = self.position;
+            self.position += size_of_val(keys) as u64;
+            let blocks = self.blocks(begin, keys).into_par_iter();
+            blocks.try_for_each(|(offset, block)| self.read_block(offset, block))?;
+            return Ok(count);
+        }
+        let read = self.read_stream(bytemuck::cast_slice_mut(keys))?;
+        // Less than asked for is the end, and only there can a part of a key be left over.
+        if !read.is_multiple_of(W::SIZE) {
+            return Err(self.not_whole_keys::<W>(self.position));
+        }
+        let read = read / W::SIZE;
+        keys[..read].par_chunks_mut(BLOCK / W::SIZE).for_each(|keys| self.coding.encode(keys));
+        Ok(read)
+    }
+
+    /// Fills `keys` with those from the key at `index` of a regular file on, by this thread. Where reading goes on is not
+    /// changed.
+    pub fn read_at<W: Word>(&self, index: u64, keys: &mut [W]) -> Result<()> {
+        let mut blocks = self.blocks(index * W::SIZE as u64, keys).into_iter();
+        blocks.try_for_each(|(offset, block)| self.read_block(offset, block))
+    }
+
+    /// Fills `block` with the keys from byte `offset` of the file on, and encodes them.
+    fn read_block<W: Word>(&self, offset: u64, block: &mut [W]) -> Result<()> {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(block);
+        let file = self.open_file()?;
+        let read = fill(bytes, |part, done| file.read_at(part, offset + done as u64));
+        let read = read.map_err(|e| self.unreadable(offset, &e))?;
+        if read < bytes.len() {
+            return Err(self.shrank(offset + read as u64));
+        }
+        // While they are in the processor's cache.
+        self.coding.encode(block);
+        Ok(())
+    }
+
+    /// Divides `keys`, which are those from byte `position` of all keys on, into blocks for the threads, and gives the offset
+    /// of each in the file.
+    fn blocks<'a, W: Word>(&self, mut position: u64, mut keys: &'a mut [W]) -> Vec<(u64, &'a mut [W])> {
+        let mut blocks = Vec::new();
+        for part in &self.parts {
+            if position >= part.length {
+                position -= part.length;
+                continue;
+            }
+            let here = usize::try_from((part.length - position) / W::SIZE as u64).unwrap_or(usize::MAX).min(keys.len());
+            let (filled, rest) = keys.split_at_mut(here);
+            let offsets = (part.begin + position..).step_by(BLOCK);
+            blocks.extend(offsets.zip(filled.chunks_mut(BLOCK / W::SIZE)));
+            (position, keys) = (0, rest);
+        }
+        blocks
+    }
+
+    /// Reads to `bytes` until they are full or nothing more comes, and gives the number of those read.
+    fn read_stream(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        if let Some(stream) = &mut self.stream {
+            let count = stream.read(bytes)?;
+            progress::add(count);
+            self.position += count as u64;
+            return Ok(count);
+        }
+        let again = self.ahead.read(bytes).map_err(|e| Failure::io(&self.path, &e))?;
+        if again < bytes.len() {
+            self.ahead = Cursor::default();
+        }
+        let mut file = self.file.get(&self.path)?;
+        let mut read = |bytes: &mut [u8]| fill(bytes, |part, _| file.read(part));
+        let count = again + read(&mut bytes[again..]).map_err(|e| self.unreadable(self.position, &e))?;
+        self.position += count as u64;
+        if let Header::Npy(header) = &self.header {
+            let end = header.begin + self.position;
+            if count < bytes.len() {
+                return Err(self.wrong_length(header, &end.to_string()));
+            }
+            let is_ahead = self.ahead.position() < self.ahead.get_ref().len() as u64;
+            if end == header.end && (is_ahead || read(&mut [0]).map_err(|e| Failure::io(&self.path, &e))? > 0) {
+                return Err(self.wrong_length(header, "more"));
+            }
+        }
+        Ok(count)
+    }
+
+    fn not_whole_keys<W: Word>(&self, length: u64) -> Failure {
+        let (size, name) = (W::SIZE, self.coding.key_type);
+        let rest = length % size as u64;
+        let offset = length - rest;
+        Failure::file(
+            &self.path,
+            format!(
+                "length is {length} bytes, expected a multiple of {size}, the size of a {name}: {rest} are left over at \
+                 byte {offset}; is it complete, and is --type right?"
+            ),
+        )
+    }
+
+    /// The error of a file that the system cannot read from byte `offset` on.
+    fn unreadable(&self, offset: u64, error: &io::Error) -> Failure {
+        Failure::file(&self.path, format!("cannot read from byte {offset} on: {}", os_message(error)))
+    }
+
+    fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
+        let npy::Header { dtype, count, begin, end } = header;
+        let items = match dtype {
+            Dtype::Number(key_type, _) => format!("{key_type} keys"),
+            Dtype::Record(_) => "records".to_owned(),
+        };
+        let parts = format!("{begin} of the header and {count} {items}");
+        Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))
+    }
+
+    /// The file ends at byte `end` now.
+    fn shrank(&self, end: u64) -> Failure {
+        let expected = self.parts.iter().map(|part| part.begin + part.length).max().unwrap_or(0);
+        // Where the file has grown again meanwhile, the offset where it ended before is all there is to say.
+        let found = match self.file.metadata(&self.path) {
+            Ok(metadata) if metadata.len() < expected => metadata.len(),
+            Ok(_) => end,
+            Err(error) => return Failure::file(&self.path, format!("shrank while being read: {}", os_message(&error))),
+        };
+        Failure::file(
+            &self.path,
+            format!(
+                "shrank while being read: expected {expected} bytes, found {found}; run again when no program writes to it"
+            ),
+        )
+    }
+}
+
+/// A file that can be closed for a while.
+#[derive(Debug)]
+struct Handle {
+    file: OnceLock<File>,
+    /// Device and inode, by which it is known again.
+    identity: (u64, u64),
+}
+
+impl Handle {
+    fn new(file: File, metadata: &Metadata) -> Self {
+        Self { file: file.into(), identity: (metadata.dev(), metadata.ino()) }
+    }
+
+    fn is_open(&self) -> bool {
+        self.file.get().is_some()
+    }
+
+    fn close(&mut self) {
+        self.file.take();
+    }
+
+    /// The file, which is at `path` if it has to be opened again.
+    fn get(&self, path: &Path) -> Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let failure = |error: &io::Error| Failure::io(path, error);
+        let file = File::open(path).map_err(|error| failure(&error))?;
+        let metadata = file.metadata().map_err(|error| failure(&error))?;
+        if (metadata.dev(), metadata.ino()) != self.identity {
+            return Err(Failure::file(path, "was replaced by another file while it was to be read: run again"));
+        }
+        // Another thread may have been faster, with the same file.
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    fn try_clone(&self, path: &Path) -> Result<Self> {
+        let file = self.get(path)?.try_clone().map_err(|error| Failure::io(path, &error))?;
+        Ok(Self { file: file.into(), identity: self.identity })
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.file.get().map_or_else(|| path.metadata(), File::metadata)
+    }
+}
+
+/// An error if more than one of these arguments, by their names, is standard input.
+pub fn check_standard_input<'a>(arguments: impl IntoIterator<Item = (String, &'a Path)>) -> Result<()> {
+    let arguments = arguments.into_iter().filter(|(_, path)| *path == Path::new("-"));
+    let mut names = arguments.map(|(name, _)| name);
+    if let (Some(first), Some(second)) = (names.next(), names.next()) {
+        return Err(Failure::new(format!("{first} and {second} are both -, and there is only one standard input")));
+    }
+    Ok(())
+}
+
+/// Calls `read` with the rest of `bytes`, and the number of bytes done, until nothing is left or nothing more comes.
+/// Gives the number of bytes done.
+fn fill(bytes: &mut [u8], mut read: impl FnMut(&mut [u8], usize) -> io::Result<usize>) -> io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match read(&mut bytes[done..], done) {
+            Ok(0) => break,
+            Ok(count) => {
+                progress::add(count);
+                done += count;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of `count` keys 0, 1, 2, …, and the folder it is in.
+    fn file_of(count: u32) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.u32");
+        let keys: Vec<u32> = (0..count).collect();
+        std::fs::write(&path, bytemuck::cast_slice(&keys)).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn reads_files_of_several_blocks() {
+        let count = (2 * BLOCK / 4 + 1) as u32;
+        let (_folder, path) = file_of(count);
+        let mut input = Input::open(&path).unwrap();
+        assert_eq!(input.count::<u32>().unwrap(), Some(count.into()));
+        assert!(input.read_all::<u32>().unwrap().into_iter().eq(0..count));
+        assert!(input.again().unwrap().unwrap().read_all::<u32>().unwrap().into_iter().eq(0..count));
+    }
+
+    #[test]
+    fn reads_part_by_part() {
+        let (_folder, path) = file_of(2500);
+        let mut input = Input::open(&path).unwrap();
+        let mut part = vec![0; 1000];
+        assert_eq!(input.read::<u32>(&mut part).unwrap(), 1000);
+        assert_eq!(input.read::<u32>(&mut part).unwrap(), 1000);
+        assert!(part.iter().copied().eq(1000..2000));
+        assert_eq!(input.read::<u32>(&mut part).unwrap(), 500);
+    }
+
+    #[test]
+    fn reads_keys_that_lie_in_several_parts() {
+        let count = (BLOCK / 4 + 3000) as u32;
+        let (_folder, path) = file_of(count);
+        // Two keys, none, one in the middle of the file, and all of the rest but one.
+        let parts = [(4, 2), (50, 0), (9, 1), (100, count - 101)];
+        let expected: Vec<u32> = parts.into_iter().flat_map(|(begin, count)| begin..begin + count).collect();
+        for step in [1000, 2, count as usize] {
+            let mut input = Input::open(&path).unwrap();
+            input.parts =
+                parts.map(|(begin, count)| Part { begin: 4 * u64::from(begin), length: 4 * u64::from(count) }).to_vec();
+            input.length = Some(4 * expected.len() as u64);
+            // From the middle of the first part on.
+            let mut part = vec![0; step];
+            assert_eq!(input.read::<u32>(&mut part[..1]).unwrap(), 1);
+            let mut found = vec![part[0]];
+            for _ in 0..10 {
+                let read = input.read::<u32>(&mut part).unwrap();
+                found.extend(&part[..read]);
+            }
+            assert!(found == expected[..found.len()], "{step}");
+            assert_eq!(input.read_all::<u32>().unwrap(), expected[found.len()..]);
+            assert!(input.again().unwrap().unwrap().read_all::<u32>().unwrap() == expected);
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_an_error_with_both_lengths() {
+        for kept in [0, 4, 4093, 399_999] {
+            let (_folder, path) = file_of(100_000);
+            let mut input = Input::open(&path).unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(kept).unwrap();
+            let failure = input.read_all::<u32>().unwrap_err();
+            let expected =
+                format!("{}: shrank while being read: expected 400000 bytes, found {kept}; ", path.display());
+            assert!(failure.message().unwrap().starts_with(&expected), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_appended_later_is_not_read() {
+        let (_folder, path) = file_of(1000);
+        let mut input = Input::open(&path).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(4003).unwrap();
+        assert_eq!(input.read_all::<u32>().unwrap().len(), 1000);
+    }
+}

@@ -1,0 +1,19 @@
+//! Files that are read and written.
+
+mod attributes;
+pub mod blocks;
+pub mod concatenation;
+pub mod input;
+mod mapping;
+pub mod names;
+pub mod offsets;
+pub mod output;
+mod region;
+mod replace;
+mod target;
+mod temporary;
+pub mod values;
+
+pub use concatenation::Concatenation;
+pub use input::Input;
+pub use output::{Form, Output, OutputTarget, Writer};

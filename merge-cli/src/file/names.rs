@@ -1,0 +1,50 @@
+//! `--files0-from`: names of files, each ended by a zero byte.
+
+use crate::os::standard;
+use crate::say::error::{Failure, Result};
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The names that the file at `list` holds, or standard input for `-`. The zero byte after the last one may be missing.
+pub fn read(list: &Path) -> Result<Vec<PathBuf>> {
+    let mut text = Vec::new();
+    let read = standard::open(list).and_then(|mut file| file.read_to_end(&mut text));
+    read.map_err(|error| Failure::io(list, &error))?;
+    names(&text, list == Path::new("-")).map_err(|message| Failure::file(list, message))
+}
+
+fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, String> {
+    let text = text.strip_suffix(b"\0").unwrap_or(text);
+    if text.is_empty() {
+        return Err("has no names, expected those of the files to merge, each ended by a zero byte".to_owned());
+    }
+    let mut offset = 0;
+    let names = text.split(|&byte| byte == 0).map(|name| {
+        let begin = offset;
+        offset += name.len() + 1;
+        match name {
+            b"" => Err(format!("the name at byte {begin} is empty, expected the name of a file")),
+            b"-" if is_stdin => Err(format!("names itself at byte {begin}, expected other files: - is the list")),
+            _ => Ok(PathBuf::from(OsString::from_vec(name.to_vec()))),
+        }
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_with_zero_bytes() {
+        let paths = |names: &[&str]| Ok(names.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(names(b"a\0b c\n\0", false), paths(&["a", "b c\n"]));
+        assert_eq!(names(b"a\0-", false), paths(&["a", "-"]));
+        assert!(names(b"", false).unwrap_err().contains("no names"));
+        assert!(names(b"\0", false).unwrap_err().contains("no names"));
+        assert!(names(b"ab\0\0c\0", false).unwrap_err().contains("byte 3 is empty"));
+        assert!(names(b"ab\0-\0", true).unwrap_err().contains("byte 3"));
+    }
+}

@@ -1,0 +1,453 @@
+//! Writing keys, values or records: to a temporary file that replaces its target when it is complete, or straight to a
+//! device or a pipe. Keys are decoded as they are written.
+
+use super::input::Input;
+use super::region::Region;
+use super::replace::replace_all;
+use super::target::Target;
+use super::temporary::Temporary;
+use crate::coding::{Coding, Word};
+use crate::format::{Container, arrow};
+use crate::os::disk::free_in;
+use crate::say::error::{Failure, Result, name};
+use crate::say::{progress, report};
+use rayon::prelude::*;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes that a thread writes at once: few enough to stay in its cache while they are decoded.
+const BLOCK: usize = 256 << 10;
+/// The same for keys that are written as they are.
+const LARGE_BLOCK: usize = 4 << 20;
+
+/// Where output will go. Nothing is changed yet.
+#[derive(Debug)]
+pub struct OutputTarget {
+    path: PathBuf,
+    target: Target,
+}
+
+impl OutputTarget {
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output.
+    pub fn find(path: &Path) -> Result<Self> {
+        Ok(Self { path: path.to_owned(), target: Target::find(path)? })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Where output will go, and in what form. Nothing is changed yet.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    target: Target,
+    form: Form,
+    /// The number of items, if it is known.
+    count: Option<u64>,
+}
+
+/// How items are written.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub container: Container,
+    /// How keys are encoded before they are written.
+    pub coding: Coding,
+    /// Bytes of an item: a key, a value or a record.
+    pub size: usize,
+}
+
+impl Form {
+    /// Items of `size` bytes, as they are.
+    pub fn raw(size: usize) -> Self {
+        Self { container: Container::Raw, coding: Coding::BYTES, size }
+    }
+
+    /// The bytes before `count` items.
+    fn header(&self, count: u64) -> Vec<u8> {
+        self.container.header(count, self.size)
+    }
+}
+
+impl Output {
+    /// Items in that form, to be written to a target.
+    pub fn new(target: OutputTarget, form: Form) -> Self {
+        let OutputTarget { path, target } = target;
+        Self { path, target, form, count: None }
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of an item.
+    pub fn size(&self) -> usize {
+        self.form.size
+    }
+
+    /// Changes the number of bytes of an item, where that was not known at first.
+    pub fn set_size(&mut self, size: usize) {
+        self.form.size = size;
+    }
+
+    /// Tells the number of items, which a header may need before the first of them is written.
+    pub fn expect(&mut self, count: u64) {
+        self.count = Some(count);
+    }
+
+    /// An error if `bytes` bytes of items can certainly not be written.
+    pub fn check_space(&self, bytes: u128) -> Result<()> {
+        let bytes = bytes + self.form.header(0).len() as u128;
+        if bytes > i64::MAX as u128 {
+            return Err(Failure::file(&self.path, format!("{bytes} bytes are more than a file can hold")));
+        }
+        progress::expect(Some(bytes as u64));
+        if let Some(folder) = self.folder()
+            && let Some(free) = free_in(folder)
+            && bytes > free
+        {
+            let folder = name(folder);
+            return Err(Failure::file(
+                &self.path,
+                format!(
+                    "No space left on device: {bytes} bytes are needed, {free} are free in folder {folder}: \
+                     free some or write elsewhere"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether items may be written in any order: to a [region](Writer::region) of a regular file.
+    pub fn takes_any_order(&self) -> bool {
+        self.folder().is_some() && self.form.container.is_contiguous()
+    }
+
+    /// An error unless items can be [read back](Writer::read_back) before they replace an old file, for `--check`.
+    pub fn check_can_be_read_back(&self) -> Result<()> {
+        if self.takes_any_order() {
+            return Ok(());
+        }
+        Err(Failure::file(&self.path, "--check cannot read this --output back, expected a regular file, raw or .npy"))
+    }
+
+    /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
+    pub fn needs_count(&self) -> bool {
+        self.folder().is_none() && !self.form.header(0).is_empty()
+    }
+
+    /// The folder that a new file will be written to. None for what is written to directly.
+    pub fn folder(&self) -> Option<&Path> {
+        self.target.folder()
+    }
+
+    /// Whether the two are one file, of which the second writing would leave nothing of the first.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.target.is_same(&other.target)
+    }
+
+    /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
+    pub fn begin(self) -> Result<Writer> {
+        let Self { path, target, form, count } = self;
+        let header = form.header(count.unwrap_or(0));
+        let sink = match target {
+            Target::Through { .. } if count.is_none() && !header.is_empty() => {
+                let what = "the header tells the number of keys, which is not known before they are written";
+                return Err(Failure::file(&path, format!("{what}: write to a regular file, or with --format raw")));
+            }
+            Target::Through { file, truncate } => {
+                report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
+                if truncate {
+                    file.set_len(0).map_err(|error| Failure::io(&path, &error))?;
+                }
+                Sink::Through(file)
+            }
+            Target::Replace(replacement) => {
+                report::verbose(format_args!("{}: written to a temporary file that then replaces it", name(&path)));
+                Sink::Temporary { temporary: Temporary::create(replacement)?, position: 0 }
+            }
+        };
+        let mut writer = Writer { path, sink, arrow: None, form, count, written: 0 };
+        writer.write_items(&header, Coding::BYTES)?;
+        if let Container::Arrow(format, column) = &writer.form.container {
+            let file = writer.sink.file().try_clone();
+            let begin = |file| arrow::Writer::begin(file, *format, column);
+            writer.arrow = Some(file.and_then(begin).map_err(|error| writer.failure(&error))?);
+        }
+        Ok(writer)
+    }
+}
+
+/// Output on its way.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    sink: Sink,
+    /// Writes to the sink, in Arrow's format.
+    arrow: Option<arrow::Writer<File>>,
+    form: Form,
+    /// The number of items that the header tells, if there is one.
+    count: Option<u64>,
+    /// Bytes of items so far.
+    written: u64,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Through(File),
+    Temporary { temporary: Temporary, position: u64 },
+}
+
+impl Sink {
+    fn file(&self) -> &File {
+        match self {
+            Self::Through(file) => file,
+            Self::Temporary { temporary, .. } => temporary.file(),
+        }
+    }
+}
+
+impl Writer {
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes encoded keys, or the bytes of values or records, after those written before, with all threads where that is
+    /// possible.
+    pub fn write<W: Word>(&mut self, items: &[W]) -> Result<()> {
+        self.written += size_of_val(items) as u64;
+        let coding = self.form.coding;
+        let Some(arrow) = &mut self.arrow else { return self.write_items(items, coding) };
+        let mut copy = Vec::new();
+        let mut blocks = items.chunks(LARGE_BLOCK / W::SIZE);
+        blocks
+            .try_for_each(|block| arrow.write(decoded(coding, block, &mut copy)))
+            .map_err(|error| self.failure(&error))
+    }
+
+    fn write_items<W: Word>(&mut self, items: &[W], coding: Coding) -> Result<()> {
+        let block = if coding.is_identity() { LARGE_BLOCK } else { BLOCK };
+        match &mut self.sink {
+            Sink::Through(file) => {
+                let mut copy = Vec::new();
+                let result = items.chunks(BLOCK / W::SIZE).try_for_each(|items| {
+                    file.write_all(decoded(coding, items, &mut copy))?;
+                    progress::add(size_of_val(items));
+                    Ok(())
+                });
+                result.map_err(|error| self.failure(&error))
+            }
+            Sink::Temporary { .. } => {
+                let region = self.next_region(size_of_val(items) as u64)?;
+                let blocks = items.par_chunks(block / W::SIZE).enumerate();
+                blocks.try_for_each_init(Vec::new, |copy, (i, items)| {
+                    region.write((i * block) as u64, decoded(coding, items, copy))
+                })
+            }
+        }
+    }
+
+    /// The output as a region of `bytes` bytes, which all threads may fill at once. Nothing has been written yet, and the
+    /// output [`takes_any_order`](Output::takes_any_order).
+    pub fn region(&mut self, bytes: u64) -> Result<KeyRegion<'_>> {
+        self.written = bytes;
+        let coding = self.form.coding;
+        Ok(KeyRegion { region: self.next_region(bytes)?, coding })
+    }
+
+    /// A region of `bytes` bytes after what was written before, in a regular file.
+    fn next_region(&mut self, bytes: u64) -> Result<Region<'_>> {
+        let Sink::Temporary { temporary, position } = &mut self.sink else {
+            return Err(Failure::file(&self.path, "is no regular file, expected one to write to in any order"));
+        };
+        let begin = *position;
+        *position += bytes;
+        Region::new(&self.path, temporary.file(), begin, bytes).map_err(|error| Failure::io(&self.path, &error))
+    }
+
+    /// The file of what is written to directly.
+    pub(super) fn stream(&mut self) -> Option<&mut File> {
+        match &mut self.sink {
+            Sink::Through(file) => Some(file),
+            Sink::Temporary { .. } => None,
+        }
+    }
+
+    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back).
+    pub fn read_back(&self) -> Result<Input> {
+        self.sync()?;
+        let file = self.sink.file();
+        // Of no use if it fails: then what is read is what the system remembers.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+        let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
+        let mut input = Input::of_output(&self.path, file, self.form.header(0).len() as u64)?;
+        input.set_coding(self.form.coding);
+        Ok(input)
+    }
+
+    /// Has the header, or the footer, tell how many items were written.
+    fn complete(&mut self) -> Result<()> {
+        if let Some(arrow) = &mut self.arrow {
+            let result = arrow.finish();
+            return result.map_err(|error| self.failure(&error));
+        }
+        let count = self.written / self.form.size.max(1) as u64;
+        let header = self.form.header(count);
+        if header.is_empty() || self.count == Some(count) {
+            return Ok(());
+        }
+        let result = match &self.sink {
+            Sink::Temporary { temporary, .. } => temporary.file().write_all_at(&header, 0),
+            Sink::Through(_) => {
+                let expected = self.count.unwrap_or(0);
+                let message = format!("{count} keys were written, expected the {expected} that the header tells");
+                return Err(Failure::file(&self.path, message));
+            }
+        };
+        result.map_err(|error| self.failure(&error))
+    }
+
+    /// Waits until what was written is on its medium, where there is one.
+    fn sync(&self) -> Result<()> {
+        let file = self.sink.file();
+        let has_medium = |file: &File| file.metadata().map(|m| m.is_file() || m.file_type().is_block_device());
+        let result = has_medium(file).and_then(|has_medium| if has_medium { file.sync_all() } else { Ok(()) });
+        result.map_err(|error| Failure::io(&self.path, &error))
+    }
+
+    pub(super) fn failure(&self, error: &io::Error) -> Failure {
+        match (&self.sink, error.kind()) {
+            (Sink::Through(_), ErrorKind::BrokenPipe) => Failure::closed_pipe(),
+            _ => Failure::io(&self.path, error),
+        }
+    }
+}
+
+/// The bytes of keys as they are in the file. `copy` holds them if they have to be decoded.
+fn decoded<'a, W: Word>(coding: Coding, keys: &'a [W], copy: &'a mut Vec<W>) -> &'a [u8] {
+    if coding.is_identity() {
+        return bytemuck::cast_slice(keys);
+    }
+    copy.clear();
+    copy.extend_from_slice(keys);
+    coding.decode(copy);
+    bytemuck::cast_slice(copy)
+}
+
+/// A region of a file that encoded keys are written to, in any order and by many threads.
+#[derive(Debug)]
+pub struct KeyRegion<'a> {
+    region: Region<'a>,
+    coding: Coding,
+}
+
+impl KeyRegion<'_> {
+    /// Writes keys from index `begin` of the region on. No two threads write to the same index.
+    pub fn write<W: Word>(&self, begin: u64, keys: &[W]) -> Result<()> {
+        let begin = begin * W::SIZE as u64;
+        if self.coding.is_identity() {
+            return self.region.write(begin, bytemuck::cast_slice(keys));
+        }
+        let mut copy = Vec::with_capacity(keys.len().min(BLOCK / W::SIZE));
+        let mut blocks = keys.chunks(BLOCK / W::SIZE).enumerate();
+        blocks.try_for_each(|(i, keys)| {
+            self.region.write(begin + (i * BLOCK) as u64, decoded(self.coding, keys, &mut copy))
+        })
+    }
+}
+
+/// Makes outputs permanent. No target is replaced before all outputs are complete, and all of them are or none.
+pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
+    let mut writers: Vec<Writer> = writers.into_iter().collect();
+    writers.iter_mut().try_for_each(Writer::complete)?;
+    writers.iter().filter(|writer| matches!(writer.sink, Sink::Through(_))).try_for_each(Writer::sync)?;
+    let temporaries = writers.into_iter().filter_map(|writer| match writer.sink {
+        Sink::Through(_) => None,
+        Sink::Temporary { temporary, .. } => Some(temporary),
+    });
+    replace_all(temporaries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Endian, KeyType};
+    use merge_host::SortOrder;
+
+    fn npy(path: &Path, endian: Endian) -> Output {
+        let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
+        let descr = if endian == Endian::Big { ">u2" } else { "<u2" };
+        Output::new(
+            OutputTarget::find(path).unwrap(),
+            Form { container: Container::Npy(descr.to_owned()), coding, size: 2 },
+        )
+    }
+
+    #[test]
+    fn a_header_tells_what_was_written_and_not_what_was_expected() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.npy");
+        for expected in [None, Some(4), Some(3)] {
+            for (endian, bytes) in [(Endian::Little, [1, 0, 2, 0, 3, 1]), (Endian::Big, [0, 1, 0, 2, 1, 3])] {
+                let mut output = npy(&path, endian);
+                let container = output.form.container.clone();
+                expected.into_iter().for_each(|count| output.expect(count));
+                let mut writer = output.begin().unwrap();
+                writer.write(&[1u16, 2]).unwrap();
+                writer.write(&[0x103u16]).unwrap();
+                commit([writer]).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), [&*container.header(3, 2), &bytes].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_written_twice_needs_the_number_of_keys() {
+        let failure = npy(Path::new("/dev/null"), Endian::Little).begin().unwrap_err();
+        assert!(failure.message().unwrap().contains("/dev/null: the header tells the number of keys"));
+        let mut output = npy(Path::new("/dev/null"), Endian::Little);
+        output.expect(3);
+        let mut writer = output.begin().unwrap();
+        writer.write(&[1u16, 2]).unwrap();
+        let failure = commit([writer]).unwrap_err();
+        assert!(failure.message().unwrap().contains("2 keys were written, expected the 3 that the header tells"));
+    }
+
+    #[test]
+    fn keys_are_decoded_wherever_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.i32be");
+        let coding = Coding { key_type: KeyType::I32, endian: Endian::Big, order: SortOrder::Descending };
+        let keys: Vec<i32> = (0..300_000).map(|i: i32| i.wrapping_mul(0x1357_9bdf)).collect();
+        let mut words: Vec<u32> = keys.iter().map(|key| key.to_be() as u32).collect();
+        let expected: Vec<u8> = keys.iter().flat_map(|key| key.to_be_bytes()).collect();
+        coding.encode(&mut words);
+        let output = || {
+            Output::new(OutputTarget::find(&path).unwrap(), Form { container: Container::Raw, coding, size: 4 })
+                .begin()
+                .unwrap()
+        };
+        for in_regions in [false, true] {
+            let mut writer = output();
+            if in_regions {
+                let region = writer.region(expected.len() as u64).unwrap();
+                words
+                    .par_chunks(100_001)
+                    .enumerate()
+                    .for_each(|(i, words)| region.write(100_001 * i as u64, words).unwrap());
+            } else {
+                words.chunks(100_001).for_each(|words| writer.write(words).unwrap());
+            }
+            let back = writer.read_back().unwrap().read_all::<u32>().unwrap();
+            assert!(back == words, "{in_regions}");
+            commit([writer]).unwrap();
+            assert!(std::fs::read(&path).unwrap() == expected, "{in_regions}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The files of the keys' values.
+
+use super::{Concatenation, Input, Output};
+use crate::say::error::{Failure, Result, name};
+use std::path::Path;
+
+/// The values of a command's keys, and where those of the output go.
+#[derive(Debug)]
+pub struct Values<I> {
+    pub input: I,
+    pub output: Output,
+}
+
+/// A file of keys, or several that are read as one, and the file of their values.
+#[derive(Clone, Copy, Debug)]
+struct Side<'a> {
+    keys_path: &'a Path,
+    keys: u64,
+    path: &'a Path,
+    bytes: u64,
+}
+
+impl Side<'_> {
+    /// Bytes of a value, if there are keys.
+    fn width(&self) -> Result<Option<u64>> {
+        let Self { keys_path, keys, path, bytes } = *self;
+        let (keys_name, failure) = (name(keys_path), |expected| Err(Failure::file(path, expected)));
+        if keys == 0 {
+            if bytes > 0 {
+                return failure(format!("has {bytes} bytes, expected none: {keys_name} has no keys"));
+            }
+            return Ok(None);
+        }
+        if bytes == 0 {
+            return failure(format!("has no bytes, expected a value for each of the {keys} keys of {keys_name}"));
+        }
+        if !bytes.is_multiple_of(keys) {
+            return failure(format!(
+                "has {bytes} bytes, expected a multiple of {keys}, the number of keys of {keys_name}"
+            ));
+        }
+        Ok(Some(bytes / keys))
+    }
+}
+
+/// Bytes of a value, which is the same for all files; 0 where there are no keys at all. There is a number of `keys` for each
+/// of `inputs`, and a number of `bytes` for each of `values`. One file may hold the values of all inputs.
+pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
+    if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
+        let keys = keys.iter().sum();
+        let side = Side { keys_path: first.path(), keys, path: values.path(), bytes: *bytes };
+        return Ok(side.width()?.unwrap_or(0) as usize);
+    }
+    let files = inputs.iter().map(Input::path).zip(values.iter().map(Input::path));
+    let sides = files.zip(keys.iter().zip(bytes));
+    let mut found: Option<(Side, u64)> = None;
+    for ((keys_path, path), (&keys, &bytes)) in sides {
+        let b = Side { keys_path, keys, path, bytes };
+        match (found, b.width()?) {
+            (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
+                return Err(Failure::new(format!(
+                    "{}: has values of {of_a} bytes ({} bytes for {} keys), expected values as long as in {}: {of_b} \
+                     bytes ({} bytes for {} keys)",
+                    name(a.path),
+                    a.bytes,
+                    a.keys,
+                    name(b.path),
+                    b.bytes,
+                    b.keys
+                )));
+            }
+            (None, Some(width)) => found = Some((b, width)),
+            _ => {}
+        }
+    }
+    Ok(found.map_or(0, |(_, width)| width) as usize)
+}
+
+/// [`width`] for `inputs` of keys of `size` bytes, if all lengths are known.
+pub fn known_width(inputs: &[Input], size: usize, values: &[Input]) -> Result<Option<usize>> {
+    let lengths = |inputs: &[Input]| inputs.iter().map(Input::length).collect::<Option<Vec<u64>>>();
+    let (Some(keys), Some(bytes)) = (lengths(inputs), lengths(values)) else { return Ok(None) };
+    let counts: Vec<u64> = keys.into_iter().map(|bytes| bytes / size as u64).collect();
+    width(inputs, &counts, values, &bytes).map(Some)
+}
+
+impl Values<Concatenation> {
+    /// Bytes of a value of `keys`, which have `size` bytes each, if all lengths are known.
+    pub fn known_width(&self, keys: &Concatenation, size: usize) -> Result<Option<usize>> {
+        known_width(keys.inputs(), size, self.input.inputs())
+    }
+}
