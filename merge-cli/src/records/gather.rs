@@ -1,7 +1,7 @@
-//! Records in the order of their places.
+//! Records in the order of a permutation.
 
 use super::prefetch;
-use crate::commands::values::Index;
+use merge_host::Index;
 
 /// Records that are being fetched from memory while one is copied: enough to hide how long each takes.
 const AHEAD: usize = 16;
@@ -10,17 +10,17 @@ const FETCHED: usize = 256;
 /// Bytes of a line of memory.
 const LINE: usize = 64;
 
-/// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of `places`.
-pub fn gather<I: Index>(records: &[u8], size: usize, places: &[I], begin: u64, out: &mut [u8]) {
+/// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of the indices in `order`.
+pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, out: &mut [u8]) {
     let (first, mut skipped) = ((begin / size as u64) as usize, (begin % size as u64) as usize);
-    let places = &places[first..];
-    places.iter().take(AHEAD).for_each(|place| fetch(records, size, *place));
+    let order = &order[first..];
+    order.iter().take(AHEAD).for_each(|index| fetch(records, size, *index));
     let mut rest = out;
-    for (i, place) in places.iter().enumerate() {
-        if let Some(next) = places.get(i + AHEAD) {
+    for (i, index) in order.iter().enumerate() {
+        if let Some(next) = order.get(i + AHEAD) {
             fetch(records, size, *next);
         }
-        let record = &records[place.get() * size..][skipped..size];
+        let record = &records[index.to_usize() * size..][skipped..size];
         let count = record.len().min(rest.len());
         let (to, left) = rest.split_at_mut(count);
         to.copy_from_slice(&record[..count]);
@@ -32,8 +32,8 @@ pub fn gather<I: Index>(records: &[u8], size: usize, places: &[I], begin: u64, o
 }
 
 #[inline(always)]
-fn fetch<I: Index>(records: &[u8], size: usize, place: I) {
-    let begin = place.get() * size;
+fn fetch<I: Index>(records: &[u8], size: usize, index: I) {
+    let begin = index.to_usize() * size;
     for line in (0..size.min(FETCHED)).step_by(LINE) {
         prefetch(records, begin + line);
     }
@@ -50,14 +50,14 @@ mod tests {
         for size in [1, 3, 64, 100] {
             let count = 50;
             let records: Vec<u8> = (0..count * size).map(|i| (i * 31 / 7) as u8).collect();
-            let places: Vec<u32> = (0..count as u32).map(|i| i * 37 % count as u32).collect();
-            let whole = places.iter().flat_map(|&place| &records[place as usize * size..][..size]).copied();
+            let order: Vec<u32> = (0..count as u32).map(|i| i * 37 % count as u32).collect();
+            let whole = order.iter().flat_map(|&index| &records[index as usize * size..][..size]).copied();
             let whole: Vec<u8> = whole.collect();
             for begin in 0..whole.len() {
                 for length in [0, 1, 2, size, size + 1, 3 * size + 1, whole.len()] {
                     let length = length.min(whole.len() - begin);
                     let mut out = vec![99; length];
-                    gather(&records, size, &places, begin as u64, &mut out);
+                    gather(&records, size, &order, begin as u64, &mut out);
                     assert_eq!(out, whole[begin..][..length]);
                 }
             }

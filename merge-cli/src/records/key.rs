@@ -1,6 +1,6 @@
 //! Keys as numbers: words of up to 8 bytes, which compare as the records are to be ordered.
 //!
-//! The fields of a key, one after the other, are turned into bytes that are compared one by one: numbers from their most
+//! The fields of a key, one after the other, are encoded as bytes that are compared one by one: numbers from their most
 //! significant byte to their least, a sign bit flipped, the other bits of a negative float too, and all bits of a field
 //! whose greatest comes first. These bytes are cut into words:
 //!
@@ -9,10 +9,13 @@
 //!   words    ├────── 8 ──────┼────── 8 ──────┼ 1 ┤
 //! ```
 
-use super::field::{FieldType, KeyField, Layout};
-use crate::key_type::KeyType;
+use super::layout::{Field, Layout};
+use crate::spec::{Endian, FieldType, Kind};
+use rayon::prelude::*;
 use std::cmp::Ordering;
 
+/// Bytes of records that a thread compares at once.
+const BLOCK: usize = 1 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
 
@@ -26,20 +29,20 @@ impl Key {
     /// The keys of this layout, in the opposite order if `reverse`.
     pub fn new(layout: &Layout, reverse: bool) -> Self {
         let mut words = vec![Word::default()];
-        let mut room = WORD;
+        let mut free = WORD;
         for field in &layout.fields {
             let mut done = 0;
-            while done < field.kind.size() {
-                if room == 0 {
+            while done < field.size() {
+                if free == 0 {
                     words.push(Word::default());
-                    room = WORD;
+                    free = WORD;
                 }
-                let count = room.min(field.kind.size() - done);
+                let count = free.min(field.size() - done);
                 if let Some(word) = words.last_mut() {
                     word.pieces.push(Piece::new(field, done, count, reverse));
                 }
                 done += count;
-                room -= count;
+                free -= count;
             }
         }
         Self { words }
@@ -64,6 +67,18 @@ impl Key {
     pub fn compare_from(&self, from: usize, a: &[u8], b: &[u8]) -> Ordering {
         let words = self.words[from..].iter();
         words.map(|word| word.of(a).cmp(&word.of(b))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+impl Key {
+    /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals it.
+    pub fn first_disorder(&self, size: usize, records: &[u8], strict: bool) -> Option<usize> {
+        let record = |i: usize| &records[i * size..][..size];
+        let is_wrong = |i: &usize| {
+            let order = self.compare_from(0, record(i - 1), record(*i));
+            order.is_gt() || strict && order.is_eq()
+        };
+        (1..records.len() / size).into_par_iter().with_min_len((BLOCK / size).max(1)).find_first(is_wrong)
     }
 }
 
@@ -110,24 +125,28 @@ struct Piece {
 
 impl Piece {
     /// The `count` bytes of a field after its first `done`, from the most significant on.
-    fn new(field: &KeyField, done: usize, count: usize, reverse: bool) -> Self {
+    fn new(field: &Field, done: usize, count: usize, reverse: bool) -> Self {
         let all = u64::MAX >> (64 - 8 * count);
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
-        let mut flips = match field.kind {
-            FieldType::Number(KeyType::F16 | KeyType::F32 | KeyType::F64) => [sign_bit, all],
-            FieldType::Number(KeyType::I8 | KeyType::I16 | KeyType::I32 | KeyType::I64) => [sign_bit; 2],
-            FieldType::Number(KeyType::U8 | KeyType::U16 | KeyType::U32 | KeyType::U64 | KeyType::U128)
-            | FieldType::Bytes(_) => [0; 2],
+        let (kind, endian) = match field.field_type {
+            FieldType::Number(number, _) => (number.kind(), field.endian),
+            // Bytes are compared as a number is whose most significant byte comes first.
+            FieldType::Bytes(_) => (Kind::Unsigned, Endian::Big),
+        };
+        let mut flips = match kind {
+            Kind::Float => [sign_bit, all],
+            Kind::Signed => [sign_bit; 2],
+            Kind::Unsigned => [0; 2],
         };
         if field.descending != reverse {
             flips = flips.map(|flip| flip ^ all);
         }
-        let (begin, size) = (field.offset, field.kind.size());
-        match field.kind {
-            FieldType::Number(_) => {
+        let (begin, size) = (field.offset, field.size());
+        match endian {
+            Endian::Little => {
                 Self { begin: begin + size - done - count, count, big_endian: false, sign: begin + size - 1, flips }
             }
-            FieldType::Bytes(_) => Self { begin: begin + done, count, big_endian: true, sign: begin, flips },
+            Endian::Big => Self { begin: begin + done, count, big_endian: true, sign: begin, flips },
         }
     }
 
@@ -149,10 +168,12 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::KeyField;
 
     fn key(fields: &str, reverse: bool) -> Key {
-        let fields = fields.split(',').map(|text| text.parse().unwrap()).collect();
-        Key::new(&Layout { size: 32, fields }, reverse)
+        let fields: Vec<KeyField> = fields.split(',').map(|text| text.parse().unwrap()).collect();
+        let layout = Layout::new(32, &fields, |_| Endian::Little, |name| panic!("{name}")).unwrap();
+        Key::new(&layout, reverse)
     }
 
     #[test]
@@ -175,17 +196,23 @@ mod tests {
         assert_eq!(words("1:bytes10", true), [!0x0102030405060708, 0xf6f5]);
         assert_eq!(words("1:bytes10:desc", true), [0x0102030405060708, 0x090a]);
         assert_eq!(words("8:u16,1:i32", false), [0x0908_84030201]);
+        assert_eq!(words("8:u16be,1:i32be", false), [0x0809_81020304]);
+        assert_eq!(words("0:u8,16:u128be", false), [0x00_10111213141516, 0x1718191a_1b1c1d1e, 0x1f]);
         assert_eq!(words("0:u8,16:u128", false), [0x00_1f1e1d1c1b1a19, 0x18171615_14131211, 0x10]);
     }
 
     #[test]
     fn a_float_keeps_its_order_where_a_word_ends_within_it() {
         let floats = [-f64::NAN, f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1.5, f64::INFINITY, f64::NAN];
-        let key = key("0:u8,8:f64", false);
-        for (i, a) in floats.iter().enumerate() {
-            for (j, b) in floats.iter().enumerate() {
-                let record = |float: &f64| [[0; 8], float.to_le_bytes()].concat();
-                assert_eq!(key.compare_from(0, &record(a), &record(b)), i.cmp(&j), "{a} {b}");
+        for fields in ["0:u8,8:f64", "0:u8,8:f64be"] {
+            let key = key(fields, false);
+            for (i, a) in floats.iter().enumerate() {
+                for (j, b) in floats.iter().enumerate() {
+                    let bytes =
+                        |float: &f64| if fields.ends_with("be") { float.to_be_bytes() } else { float.to_le_bytes() };
+                    let record = |float: &f64| [[0; 8], bytes(float)].concat();
+                    assert_eq!(key.compare_from(0, &record(a), &record(b)), i.cmp(&j), "{a} {b}");
+                }
             }
         }
     }

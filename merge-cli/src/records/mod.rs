@@ -1,39 +1,27 @@
 //! Records of a fixed size, ordered by fields in them.
 //!
-//! A record is moved once, from where it was read to where it is written. What is sorted is the beginning of its key, as a
-//! number, with the record's place:
+//! A record is moved once, from where it was read to where it is written. The sort is of the first bytes of its key, as a
+//! number, with the record's index:
 //!
 //! ```text
 //!   records      ...7...A...   ...3...B...   ...7...C...
 //!   words        7             3             7                 a number of the key's first bytes
-//!   places       0             1             2
-//!                              │ sort of words with places, on an engine
-//!   places       1             0             2
+//!   indices      0             1             2
+//!                              │ sort of words with indices, on an engine
+//!   indices      1             0             2
 //!                              │ where words are equal, the rest of the keys decides
 //!   output       ...3...B...   ...7...A...   ...7...C...       gathered block by block while others are written
 //! ```
 
-mod field;
 mod gather;
 mod key;
+pub mod layout;
 mod sorter;
 
-use crate::error::{Failure, Result};
-use crate::input::Input;
-
-pub use field::{KeyField, Layout};
 pub use gather::gather;
 pub use key::Key;
-pub use sorter::{Sorter, WordNumber};
-
-/// The number of records in so many bytes of a file.
-pub fn count(input: &Input, length: u64, size: usize) -> Result<u64> {
-    if length.is_multiple_of(size as u64) {
-        return Ok(length / size as u64);
-    }
-    let expected = format!("a multiple of {size}, the size of a record");
-    Err(Failure::file(input.path(), format!("length is {length} bytes, expected {expected}")))
-}
+pub use layout::Layout;
+pub use sorter::Sorter;
 
 /// Has the processor fetch the line of memory at `index` of `bytes`, if there is one, while it goes on with other work.
 #[inline(always)]

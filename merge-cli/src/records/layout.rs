@@ -1,0 +1,156 @@
+//! The layout of records: their size, and the fields that order them.
+
+use crate::coding::{Coding, with_word};
+use crate::say::error::{Failure, Result};
+use crate::spec::{Endian, FieldType, KeyField, Location};
+use merge_host::SortOrder;
+use std::fmt;
+
+/// Bytes of a byte string that a message shows.
+const SHOWN: usize = 16;
+
+/// A field that orders records, found in the record.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Bytes before it in the record.
+    pub offset: usize,
+    /// Its type.
+    pub field_type: FieldType,
+    /// Its byte order, if it is a number.
+    pub endian: Endian,
+    /// Whether the greatest comes first.
+    pub descending: bool,
+}
+
+impl Field {
+    /// Bytes of the field.
+    pub fn size(&self) -> usize {
+        self.field_type.size()
+    }
+
+    /// The offset of the byte after it.
+    fn end(&self) -> usize {
+        self.offset.saturating_add(self.size())
+    }
+
+    /// The field of this record, for a message.
+    fn show(&self, record: &[u8]) -> String {
+        let bytes = &record[self.offset..][..self.size()];
+        match self.field_type {
+            FieldType::Number(key_type, _) => {
+                let coding = Coding { key_type, endian: self.endian, order: SortOrder::Ascending };
+                with_word!(key_type.size(), W => {
+                    let mut number = bytemuck::pod_read_unaligned::<W>(bytes);
+                    coding.encode(std::slice::from_mut(&mut number));
+                    coding.show(number)
+                })
+            }
+            FieldType::Bytes(count) => {
+                let digits: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+                format!("0x{digits}{}", if count > SHOWN { "..." } else { "" })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}{}", self.offset, self.field_type, if self.descending { ":desc" } else { "" })
+    }
+}
+
+/// The size of a record and the fields of its key, which do not overlap.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Bytes of a record, at least 1.
+    pub size: usize,
+    /// The most significant one first.
+    pub fields: Vec<Field>,
+}
+
+impl Layout {
+    /// Records of `size` bytes, ordered by `fields`. Numbers have the byte order that `endian_at` gives for their offset unless they have their own, and
+    /// `named` finds the fields that have names.
+    pub fn new(
+        size: usize,
+        fields: &[KeyField],
+        endian_at: impl Fn(usize) -> Endian,
+        named: impl Fn(&str) -> Result<(usize, FieldType)>,
+    ) -> Result<Self> {
+        let mut found: Vec<Field> = Vec::new();
+        for KeyField { location, descending } in fields {
+            let (offset, field_type) = match location {
+                Location::At(offset, field_type) => (*offset, *field_type),
+                Location::Named(name) => named(name)?,
+            };
+            let own = match field_type {
+                FieldType::Number(_, own) => own,
+                FieldType::Bytes(_) => None,
+            };
+            let field =
+                Field { offset, field_type, endian: own.unwrap_or_else(|| endian_at(offset)), descending: *descending };
+            if field.end() > size {
+                let count = field.size();
+                return Err(Failure::new(format!(
+                    "--key {field}: takes {count} bytes from byte {offset} on, expected it to end within the {size} bytes of a \
+                     record"
+                )));
+            }
+            if let Some(other) = found.iter().find(|other| field.offset < other.end() && other.offset < field.end()) {
+                return Err(Failure::new(format!("--key {field}: overlaps {other}, expected fields side by side")));
+            }
+            found.push(field);
+        }
+        Ok(Self { size, fields: found })
+    }
+
+    /// The number of records in `length` bytes of the file at `path`.
+    pub fn count(&self, path: &std::path::Path, length: u64) -> Result<u64> {
+        let size = self.size as u64;
+        if length.is_multiple_of(size) {
+            return Ok(length / size);
+        }
+        let expected = format!("a multiple of {size}, the size of a record");
+        Err(Failure::file(path, format!("length is {length} bytes, expected {expected}")))
+    }
+
+    /// The key of a record, for a message.
+    pub fn show(&self, record: &[u8]) -> String {
+        let fields: Vec<_> = self.fields.iter().map(|field| field.show(record)).collect();
+        fields.join(",")
+    }
+}
+
+/// The error for a name where the file names no fields.
+pub fn no_names(name: &str) -> Failure {
+    Failure::new(format!(
+        "--key {name}: names a field, which only an .npy file with a structured dtype has: expected OFFSET:TYPE, such as 8:f64"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize, fields: &[&str], endian: Endian) -> Result<Layout> {
+        let fields: Vec<KeyField> = fields.iter().map(|text| text.parse().unwrap()).collect();
+        Layout::new(size, &fields, |_| endian, |name| Err(no_names(name)))
+    }
+
+    #[test]
+    fn fields_that_touch_fit_and_those_that_overlap_do_not() {
+        let layout = |fields: &[&str]| layout(16, fields, Endian::Little);
+        assert!(layout(&["0:u128"]).is_ok() && layout(&["8:bytes8", "0:f64"]).is_ok());
+        assert!(layout(&["1:u128"]).is_err() && layout(&["18446744073709551615:bytes18446744073709551615"]).is_err());
+        assert!(layout(&["8:bytes2", "0:bytes9"]).is_err() && layout(&["3:u8", "3:i8"]).is_err());
+        assert!(layout(&["price"]).is_err());
+    }
+
+    #[test]
+    fn fields_are_shown_in_their_byte_order() {
+        let record = [0, 0, 1, 2, 0xff, 0xfe, b'x', 0];
+        let show = |fields: &[&str], endian| layout(8, fields, endian).unwrap().show(&record);
+        assert_eq!(show(&["0:u32", "4:i16"], Endian::Big), "258,-2");
+        assert_eq!(show(&["0:u32le", "4:i16le", "6:bytes2"], Endian::Big), "33619968,-257,0x7800");
+    }
+}
