@@ -1,0 +1,259 @@
+//! The flags and arguments of each command, as they are typed. Which of them can be combined is decided in
+//! [`job`](crate::job).
+
+use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs};
+use crate::spec::{Distribution, Format, Kernel, MemorySize};
+use clap::builder::RangedU64ValueParser;
+use clap_complete::Shell;
+use merge_host::MAX_BATCH_LENGTH;
+use std::path::PathBuf;
+
+/// `gmerge sort`
+#[derive(Debug, clap::Args)]
+pub struct SortArgs {
+    /// Files to sort, as if they were one; `-` is standard input
+    #[arg(value_name = "IN", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// File to write, which may be an input; `-` is standard output
+    ///
+    /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted. A symbolic link is
+    /// followed. Devices and pipes are written to directly. Required, except with -c and -C.
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["only_check", "only_check_silently"])]
+    pub output: Option<PathBuf>,
+    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .arrows), otherwise raw
+    ///
+    /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Sort from the greatest key to the least
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Write only the N keys that come first in the order, without sorting the others
+    ///
+    /// The input may be larger than memory. Always on the CPU.
+    #[arg(long, value_name = "N")]
+    pub top: Option<u64>,
+    /// Check whether IN is sorted, as `gmerge check` does
+    #[arg(short = 'c')]
+    pub only_check: bool,
+    /// As -c, without a message; see the exit code
+    #[arg(short = 'C', conflicts_with = "only_check")]
+    pub only_check_silently: bool,
+    /// Merge sorted files, as `gmerge merge` does
+    #[arg(short, long)]
+    pub merge: bool,
+    /// Accepted because sort(1) has it: every sort is stable
+    #[arg(short, long)]
+    pub stable: bool,
+    /// File of the keys' values, which move with their keys: one file for all IN, or the flag once for each IN
+    ///
+    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
+    /// to key i.
+    #[arg(long, value_name = "V", requires = "values_out")]
+    pub values: Vec<PathBuf>,
+    /// File to write the values of OUT's keys to, which must differ from OUT; .npy is written too
+    ///
+    /// Both files are replaced as one: both or none.
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
+    /// Write the permutation that sorts IN instead of the keys: indices from 0, as u64, or as the integer type of 4 or 8 bytes
+    /// that the extension of OUT names
+    #[arg(long)]
+    pub argsort: bool,
+    /// Write only the first of equal keys, with its value
+    ///
+    /// Keys are equal if all of their bits are: -0.0 differs from 0.0, and a NaN equals itself. With -c and -C, equal keys are
+    /// out of order.
+    #[arg(short, long)]
+    pub unique: bool,
+    /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of IN
+    ///
+    /// Order, number and a checksum that does not depend on the order are compared, those of values too. OUT must be a regular
+    /// file, raw or .npy.
+    #[arg(long)]
+    pub check: bool,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+    /// Sort each segment of IN on its own: those between the offsets in this file
+    ///
+    /// The file has one more offset than there are segments. Offsets count keys, ascend from 0, and end with the number of
+    /// keys. They are unsigned numbers of 8 bytes unless the file's header or extension names another type. The CPU sorts segments.
+    #[arg(long, value_name = "OFFSETS")]
+    pub segments: Option<PathBuf>,
+    /// Sort each segment of D keys of IN on its own, on the CPU
+    #[arg(long, value_name = "D", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub segment_len: Option<usize>,
+    #[command(flatten)]
+    pub records: RecordArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Flags of the commands that merge.
+#[derive(Debug, clap::Args)]
+pub struct MergingArgs {
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// File to write the values of OUT's keys to, which must differ from OUT; .npy is written too
+    ///
+    /// Both files are replaced as one: both or none.
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
+    /// The inputs are sorted from the greatest key to the least, as by `gmerge sort --reverse`, and so is the output
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Do not check whether the inputs are sorted; if they are not, the order of the output is unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge merge`
+#[derive(Debug, clap::Args)]
+pub struct MergeArgs {
+    /// Sorted files; `-` is standard input. Of equal keys, those of an earlier file come first
+    #[arg(value_name = "FILE", required_unless_present_any = ["values", "files0_from"])]
+    pub inputs: Vec<PathBuf>,
+    /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
+    #[arg(long, value_name = "F", conflicts_with = "inputs")]
+    pub files0_from: Option<PathBuf>,
+    /// Files of the values of the keys, one for each FILE, which are moved along with their keys
+    ///
+    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
+    /// to key i. Of equal keys, those of an earlier file come first with their values, and the keys of each file keep their
+    /// order.
+    #[arg(long, value_name = "V", num_args = 1.., requires = "values_out")]
+    pub values: Vec<PathBuf>,
+    #[command(flatten)]
+    pub merging: MergingArgs,
+    /// Write only the first of equal keys, with its value
+    #[arg(short, long)]
+    pub unique: bool,
+    /// Read OUT back before it replaces an old file, and fail unless it is sorted and has the keys of the files
+    ///
+    /// As in `gmerge sort`.
+    #[arg(long)]
+    pub check: bool,
+    /// How to merge two files, on either engine; all give the same file. basic, tiled and circular merge keys alone, in memory
+    #[arg(long, value_name = "KERNEL", default_value = "auto")]
+    pub kernel: Kernel,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+}
+
+/// `gmerge batch`
+#[derive(Debug, clap::Args)]
+pub struct BatchArgs {
+    /// First input; `-` is standard input
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Second input; `-` is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Files of the values of A's keys and of B's keys, which are moved along with their keys
+    ///
+    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
+    /// to key i. Of equal keys, those of A come first with their values, and the keys of each file keep their order.
+    #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
+    pub values: Vec<PathBuf>,
+    #[command(flatten)]
+    pub merging: MergingArgs,
+    /// Keys in each run of the output, 1 to 1024
+    #[arg(short, value_name = "D", required_unless_present = "offsets", conflicts_with = "offsets", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_BATCH_LENGTH as u64))]
+    pub d: Option<usize>,
+    /// Keys in each run of A; default: half of D, rounded down
+    #[arg(long, value_name = "L", conflicts_with = "offsets")]
+    pub a_len: Option<usize>,
+    /// Files of the offsets where A's runs and B's runs begin
+    ///
+    /// There is one more offset than there are runs: in keys, ascending, the first 0 and the last the number of keys. They are
+    /// unsigned numbers of 8 bytes unless the file's header or extension names another type. A and B must have the same number of runs.
+    #[arg(long, value_names = ["OA", "OB"], num_args = 2)]
+    pub offsets: Vec<PathBuf>,
+}
+
+/// `gmerge union`, `intersect`, `difference` and `symmetric-difference`
+#[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    /// First sorted file; `-` is standard input
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Second sorted file; `-` is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// A and B are sorted from the greatest key to the least, and so is the output
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Do not check whether A and B are sorted; if they are not, the output is unspecified
+    #[arg(long)]
+    pub assume_sorted: bool,
+    /// Use at most SIZE of memory for keys, for example 8G, as in `gmerge sort`; default: most of what is available
+    ///
+    /// Files that do not fit are merged while they are read.
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<MemorySize>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge check`
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// File to check; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// Expect the greatest key first and the least last
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Expect strictly ascending keys, or strictly descending ones with --reverse
+    #[arg(short, long)]
+    pub unique: bool,
+    #[command(flatten)]
+    pub records: RecordArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge gen`
+#[derive(Debug, clap::Args)]
+pub struct GenArgs {
+    /// Number of keys
+    #[arg(short, long = "count", value_name = "N")]
+    pub n: u64,
+    /// Generate N records of R random bytes each, instead of keys
+    #[arg(long, value_name = "R", value_parser = RangedU64ValueParser::<usize>::new().range(1..=isize::MAX as u64))]
+    pub record_size: Option<usize>,
+    /// Seed; another seed gives other keys
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+    /// Distribution of the keys; default: uniform
+    #[arg(long, value_name = "DIST")]
+    pub dist: Option<Distribution>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `gmerge completions`
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell to complete for
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `gmerge man`
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Folder to write the pages to instead, a file for each: gmerge.1, gmerge-sort.1 and so on
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}

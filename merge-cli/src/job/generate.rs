@@ -1,0 +1,51 @@
+//! The job of `gmerge gen`.
+
+use super::refuse;
+use super::{Generate, Job, records::RECORD};
+use crate::args::{CommonArgs, GenArgs, OutputArgs};
+use crate::file::{Form, Output, OutputTarget};
+use crate::format::{self, Container, Format};
+use crate::run::generator::Generator;
+use crate::say::error::{Failure, Result};
+use crate::say::stats::Stats;
+use crate::spec::{Distribution, KeyType};
+use merge_host::SortOrder;
+
+/// The job of these flags.
+pub fn job(args: GenArgs) -> Result<Job> {
+    let GenArgs { n, record_size, seed, dist, output, common } = args;
+    let OutputArgs { output: path, format } = output;
+    let CommonArgs { key_type: given_type, endian, parallel: threads, stats } = common;
+    let distribution = dist.unwrap_or(Distribution::Uniform);
+    let flags = common.key_flags(format, SortOrder::Ascending);
+    let (generator, count, mut output, stats) = match record_size {
+        Some(size) => {
+            let others = [("--type", given_type.is_some()), ("--dist", dist.is_some()), ("--endian", endian.is_some())];
+            refuse::beside("--record-size", &others, "records are random bytes")?;
+            let container = match format::of_output(&path, format)? {
+                Format::Raw => Container::Raw,
+                Format::Npy => Container::Void,
+                Format::Arrow | Format::Arrows => {
+                    let by = if format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
+                    let message = format!("{by} and --record-size cannot be used together: Arrow files hold keys");
+                    return Err(Failure::file(&path, message));
+                }
+            };
+            let bytes = u128::from(n) * size as u128;
+            let count = u64::try_from(bytes)
+                .map_err(|_| Failure::file(&path, format!("{bytes} bytes are more than a file can hold")))?;
+            let output = Output::new(OutputTarget::find(&path)?, Form { container, ..Form::raw(size) });
+            let stats = Stats::begin("gen", RECORD, size, stats);
+            (Generator::new(KeyType::U8, distribution, count, seed), count, output, stats)
+        }
+        None => {
+            let key_type = flags.decide(&mut [], Some(&path))?;
+            let output = flags.output(OutputTarget::find(&path)?, key_type, &[])?;
+            (Generator::new(key_type, distribution, n, seed), n, output, flags.stats("gen", key_type, stats))
+        }
+    };
+    output.expect(n);
+    let mut stats = stats;
+    stats.keys = n;
+    Ok(Job::Generate(Generate { generator, count, output, threads, stats }))
+}

@@ -1,0 +1,139 @@
+//! The jobs of the commands that merge: `merge`, `batch` and the set operations.
+
+use super::keys::{KeyFlags, open_values, order_of, resources};
+use super::{Batch, BatchRuns, Job, Merge, Resources, Set};
+use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
+use crate::file::input::check_standard_input;
+use crate::file::offsets::Offsets;
+use crate::file::{OutputTarget, names};
+use crate::say::error::{Failure, Result};
+use crate::spec::{EngineChoice, Kernel, StatsFormat};
+use merge_host::{MergeKernel, SetOperation};
+use std::path::PathBuf;
+
+/// How to merge whole files.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    pub flags: KeyFlags,
+    pub assume_sorted: bool,
+    pub unique: bool,
+    pub verify: bool,
+    /// For two files.
+    pub kernel: Option<Kernel>,
+}
+
+/// The job of `gmerge merge`.
+pub fn merge(args: MergeArgs) -> Result<Job> {
+    let MergeArgs { inputs, files0_from, values, merging, unique, check: verify, kernel, memory } = args;
+    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let (inputs, values) = match files0_from {
+        Some(list) => (names::read(&list)?, values),
+        // Nothing tells where the values' files end, but that there are as many of keys.
+        None if inputs.is_empty() && values.len().is_multiple_of(2) => {
+            let mut values = values;
+            (values.split_off(values.len() / 2), values)
+        }
+        None => (inputs, values),
+    };
+    let name = MergeKernel::from(kernel);
+    let count = inputs.len();
+    if count != 2 && kernel != Kernel::Auto {
+        return Err(Failure::new(format!("--kernel {name} merges two files, found {count}; take auto")));
+    }
+    if !values.is_empty() && !kernel.is_general() {
+        return Err(Failure::new(format!(
+            "--kernel {name} merges keys only; with --values, take auto or merge-path, which are the same"
+        )));
+    }
+    let flags = common.key_flags(output.format, order_of(reverse));
+    let flags = Flags { flags, assume_sorted, unique, verify, kernel: (count == 2).then_some(kernel) };
+    let resources = resources(engine.engine, parallel, memory);
+    let target = OutputTarget::find(&output.output)?;
+    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    job(flags, &inputs, &values, target, values_target, resources, stats)
+}
+
+/// The job of a merge of the files at `inputs`, with the files of their values if there are any.
+pub fn job(
+    flags: Flags,
+    inputs: &[PathBuf],
+    values: &[PathBuf],
+    target: OutputTarget,
+    values_target: Option<OutputTarget>,
+    resources: Resources,
+    stats: Option<StatsFormat>,
+) -> Result<Job> {
+    let Flags { flags, assume_sorted, unique, verify, kernel } = flags;
+    check_standard_inputs(inputs, values, &[])?;
+    let mut inputs = flags.open_all(inputs)?;
+    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let mut stats = flags.stats("merge", key_type, stats);
+    stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
+    let output = flags.output(target, key_type, &inputs)?;
+    let values = open_values(values, values_target, &inputs, key_type.size(), &output, false)?;
+    let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
+    Ok(Job::Merge(Merge { inputs, key_type, values, kernel, output, unique, verify, assume_sorted, resources, stats }))
+}
+
+/// The job of `gmerge batch`.
+pub fn batch(args: BatchArgs) -> Result<Job> {
+    let BatchArgs { a, b, values, merging, d, a_len, offsets } = args;
+    let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
+    let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let inputs = [a, b];
+    check_standard_inputs(&inputs, &values, &offsets)?;
+    let runs = match &offsets[..] {
+        [a, b] => BatchRuns::Between([Offsets::open(a)?, Offsets::open(b)?]),
+        _ => {
+            // Without offsets, clap asks for it.
+            let d = d.unwrap_or(1);
+            let a_len = a_len.unwrap_or(d / 2);
+            if a_len > d {
+                return Err(Failure::new(format!("--a-len is {a_len}, expected at most {d}, the -d given")));
+            }
+            BatchRuns::OfLength { d, a_len }
+        }
+    };
+    let flags = common.key_flags(output.format, order_of(reverse));
+    let target = OutputTarget::find(&output.output)?;
+    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    let mut inputs = flags.open_all(&inputs)?;
+    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let stats = flags.stats("batch", key_type, stats);
+    let output = flags.output(target, key_type, &inputs)?;
+    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, false)?;
+    let memory = MemoryArgs { memory: None, tmp_dir: None, batch_size: None };
+    let resources = resources(engine.engine, parallel, memory);
+    Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
+}
+
+/// The job of a set operation.
+pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
+    let SetArgs { a, b, output, reverse, assume_sorted, memory, common } = args;
+    let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let inputs = [a, b];
+    check_standard_inputs(&inputs, &[], &[])?;
+    let flags = common.key_flags(output.format, order_of(reverse));
+    let target = OutputTarget::find(&output.output)?;
+    let mut inputs = flags.open_all(&inputs)?;
+    let key_type = flags.decide(&mut inputs, Some(target.path()))?;
+    let stats = flags.stats(operation.name(), key_type, stats);
+    let output = flags.output(target, key_type, &inputs)?;
+    let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
+    let resources = resources(EngineChoice::Cpu, parallel, memory);
+    Ok(Job::Set(Set { operation, inputs, key_type, output, assume_sorted, resources, stats }))
+}
+
+/// An error if more than one of the inputs is standard input. Two files are called A and B, others have numbers.
+fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], offsets: &[PathBuf]) -> Result<()> {
+    let two = inputs.len() == 2;
+    let all = [("F", "", inputs), ("V", "V", values), ("O", "O", offsets)];
+    let named = all.into_iter().flat_map(|(letter, prefix, paths)| {
+        paths.iter().enumerate().map(move |(i, path)| {
+            let name = if two { format!("{prefix}{}", ["A", "B"][i.min(1)]) } else { format!("{letter}{}", i + 1) };
+            (name, &**path)
+        })
+    });
+    check_standard_input(named)
+}

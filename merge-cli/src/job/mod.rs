@@ -1,0 +1,241 @@
+//! The job of a run: everything that the command line asks for, decided once.
+//!
+//! ```text
+//!   arguments ──clap──► Args, as typed ──► Job: files opened, types and orders known ──► run
+//! ```
+//!
+//! Flags that cannot be used together are refused here. The fields of a job are taken apart without `..` where it runs, so
+//! that a field that is not used does not compile.
+
+mod check;
+mod generate;
+mod key_type;
+mod keys;
+mod merge;
+mod records;
+mod refuse;
+mod sort;
+
+use crate::args::{Args, Command};
+use crate::file::values::Values;
+use crate::file::{Concatenation, Input, Output};
+use crate::records::Layout;
+use crate::run::generator::Generator;
+use crate::say::Result;
+use crate::say::stats::Stats;
+use crate::spec::{EngineChoice, KeyType, MemorySize};
+use clap_complete::Shell;
+use merge_host::{MergeKernel, SetOperation};
+use std::path::PathBuf;
+
+/// What a run does.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum Job {
+    Sort(Sort),
+    Segments(Segments),
+    Top(Top),
+    SortRecords(SortRecords),
+    Merge(Merge),
+    Batch(Batch),
+    Set(Set),
+    Check(Check),
+    CheckRecords(CheckRecords),
+    Generate(Generate),
+    Info,
+    Completions(Shell),
+    Man(Option<PathBuf>),
+}
+
+/// What a run may use.
+#[derive(Debug)]
+pub struct Resources {
+    pub engine: EngineChoice,
+    /// Threads of the CPU, if `--parallel` says.
+    pub threads: Option<usize>,
+    pub memory: Option<MemorySize>,
+    /// The folder for runs that are spilled, if `--tmp-dir` names one.
+    pub folder: Option<PathBuf>,
+    /// The most runs to merge at once, if `--batch-size` says.
+    pub fan_in: Option<usize>,
+}
+
+/// Moved with each key.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum Payload {
+    /// Nothing.
+    None,
+    /// A value from a file.
+    Values(Values<Concatenation>),
+    /// The index of the key, which is written instead of it.
+    Indices,
+}
+
+/// A sort of keys.
+#[derive(Debug)]
+pub struct Sort {
+    pub keys: Concatenation,
+    pub key_type: KeyType,
+    pub payload: Payload,
+    /// For the keys, or for their indices.
+    pub output: Output,
+    pub unique: bool,
+    pub verify: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A sort of each segment on its own.
+#[derive(Debug)]
+pub struct Segments {
+    pub keys: Concatenation,
+    pub key_type: KeyType,
+    pub values: Option<Values<Concatenation>>,
+    pub bounds: SegmentBounds,
+    pub output: Output,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// Where segments begin and end.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum SegmentBounds {
+    /// Between the offsets in this file.
+    Between(Input),
+    OfLength(usize),
+}
+
+/// The keys that come first in an order.
+#[derive(Debug)]
+pub struct Top {
+    pub keys: Concatenation,
+    pub key_type: KeyType,
+    pub count: u64,
+    pub output: Output,
+    pub verify: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A sort of records.
+#[derive(Debug)]
+pub struct SortRecords {
+    pub input: Concatenation,
+    pub layout: Layout,
+    pub reverse: bool,
+    pub output: Output,
+    pub verify: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A merge of sorted files.
+#[derive(Debug)]
+pub struct Merge {
+    pub inputs: Vec<Input>,
+    pub key_type: KeyType,
+    pub values: Option<Values<Vec<Input>>>,
+    /// The kernel for two files, if one was chosen that merges in memory only.
+    pub kernel: Option<MergeKernel>,
+    pub output: Output,
+    pub unique: bool,
+    pub verify: bool,
+    pub assume_sorted: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A merge of many pairs of runs.
+#[derive(Debug)]
+pub struct Batch {
+    /// A and B.
+    pub inputs: Vec<Input>,
+    pub key_type: KeyType,
+    pub values: Option<Values<Vec<Input>>>,
+    pub runs: BatchRuns,
+    pub output: Output,
+    pub assume_sorted: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// The runs of a batch.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum BatchRuns {
+    /// Of one length in the output, and of `a_len` in A.
+    OfLength { d: usize, a_len: usize },
+    /// Between the offsets in these files, of A and of B.
+    Between([Input; 2]),
+}
+
+/// A set operation.
+#[derive(Debug)]
+pub struct Set {
+    pub operation: SetOperation,
+    /// A and B.
+    pub inputs: Vec<Input>,
+    pub key_type: KeyType,
+    pub output: Output,
+    pub assume_sorted: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A check of the order of keys.
+#[derive(Debug)]
+pub struct Check {
+    pub input: Input,
+    pub key_type: KeyType,
+    pub unique: bool,
+    pub silent: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A check of the order of records.
+#[derive(Debug)]
+pub struct CheckRecords {
+    pub input: Input,
+    pub layout: Layout,
+    pub reverse: bool,
+    pub unique: bool,
+    pub silent: bool,
+    pub resources: Resources,
+    pub stats: Stats,
+}
+
+/// A file of test keys.
+#[derive(Debug)]
+pub struct Generate {
+    pub generator: Generator,
+    /// Items: keys, or the bytes of records.
+    pub count: u64,
+    pub output: Output,
+    pub threads: Option<usize>,
+    pub stats: Stats,
+}
+
+impl Job {
+    /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be written.
+    pub fn new(args: Args) -> Result<Self> {
+        // What is reported is decided before anything can be.
+        let Args { command, report: _ } = args;
+        match command {
+            Command::Sort(args) => sort::job(args),
+            Command::Merge(args) => merge::merge(args),
+            Command::Batch(args) => merge::batch(args),
+            Command::Union(args) => merge::set(SetOperation::Union, args),
+            Command::Intersect(args) => merge::set(SetOperation::Intersection, args),
+            Command::Difference(args) => merge::set(SetOperation::Difference, args),
+            Command::SymmetricDifference(args) => merge::set(SetOperation::SymmetricDifference, args),
+            Command::Check(args) => check::job(args),
+            Command::Gen(args) => generate::job(args),
+            Command::Info => Ok(Self::Info),
+            Command::Completions(args) => Ok(Self::Completions(args.shell)),
+            Command::Man(args) => Ok(Self::Man(args.folder)),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Jobs on records.
+
+use super::keys::KeyFlags;
+use super::{Job, Resources, SortRecords};
+use crate::args::RecordArgs;
+use crate::file::{Concatenation, Form, Input, Output, OutputTarget};
+use crate::format::npy::{self, FieldKind};
+use crate::format::{self, Container, Format};
+use crate::records::Layout;
+use crate::records::layout::no_names;
+use crate::say::error::{Failure, Result, name};
+use crate::say::stats::Stats;
+use crate::spec::{Endian, FieldType, StatsFormat};
+use std::path::Path;
+
+/// The name of a record, where other files have a type.
+pub const RECORD: &str = "record";
+
+/// Whether the files are records: by the flags, or by the header of the first.
+pub fn are_meant(args: &RecordArgs, inputs: &[Input]) -> bool {
+    args.record_size.is_some() || !args.key.is_empty() || inputs.iter().any(|input| input.header_record().is_some())
+}
+
+/// The layout of the records in `inputs`: that of `--record-size` and `--key`, or of an .npy file's structured dtype.
+pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Layout> {
+    let RecordArgs { record_size, key } = args;
+    let endian = flags.endian.unwrap_or(Endian::Little);
+    let Some(record) = inputs.iter().find_map(Input::header_record) else {
+        if let Some(typed) = inputs.iter().find(|input| input.header_type().is_some()) {
+            let (key_type, _) = typed.header_type().unwrap_or((crate::spec::KeyType::U8, endian));
+            return Err(Failure::file(
+                typed.path(),
+                format!("holds {key_type} keys by its header, expected records by --record-size and --key"),
+            ));
+        }
+        return match (record_size, &key[..]) {
+            (Some(size), [_, ..]) => Layout::new(size, &key, |_| endian, |name| Err(no_names(name))),
+            (Some(_), []) => Err(Failure::new("--record-size needs --key, which names the fields that order records")),
+            (None, _) => Err(Failure::new("--key needs --record-size, but for .npy files with a structured dtype")),
+        };
+    };
+    for input in inputs {
+        if input.descr() != inputs[0].descr() {
+            let first = name(inputs[0].path());
+            return Err(Failure::file(input.path(), format!("holds records of another dtype than {first}")));
+        }
+    }
+    let path = inputs[0].path();
+    if let Some(size) = record_size.filter(|size| *size != record.size) {
+        let found = record.size;
+        return Err(Failure::file(
+            path,
+            format!("holds records of {found} bytes by its header, expected {size} by --record-size"),
+        ));
+    }
+    if key.is_empty() {
+        let names = record.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
+        let example = if names.is_empty() { format!("such as 0:bytes{}", record.size) } else { format!("of {names}") };
+        let message = format!("holds records: name the fields that order them with --key, {example}");
+        return Err(Failure::file(path, message));
+    }
+    let endian_at = |offset| match record.fields.iter().find(|field| field.offset == offset).map(|field| &field.kind) {
+        Some(FieldKind::Number(_, endian)) => *endian,
+        _ => Endian::Little,
+    };
+    Layout::new(record.size, &key, endian_at, |name| named(path, record, name))
+}
+
+/// Where the field called `name` is in a record of the file at `path`, and its type.
+fn named(path: &Path, record: &npy::Record, name: &str) -> Result<(usize, FieldType)> {
+    let Some(field) = record.fields.iter().find(|field| field.name == name) else {
+        let names = record.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Failure::file(path, format!("has no field {name:?} for --key, expected one of {names}")));
+    };
+    match &field.kind {
+        FieldKind::Number(key_type, endian) => Ok((field.offset, FieldType::Number(*key_type, Some(*endian)))),
+        FieldKind::Bytes(count) => Ok((field.offset, FieldType::Bytes(*count))),
+        FieldKind::Other(dtype) => {
+            Err(Failure::file(path, format!("field {name:?} for --key has dtype {dtype}, expected a number or bytes")))
+        }
+    }
+}
+
+/// The job of a sort of records.
+#[expect(clippy::too_many_arguments, reason = "each is a flag or follows from one")]
+pub fn sort(
+    args: RecordArgs,
+    inputs: Vec<Input>,
+    target: OutputTarget,
+    flags: KeyFlags,
+    reverse: bool,
+    verify: bool,
+    resources: Resources,
+    stats: Option<StatsFormat>,
+) -> Result<Job> {
+    let is_sized = args.record_size.is_some();
+    let layout = layout(args, &inputs, flags)?;
+    let stats = Stats::begin("sort", RECORD, layout.size, stats);
+    let container = match (format::of_output(target.path(), flags.format)?, inputs[0].descr()) {
+        (Format::Raw, _) => Container::Raw,
+        (Format::Npy, Some(descr)) => Container::Npy(descr),
+        (Format::Npy, None) => Container::Void,
+        (Format::Arrow | Format::Arrows, _) => {
+            let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };
+            let records = if is_sized { "--record-size" } else { "--key" };
+            let message = format!("{by} and {records} cannot be used together: Arrow files hold keys");
+            return Err(Failure::file(target.path(), message));
+        }
+    };
+    let output = Output::new(target, Form { container, ..Form::raw(layout.size) });
+    let input = Concatenation::new(inputs);
+    Ok(Job::SortRecords(SortRecords { input, layout, reverse, output, verify, resources, stats }))
+}

@@ -1,0 +1,180 @@
+//! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
+
+use super::keys::{KeyFlags, open_values, order_of, resources};
+use super::refuse::{self, Flag};
+use super::{Job, Payload, SegmentBounds, Segments, Sort, Top, check, merge, records};
+use crate::args::{CommonArgs, RecordArgs, SortArgs};
+use crate::coding::Coding;
+use crate::file::input::check_standard_input;
+use crate::file::offsets::Offsets;
+use crate::file::values::Values;
+use crate::file::{Concatenation, Form, Output, OutputTarget};
+use crate::format::{self, Container};
+use crate::say::error::{Failure, Result};
+use crate::spec::{EngineChoice, KeyType};
+use merge_host::SortOrder;
+use std::path::{Path, PathBuf};
+
+/// The job of these flags.
+pub fn job(args: SortArgs) -> Result<Job> {
+    refuse_combinations(&args)?;
+    let SortArgs {
+        inputs,
+        output,
+        format,
+        reverse,
+        top,
+        only_check,
+        only_check_silently,
+        merge,
+        // Every sort is stable.
+        stable: _,
+        values,
+        values_out,
+        argsort,
+        unique,
+        check: verify,
+        memory,
+        segments,
+        segment_len,
+        records: record_args,
+        engine,
+        common,
+    } = args;
+    let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let flags = common.key_flags(format, order_of(reverse));
+    let flags = KeyFlags { is_typed: flags.is_typed || record_args.record_size.is_some(), ..flags };
+    let resources = resources(engine.engine, parallel, memory);
+    if only_check || only_check_silently {
+        let [input] = &inputs[..] else {
+            let (flag, count) = (if only_check { "-c" } else { "-C" }, inputs.len());
+            return Err(Failure::new(format!("{flag} checks one file IN, found {count}: check each on its own")));
+        };
+        let how = check::How { unique, silent: only_check_silently };
+        return check::keys_or_records(input, flags, record_args, reverse, how, resources, stats);
+    }
+    // clap asks for it unless -c or -C is there.
+    let output = output.ok_or_else(|| Failure::new("--output is missing"))?;
+    check_standard_inputs(&inputs, &values, segments.as_deref())?;
+    // An output that cannot be written is an error before a pipe is read.
+    let target = OutputTarget::find(&output)?;
+    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    if merge {
+        let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None };
+        return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
+    }
+    let mut inputs = flags.open_all(&inputs)?;
+    if records::are_meant(&record_args, &inputs) {
+        return records::sort(record_args, inputs, target, flags, reverse, verify, resources, stats);
+    }
+    let RecordArgs { record_size: _, key: _ } = record_args;
+    let key_type = flags.decide(&mut inputs, (!argsort).then_some(&*output))?;
+    let stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
+    if argsort {
+        let output = output_of_indices(target, flags)?;
+        let keys = Concatenation::new(inputs);
+        return Ok(Job::Sort(Sort {
+            keys,
+            key_type,
+            payload: Payload::Indices,
+            output,
+            unique,
+            verify,
+            resources,
+            stats,
+        }));
+    }
+    let output = flags.output(target, key_type, &inputs)?;
+    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, true)?;
+    let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
+    let keys = Concatenation::new(inputs);
+    let bounds = match (segments, segment_len) {
+        (Some(path), _) => Some(SegmentBounds::Between(Offsets::open(&path)?)),
+        (None, length) => length.map(SegmentBounds::OfLength),
+    };
+    if let Some(bounds) = bounds {
+        return Ok(Job::Segments(Segments { keys, key_type, values, bounds, output, resources, stats }));
+    }
+    if let Some(count) = top {
+        return Ok(Job::Top(Top { keys, key_type, count, output, verify, resources, stats }));
+    }
+    let payload = values.map_or(Payload::None, Payload::Values);
+    Ok(Job::Sort(Sort { keys, key_type, payload, output, unique, verify, resources, stats }))
+}
+
+/// Refuses flags that cannot be used together.
+fn refuse_combinations(args: &SortArgs) -> Result<()> {
+    let given = |path: &Option<PathBuf>| path.is_some();
+    let on_gpu: Flag = ("--engine gpu", args.engine.engine == EngineChoice::Gpu);
+    let values: Flag = ("--values", !args.values.is_empty());
+    let unique: Flag = ("--unique", args.unique);
+    let verify: Flag = ("--check", args.check);
+    let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
+    let merge: Flag = ("--merge", args.merge);
+    let top: Flag = ("--top", args.top.is_some());
+    let argsort: Flag = ("--argsort", args.argsort);
+    let segments: Flag = ("--segments", given(&args.segments));
+    let segment_len: Flag = ("--segment-len", args.segment_len.is_some());
+    let records: Flag = match args.records.record_size {
+        Some(_) => ("--record-size", true),
+        None => ("--key", !args.records.key.is_empty()),
+    };
+    refuse::more_than_one(&[check, merge, top, argsort, segments, segment_len])?;
+    refuse::more_than_one(&[merge, top, argsort, segments, segment_len, records])?;
+    if check.1 {
+        let others = [("--output", given(&args.output)), ("--format", args.format.is_some()), values, verify, on_gpu];
+        refuse::beside(check.0, &others, "a check of one file writes nothing, and is done by the CPU")?;
+    }
+    if top.1 {
+        refuse::beside(
+            top.0,
+            &[values, unique, on_gpu],
+            "the first keys are selected by the CPU, with equal ones and without values",
+        )?;
+    }
+    if argsort.1 {
+        refuse::beside(argsort.0, &[values, verify], "indices are written, and no keys")?;
+    }
+    for segments in [segments, segment_len].into_iter().filter(|(_, given)| *given) {
+        refuse::beside(segments.0, &[unique, verify, on_gpu], "each segment is sorted on its own, by the CPU")?;
+    }
+    if records.1 {
+        let others = [("--type", args.common.key_type.is_some()), values, if check.1 { ("", false) } else { unique }];
+        refuse::beside(records.0, &others, "records are sorted as a whole")?;
+    }
+    Ok(())
+}
+
+/// An error if more than one of the inputs is standard input.
+fn check_standard_inputs(inputs: &[PathBuf], values: &[PathBuf], segments: Option<&Path>) -> Result<()> {
+    let numbered = |name: &'static str, paths: &[PathBuf]| {
+        let one = paths.len() == 1;
+        move |i: usize| if one { name.to_owned() } else { format!("{name}{}", i + 1) }
+    };
+    let (input, value) = (numbered("IN", inputs), numbered("V", values));
+    let inputs = inputs.iter().enumerate().map(|(i, path)| (input(i), &**path));
+    let values = values.iter().enumerate().map(|(i, path)| (value(i), &**path));
+    check_standard_input(inputs.chain(values).chain(segments.map(|path| ("OFFSETS".to_owned(), path))))
+}
+
+/// The output of indices of keys: integers of the type that its extension names, or else `u64`.
+fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
+    let path = target.path();
+    let named = KeyType::of_extension(path).map(|(key_type, _)| key_type);
+    let key_type = match named {
+        None => KeyType::U64,
+        Some(key_type @ (KeyType::U32 | KeyType::I32 | KeyType::U64 | KeyType::I64)) => key_type,
+        Some(other) => {
+            let message =
+                format!("indices do not fit in {other} numbers, expected .u64, .u32, .i64 or .i32 with --argsort");
+            return Err(Failure::file(path, message));
+        }
+    };
+    let format = format::of_output(path, flags.format)?;
+    let endian = format::endian_of_output(path, format, flags.endian, None);
+    let container = Container::of_keys(path, format, key_type, endian, None)?;
+    // Indices are not negative, so that they are encoded as they are.
+    let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
+    let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };
+    Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
+}

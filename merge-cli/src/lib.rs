@@ -1,0 +1,73 @@
+//! `gmerge` sorts and merges files of binary numbers, on an NVIDIA GPU or on all CPU cores.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`spec`] | values that the command line is made of |
+//! | [`args`] | the flags, as typed |
+//! | [`job`] | the flags, decided |
+//! | [`plan`] | in memory, in chunks, or streamed |
+//! | [`run`] | doing the job |
+//! | [`coding`] | keys as unsigned numbers, between reading and writing |
+//! | [`format`], [`file`] | headers; inputs and outputs |
+//! | [`records`] | the order of records |
+//! | [`os`], [`say`] | the operating system; messages |
+
+mod args;
+mod coding;
+mod file;
+mod format;
+mod job;
+mod os;
+mod plan;
+mod records;
+mod run;
+mod say;
+mod spec;
+
+use clap::{CommandFactory, Parser};
+use job::Job;
+use say::{Failure, progress, report};
+use std::process::ExitCode;
+
+// Keys are read from files as they are in memory.
+const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-endian machines only");
+
+/// The program: does what its command line asks for.
+pub fn main() -> ExitCode {
+    let args = args::Args::try_parse().unwrap_or_else(|text| print_and_exit(&text));
+    let result = report::catch_bugs(|| {
+        os::signals::install().map_err(|e| Failure::new(format!("cannot handle signals: {e}")))?;
+        let args::ReportArgs { quiet, verbose, progress } = args.report;
+        report::start(quiet, verbose, progress);
+        run::run(Job::new(args)?)
+    });
+    progress::finish();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                report::error(message);
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Prints help, the version or an error of the command line, as clap does for itself. Unlike clap, it fails where standard
+/// output is closed.
+fn print_and_exit(text: &clap::Error) -> ! {
+    if !text.use_stderr()
+        && let Err(error) = os::standard::output()
+    {
+        report::error(&say::error::os_message(&error));
+        std::process::exit(2);
+    }
+    text.exit()
+}
+
+/// The definition of the command line, built: commands have their full names, and the flags that all have.
+pub fn command() -> clap::Command {
+    let mut command = args::Args::command();
+    command.build();
+    command
+}

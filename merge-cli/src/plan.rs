@@ -1,0 +1,281 @@
+//! How a job fits the machine: in memory, in chunks that are spilled as sorted runs, or merged while it is read.
+//!
+//! | plan | when | memory |
+//! | --- | --- | --- |
+//! | in memory | keys, payload and scratch fit the budget, and a GPU's memory if it sorts | [`Shape::in_memory`] |
+//! | in chunks | a sort that does not fit | the budget, and a temporary file |
+//! | streamed | sorted files that do not fit, large ones, and pipes | some blocks of each file |
+//!
+//! Outputs and temporary files in memory (a tmpfs such as /dev/shm) take of the same memory as keys do.
+
+use crate::file::Output;
+use crate::job::Resources;
+use crate::os::disk::{self, TemporaryFolder, free_in, is_in_memory};
+use crate::os::memory;
+use crate::say::error::{Failure, Result, name};
+use crate::say::report;
+use crate::spec::EngineChoice;
+use merge_host::external::{Options, Shape};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Memory that every GPU has free that the kernels run on. What takes less is sorted without asking how much there is.
+const EVERY_GPU: u128 = 4 << 30;
+/// Bytes of keys that are merged faster while they are read: the memory for a part is used again for the next one, and
+/// reading, merging and writing go on at the same time.
+const STREAMED_IS_FASTER: u128 = 64 << 20;
+/// Bytes of memory that are enough for that, and for each of many files.
+const STREAMED_MEMORY: u64 = 512 << 20;
+const STREAMED_MEMORY_PER_FILE: u64 = 2 << 20;
+
+/// Files that a job writes, and how many bytes at least.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The folders of new files.
+    pub folders: [Option<&'a Path>; 2],
+    /// The bytes of each.
+    pub bytes: [u128; 2],
+}
+
+impl<'a> Destination<'a> {
+    /// Outputs of keys and of values, with `bytes` of each.
+    pub fn new(keys: &'a Output, values: Option<&'a Output>, bytes: [u128; 2]) -> Self {
+        Self { folders: [keys.folder(), values.and_then(Output::folder)], bytes }
+    }
+
+    /// Bytes of the files whose folders are as `is_counted` says.
+    fn bytes_where(&self, is_counted: impl Fn(&Path) -> bool) -> u128 {
+        let counted = self.folders.iter().zip(self.bytes);
+        counted.filter(|(folder, _)| folder.is_some_and(&is_counted)).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Bytes of the files that are memory.
+    pub fn in_memory(&self) -> u64 {
+        u64::try_from(self.bytes_where(is_in_memory)).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a sort goes about its work.
+#[derive(Clone, Debug)]
+pub struct SortPlan {
+    /// Whether all keys are sorted at once. If it is not known, reading tells.
+    pub in_memory: Option<bool>,
+    /// Bytes that keys, payloads and scratch memory may take.
+    pub memory: u64,
+    /// The folder for runs, if any are spilled.
+    pub folder: PathBuf,
+}
+
+impl SortPlan {
+    /// The plan for `count` keys, if that is known. `device` gives the bytes that are free on a GPU, if one sorts, and is
+    /// called only where keys may not fit. `path` is the input's.
+    pub fn new(
+        shape: Shape,
+        count: Option<u64>,
+        destination: Destination,
+        resources: &Resources,
+        device: impl FnOnce() -> Result<Option<u64>>,
+        path: &Path,
+    ) -> Result<Self> {
+        let budget = memory::budget(resources.memory, 0)?;
+        let Some(count) = count else {
+            // What an output in memory takes is not known, either: half of what there is for both.
+            let halved = destination.folders.iter().flatten().any(|folder| is_in_memory(folder));
+            let memory = if halved { budget / 3 * 2 } else { budget };
+            report::verbose(format_args!(
+                "plan: up to {} keys in memory, more in chunks",
+                shape.most_in_memory(memory)
+            ));
+            let folder = match disk::temporary_folder(resources.folder.as_deref()) {
+                Ok(folder) => folder.path,
+                Err(failure) if resources.folder.is_some() => return Err(failure),
+                // It may never be needed.
+                Err(_) => std::env::temp_dir(),
+            };
+            return Ok(Self { in_memory: None, memory, folder });
+        };
+        let (needed, files) = (shape.in_memory(count), destination.in_memory());
+        let device = if needed > EVERY_GPU { device()? } else { None };
+        let fits_device = device.is_none_or(|bytes| count <= shape.most_on_gpu(bytes));
+        if needed + u128::from(files) <= budget.into() && fits_device {
+            report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
+            if let Some(folder) = &resources.folder {
+                // Not needed, but a folder that cannot be used is a mistake that is better known now.
+                disk::temporary_folder(Some(folder))?;
+            }
+            return Ok(Self { in_memory: Some(true), memory: budget, folder: PathBuf::new() });
+        }
+        let folder = disk::temporary_folder(resources.folder.as_deref())?;
+        let spilled = shape.spilled(count);
+        check_spill_space(&folder, spilled, destination, path)?;
+        let in_memory = if is_in_memory(&folder.path) { u64::try_from(spilled).unwrap_or(u64::MAX) } else { 0 };
+        let memory = memory::budget(resources.memory, files.saturating_add(in_memory))?;
+        report::verbose(format_args!("plan: in chunks, with {memory} bytes of memory"));
+        Ok(Self { in_memory: Some(false), memory, folder: folder.path })
+    }
+
+    /// The options of the library's external sort.
+    pub fn options(self, width: usize, unique: bool, fan_in: Option<usize>) -> Options {
+        let Self { in_memory: _, memory, folder } = self;
+        Options { memory, folder, fan_in, unique, width }
+    }
+}
+
+/// What a merge of files is about.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeFacts<'a> {
+    pub shape: Shape,
+    /// The number of files.
+    pub files: usize,
+    /// Keys of all files, if it is known.
+    pub count: Option<u64>,
+    /// Whether an output needs the number of keys before they are merged.
+    pub needs_count: bool,
+    /// Whether it does no harm if files turn out not to be sorted after some keys have been written.
+    pub may_fail_late: bool,
+    /// The kernel that merges in memory, if one was chosen.
+    pub kernel: Option<&'a str>,
+    pub destination: Destination<'a>,
+    /// The first file.
+    pub path: &'a Path,
+}
+
+/// How a merge of files goes about its work: streamed, with these options, or in memory.
+pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
+    let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
+    let Resources { engine, memory: asked, folder, fan_in, threads: _ } = resources;
+    let budget = memory::budget(*asked, destination.in_memory())?;
+    let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
+    let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
+    let mut options = Options { fan_in: Some(limit), width: shape.width, ..Options::new(memory) };
+    let at_once = || -> Result<bool> {
+        let most = shape.fan_in(memory, Some(limit)).map_err(|error| Failure::new(format!("--memory: {error}")))?;
+        Ok(files <= most)
+    };
+    let Some(count) = count else {
+        let in_memory = *engine == EngineChoice::Gpu || needs_count || kernel.is_some() || !at_once()?;
+        if !in_memory {
+            report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
+        }
+        return Ok((!in_memory).then_some(options));
+    };
+    let needed = shape.in_memory(count);
+    if needed <= budget.into() {
+        let bytes = u128::from(count) * shape.key as u128;
+        let is_faster =
+            shape.width == 0 && *engine != EngineChoice::Gpu && bytes >= STREAMED_IS_FASTER && may_fail_late;
+        if kernel.is_some() || !is_faster || !at_once()? {
+            report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
+            return Ok(None);
+        }
+    }
+    if let Some(kernel) = kernel {
+        return Err(Failure::new(format!(
+            "--kernel {kernel}: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows or \
+             that are available; --kernel auto merges them while they are read"
+        )));
+    }
+    if *engine == EngineChoice::Gpu {
+        return Err(Failure::new(format!(
+            "--engine gpu: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows or \
+             that are available; --engine auto merges them on the CPU while they are read"
+        )));
+    }
+    report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
+    if !at_once()? {
+        let folder = disk::temporary_folder(folder.as_deref())?;
+        check_spill_space(&folder, shape.spilled(count), destination, path)?;
+        options.folder = folder.path;
+    }
+    Ok(Some(options))
+}
+
+/// How a set operation goes about its work: on files of `bytes` bytes, streamed with these options, or in memory.
+pub fn set(
+    shape: Shape,
+    bytes: Option<u64>,
+    destination: Destination,
+    resources: &Resources,
+) -> Result<Option<Options>> {
+    let memory = memory::budget(resources.memory, destination.in_memory())?;
+    // Keys, and as many in the output.
+    if bytes.is_none_or(|bytes| 2 * u128::from(bytes) <= memory.into()) {
+        return Ok(None);
+    }
+    report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
+    Ok(Some(Options { width: shape.width, ..Options::new(memory) }))
+}
+
+/// An error if `spilled` bytes of runs can certainly not be written to `folder`, where `destination` may be, too.
+fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Destination, path: &Path) -> Result<()> {
+    let Ok(device) = folder.path.metadata().map(|metadata| metadata.dev()) else { return Ok(()) };
+    let output = destination.bytes_where(|other| other.metadata().is_ok_and(|other| other.dev() == device));
+    let Some(free) = free_in(&folder.path).filter(|free| spilled + output > *free) else { return Ok(()) };
+    let also = if output > 0 { format!(" and {output} for the output") } else { String::new() };
+    let folder = name(&folder.path);
+    Err(Failure::file(
+        path,
+        format!(
+            "does not fit in memory, and its runs take {spilled} bytes in folder {folder}{also}, where {free} are free: \
+             name another with --tmp-dir, or allow more --memory"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::MemorySize;
+
+    fn plan(shape: Shape, count: Option<u64>, memory: u64, device: Option<u64>) -> SortPlan {
+        let resources = Resources {
+            engine: EngineChoice::Auto,
+            threads: None,
+            memory: Some(MemorySize::Bytes(memory)),
+            folder: None,
+            fan_in: None,
+        };
+        let destination = Destination { folders: [None; 2], bytes: [0; 2] };
+        SortPlan::new(shape, count, destination, &resources, || Ok(device), Path::new("in")).unwrap()
+    }
+
+    #[test]
+    fn keys_that_fit_are_sorted_in_memory() {
+        let shape = Shape { key: 4, width: 0 };
+        let in_memory = |count, memory| plan(shape, count, memory, None).in_memory;
+        assert_eq!(in_memory(Some(0), 1 << 20), Some(true));
+        assert_eq!(in_memory(Some(1 << 17), 1 << 20), Some(true));
+        assert_eq!(in_memory(Some((1 << 17) + 1), 1 << 20), Some(false));
+        assert_eq!(in_memory(None, 1 << 20), None);
+    }
+
+    #[test]
+    fn a_gpu_with_too_little_memory_sorts_chunks() {
+        let (shape, count) = (Shape { key: 8, width: 0 }, (1 << 28) + 1);
+        if memory::budget(None, 0).unwrap() < 5 << 30 {
+            return eprintln!("not run: too little memory for a plan of 4 GiB");
+        }
+        let needed = 2 * 8 * count;
+        let in_memory = |device| plan(shape, Some(count), needed, Some(device)).in_memory;
+        assert_eq!((in_memory(needed), in_memory(needed - 1)), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn an_output_in_memory_takes_of_the_budget() {
+        let shape = Shape { key: 4, width: 0 };
+        let shm = Some(Path::new("/dev/shm"));
+        let resources = Resources {
+            engine: EngineChoice::Cpu,
+            threads: None,
+            memory: Some(MemorySize::Bytes(12 << 20)),
+            folder: Some("/var/tmp".into()),
+            fan_in: None,
+        };
+        let in_memory = |count: u64, folder| {
+            let destination = Destination { folders: [folder, None], bytes: [4 * u128::from(count), 0] };
+            SortPlan::new(shape, Some(count), destination, &resources, || Ok(None), Path::new("in")).unwrap().in_memory
+        };
+        assert_eq!((in_memory(1 << 20, shm), in_memory((1 << 20) + 1, shm)), (Some(true), Some(false)));
+        assert_eq!((in_memory(3 << 19, None), in_memory((3 << 19) + 1, None)), (Some(true), Some(false)));
+    }
+}

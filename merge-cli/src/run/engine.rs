@@ -1,0 +1,159 @@
+//! The engine that a job runs on: started while the input is read, and replaced by the CPU where the GPU fails.
+
+use crate::say::error::{Failure, Result};
+use crate::say::{progress, report};
+use crate::spec::{EngineChoice, KeyType};
+use merge_host::external::{Engines, RunError};
+use merge_host::{Engine, EngineKind, Error, Timing};
+use std::thread::{Builder, JoinHandle};
+
+/// An engine, or one that is being started.
+#[derive(Debug)]
+pub struct ChosenEngine {
+    choice: EngineChoice,
+    state: State,
+    /// The CPU, once it is needed beside a GPU.
+    cpu: Option<Box<Engine>>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first call into a GPU's driver takes about as long as reading a large file, so that both are done at once.
+    Starting(JoinHandle<Result<Engine>>),
+    Ready(Box<Engine>),
+    /// Between the two, or after a start that failed.
+    Gone,
+}
+
+impl ChosenEngine {
+    /// Starts the engine of that choice, for keys of that type.
+    pub fn start(choice: EngineChoice, key_type: KeyType) -> Result<Self> {
+        let has_kernels = matches!(key_type.size(), 4 | 8);
+        let choice = match choice {
+            EngineChoice::Auto if !has_kernels => {
+                report::verbose(format_args!("engine: cpu, because GPUs have no kernels for {key_type} keys"));
+                EngineChoice::Cpu
+            }
+            EngineChoice::Gpu if !has_kernels => return Err(no_gpu(Error::NoKernels { key: key_type.name() })),
+            choice => choice,
+        };
+        let state = if choice == EngineChoice::Cpu {
+            State::Ready(Box::new(open(choice)?))
+        } else {
+            match Builder::new().name("engine".to_owned()).spawn(move || open(choice)) {
+                Ok(thread) => State::Starting(thread),
+                Err(_) => State::Ready(Box::new(open(choice)?)),
+            }
+        };
+        Ok(Self { choice, state, cpu: None })
+    }
+
+    /// "cpu" or "gpu": the engine of the last run.
+    pub fn name(&mut self) -> Result<&'static str> {
+        Ok(self.ready()?.kind().name())
+    }
+
+    /// Runs `work` on `data`, and again on the CPU if a GPU fails that was not chosen by name. Every run of `work` starts from
+    /// the same `data`, or writes all of it.
+    pub fn run<T>(
+        &mut self,
+        data: &mut T,
+        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, Error>,
+    ) -> Result<Timing> {
+        Engines::run(self, data, |engine, data| Ok(work(engine, data)?), |_| Ok(true)).map_err(failure)
+    }
+
+    /// The engine, as soon as it is there.
+    fn ready(&mut self) -> Result<&Engine> {
+        if let State::Starting(_) = self.state
+            && let State::Starting(thread) = std::mem::replace(&mut self.state, State::Gone)
+        {
+            self.state = State::Ready(Box::new(thread.join().unwrap_or_else(|_| Err(Failure::reported()))?));
+        }
+        match &self.state {
+            State::Ready(engine) => Ok(engine),
+            State::Starting(_) | State::Gone => Err(Failure::new("the engine did not start")),
+        }
+    }
+}
+
+/// The failure of a run.
+pub fn failure(error: RunError<Failure>) -> Failure {
+    match error {
+        RunError::Engine(error) => error.into(),
+        RunError::Other(failure) => failure,
+    }
+}
+
+impl Engines<Failure> for ChosenEngine {
+    fn run<T>(
+        &mut self,
+        data: &mut T,
+        work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, RunError<Failure>>,
+        restore: impl FnOnce(&mut T) -> Result<bool>,
+    ) -> std::result::Result<Timing, RunError<Failure>> {
+        progress::phase("compute");
+        let engine = self.ready().map_err(RunError::Other)?;
+        let is_gpu = engine.kind() == EngineKind::Gpu;
+        let error = match work(engine, data) {
+            Err(RunError::Engine(error)) => error,
+            done => return done,
+        };
+        if self.choice != EngineChoice::Auto || !is_gpu || !restore(data).map_err(RunError::Other)? {
+            return Err(error.into());
+        }
+        report::warning(format_args!("{error}; continuing on the CPU"));
+        self.state = State::Ready(Box::new(cpu()));
+        work(self.ready().map_err(RunError::Other)?, data)
+    }
+
+    fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
+        let engine = self.ready().map_err(RunError::Other)?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = engine.as_gpu() {
+            return Ok(Some(gpu.memory()?.0));
+        }
+        let _ = engine;
+        Ok(None)
+    }
+
+    fn cpu(&mut self) -> std::result::Result<&Engine, RunError<Failure>> {
+        if self.ready().map_err(RunError::Other)?.kind() == EngineKind::Cpu {
+            return self.ready().map_err(RunError::Other);
+        }
+        if self.cpu.is_none() {
+            self.cpu = Some(Box::new(cpu()));
+        }
+        self.cpu.as_deref().ok_or_else(|| RunError::Other(Failure::new("the engine did not start")))
+    }
+}
+
+impl Drop for ChosenEngine {
+    fn drop(&mut self) {
+        // The program must not end in the middle of a call into the driver.
+        if let State::Starting(thread) = std::mem::replace(&mut self.state, State::Gone) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open(choice: EngineChoice) -> Result<Engine> {
+    let engine = match choice {
+        EngineChoice::Cpu => cpu(),
+        EngineChoice::Gpu => Engine::gpu(0).map_err(no_gpu)?.on_current_pool(),
+        EngineChoice::Auto => Engine::auto().on_current_pool(),
+    };
+    let why = engine.why().rsplit_once(" because ").map_or(engine.why(), |(_, reason)| reason);
+    report::verbose(format_args!("engine: {}, because {why}", engine.kind()));
+    Ok(engine)
+}
+
+fn no_gpu(error: Error) -> Failure {
+    let hint = if matches!(error, Error::NoKernels { .. }) { "" } else { "; --engine auto would take the CPU" };
+    Failure::new(format!("--engine gpu: {error}{hint}"))
+}
+
+/// The CPU, on the threads that the program has started.
+pub fn cpu() -> Engine {
+    Engine::cpu().on_current_pool()
+}

@@ -1,0 +1,208 @@
+//! Merges of files that fit in memory: what `merge` and `batch` share.
+
+use super::checksum::Checksum;
+use super::engine::ChosenEngine;
+use super::order::not_sorted;
+use crate::coding::Word;
+use crate::file::Input;
+use crate::file::values::{self, Values};
+use crate::os::memory;
+use crate::say::error::Result;
+use crate::say::stats::{Phase, Stats};
+use bytemuck::Pod;
+use merge_host::{Engine, Error, Index, Timing, permutation};
+use std::borrow::Cow;
+
+/// Keys, and the value of each.
+pub type Pairs<'a, W, V> = (&'a [W], &'a [V]);
+/// Memory for keys, and for the value of each.
+pub type PairsMut<'a, W, V> = (&'a mut [W], &'a mut [V]);
+
+/// How to merge. Slices of inputs are as long as there are inputs.
+pub trait Merging<W: Word> {
+    /// An error unless these numbers of keys can be merged.
+    fn check_counts(&self, _counts: &[u64]) -> Result<()> {
+        Ok(())
+    }
+    /// The first key of `keys`, which are those of an input, that is less than the one before it where it must not be.
+    fn first_disorder(&self, input: usize, keys: &[W]) -> Option<usize>;
+    /// Where the key at `index` of an input is, beyond its index.
+    fn location(&self, _input: usize, _index: usize) -> String {
+        String::new()
+    }
+    /// Flags of `gmerge sort`, after a space, that sort such files.
+    fn sort_flags(&self, _input: usize) -> String {
+        String::new()
+    }
+    /// Merges keys.
+    fn merge(&self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error>;
+    /// Merges keys with values.
+    fn merge_pairs<V: Pod + Send + Sync>(
+        &self,
+        engine: &Engine,
+        inputs: &[Pairs<W, V>],
+        out: PairsMut<W, V>,
+    ) -> std::result::Result<Timing, Error>;
+}
+
+/// The files of a merge.
+#[derive(Debug)]
+pub struct Files {
+    pub inputs: Vec<Input>,
+    /// The files of the values of each, if there are any.
+    pub values: Option<Vec<Input>>,
+    pub assume_sorted: bool,
+    /// Of all keys and values that are read.
+    pub checksum: Option<Checksum>,
+}
+
+/// The keys of all inputs, merged.
+#[derive(Debug)]
+pub struct Merged<W> {
+    pub keys: Vec<W>,
+    pub values: Vec<u8>,
+    /// Bytes of a value, or 0.
+    pub width: usize,
+}
+
+/// Reads and merges the files.
+pub fn merge<W: Word, M: Merging<W>>(
+    files: Files,
+    merging: &M,
+    engine: &mut ChosenEngine,
+    stats: &mut Stats,
+) -> Result<Merged<W>> {
+    let Files { mut inputs, values, assume_sorted, checksum } = files;
+    let keys = stats.time(Phase::Read, || read_each::<W>(&mut inputs))?;
+    let counts: Vec<u64> = keys.iter().map(|keys| keys.len() as u64).collect();
+    merging.check_counts(&counts)?;
+    let (mut width, mut bytes) = (0, Vec::new());
+    if let Some(mut values) = values {
+        bytes = stats.time(Phase::Read, || read_each::<u8>(&mut values))?;
+        let lengths: Vec<u64> = bytes.iter().map(|bytes| bytes.len() as u64).collect();
+        width = values::width(&inputs, &counts, &values, &lengths)?;
+        stats.value_size = Some(width);
+    }
+    if !assume_sorted {
+        stats.time(Phase::Check, || check_order(&inputs, &keys, merging))?;
+    }
+    if let Some(checksum) = checksum {
+        let none = Vec::new();
+        let values = bytes.iter().chain(std::iter::repeat(&none));
+        keys.iter().zip(values).for_each(|(keys, values)| checksum.add(keys, values, width));
+    }
+    stats.keys = counts.iter().sum();
+    let keys: Vec<&[W]> = keys.iter().map(|keys| &**keys).collect();
+    let mut merge = Merge { merging, engine, keys: &keys, count: stats.keys, stats };
+    let (keys, values) = match width {
+        0 => (merge.keys()?, Vec::new()),
+        4 => merge.numbers::<u32>(&bytes)?,
+        8 => merge.numbers::<u64>(&bytes)?,
+        // Indices of half the size where they suffice.
+        _ if u32::try_from(merge.count).is_ok() => merge.by_index::<u32>(width, &bytes)?,
+        _ => merge.by_index::<u64>(width, &bytes)?,
+    };
+    Ok(Merged { keys, values, width })
+}
+
+/// All items of each input.
+fn read_each<W: Word>(inputs: &mut [Input]) -> Result<Vec<Vec<W>>> {
+    let read = |input: &mut Input| {
+        let items = input.read_all()?;
+        input.close();
+        Ok(items)
+    };
+    inputs.iter_mut().map(read).collect()
+}
+
+/// An error that names the first key out of order, if there is one.
+fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &impl Merging<W>) -> Result<()> {
+    for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
+        if let Some(index) = merging.first_disorder(i, keys) {
+            let (location, flags) = (merging.location(i, index), merging.sort_flags(i));
+            return Err(not_sorted(input, [keys[index - 1], keys[index]], index as u64, &location, &flags));
+        }
+    }
+    Ok(())
+}
+
+/// A merge of keys in memory. The inputs stay as they are, and all of the output is written by every run of the engine.
+struct Merge<'a, W, M> {
+    merging: &'a M,
+    engine: &'a mut ChosenEngine,
+    keys: &'a [&'a [W]],
+    count: u64,
+    stats: &'a mut Stats,
+}
+
+impl<W: Word, M: Merging<W>> Merge<'_, W, M> {
+    fn keys(&mut self) -> Result<Vec<W>> {
+        let mut out = memory::zeroed::<W>(self.count, "the output")?;
+        let timing = self.engine.run(&mut out, |engine, out| self.merging.merge(engine, self.keys, out))?;
+        self.stats.add(timing);
+        Ok(out)
+    }
+
+    /// Merges the keys with these values of each input.
+    fn pairs<'v, V: Pod + Send + Sync>(&mut self, values: impl Iterator<Item = &'v [V]>) -> Result<(Vec<W>, Vec<V>)> {
+        let inputs: Vec<Pairs<W, V>> = self.keys.iter().copied().zip(values).collect();
+        let keys = memory::zeroed::<W>(self.count, "the output")?;
+        let mut out = (keys, memory::zeroed::<V>(self.count, "the output's values")?);
+        let merge = |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| {
+            self.merging.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
+        };
+        let timing = self.engine.run(&mut out, merge)?;
+        self.stats.add(timing);
+        Ok(out)
+    }
+
+    /// Merges with values that are numbers of type `V`.
+    fn numbers<V: Pod + Send + Sync>(&mut self, values: &[Vec<u8>]) -> Result<(Vec<W>, Vec<u8>)> {
+        let numbers: Vec<Cow<[V]>> = values.iter().map(|bytes| as_numbers(bytes)).collect();
+        let (keys, values) = self.pairs(numbers.iter().map(|values| &**values))?;
+        Ok((keys, bytemuck::cast_slice(&values).to_vec()))
+    }
+
+    /// Merges with the indices of the values, of `width` bytes each, which are moved once.
+    fn by_index<I: Index>(&mut self, width: usize, values: &[Vec<u8>]) -> Result<(Vec<W>, Vec<u8>)> {
+        let mut indices = memory::zeroed::<I>(self.count, "the indices of the values")?;
+        self.stats.time(Phase::Compute, || permutation::fill_identity(&mut indices));
+        let mut rest = &indices[..];
+        let of_input = |keys: &&[W]| {
+            let (own, others) = rest.split_at(keys.len());
+            rest = others;
+            own
+        };
+        let (keys, merged) = self.pairs(self.keys.iter().map(of_input))?;
+        drop(indices);
+        let inputs: Vec<&[u8]> = values.iter().map(|bytes| &**bytes).collect();
+        let mut out = memory::zeroed::<u8>(inputs.iter().map(|bytes| bytes.len() as u64).sum(), "the output's values")?;
+        self.stats.time(Phase::Compute, || permutation::gather(width, &inputs, &merged, &mut out));
+        Ok((keys, out))
+    }
+}
+
+/// The bytes as numbers, copied only if they do not begin where numbers may.
+fn as_numbers<V: Pod>(bytes: &[u8]) -> Cow<'_, [V]> {
+    bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes).into(), Cow::Borrowed)
+}
+
+/// The outputs' values files, as many as there are values.
+pub fn split_values(values: Option<Values<Vec<Input>>>) -> (Option<Vec<Input>>, Option<crate::file::Output>) {
+    values.map(|Values { input, output }| (input, output)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_begin_anywhere_are_numbers() {
+        let bytes: Vec<u8> = (0..24).collect();
+        for begin in 0..8 {
+            let part = &bytes[begin..][..16];
+            let expected: Vec<u64> = part.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            assert_eq!(*as_numbers::<u64>(part), expected);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `gmerge info`
+
+use crate::say::{Result, report};
+use merge_host::Engine;
+
+pub fn run() -> Result<()> {
+    report::print(text().as_bytes())
+}
+
+fn text() -> String {
+    let driver = match merge_host::driver_version() {
+        Ok((major, minor)) => format!("for CUDA up to {major}.{minor}"),
+        Err(error) => format!("none ({error})"),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let auto = Engine::auto();
+    let mut text = String::new();
+    let mut row = |title: &str, lines: Vec<String>| {
+        for (i, line) in lines.into_iter().enumerate() {
+            let title = if i == 0 { title } else { "" };
+            text += &format!("{title:<16}{line}\n");
+        }
+    };
+    row("gmerge", vec![env!("CARGO_PKG_VERSION").to_owned()]);
+    row("devices", devices());
+    row("driver", vec![driver]);
+    row("kernel modules", kernel_modules());
+    row("CPU threads", vec![threads.to_string()]);
+    row("engine auto", vec![format!("{} ({})", auto.kind(), auto.why())]);
+    text
+}
+
+/// A line for each GPU.
+fn devices() -> Vec<String> {
+    let devices = match merge_host::devices() {
+        Ok(devices) if devices.is_empty() => return vec!["none".to_owned()],
+        Ok(devices) => devices,
+        Err(error) => return vec![format!("none ({error})")],
+    };
+    let line = |device: &merge_host::DeviceInfo| {
+        let (major, minor) = device.compute_capability;
+        let free = device.free_bytes.map(|free| format!(", {:.1} free", gibibytes(free))).unwrap_or_default();
+        let (ordinal, name, count) = (device.ordinal, &device.name, device.multiprocessors);
+        let memory = gibibytes(device.memory_bytes);
+        format!("{ordinal}: {name}, {memory:.1} GiB{free}, {count} multiprocessors, compute capability {major}.{minor}")
+    };
+    devices.iter().map(line).collect()
+}
+
+fn gibibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}
+
+/// A line for each family of compiled kernels that this build carries, with the types that it is compiled for.
+#[cfg(feature = "gpu")]
+fn kernel_modules() -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut last = "";
+    for module in merge_host::kernel_modules() {
+        // A module is named `family_type`.
+        let (family, key_type) = module.rsplit_once('_').unwrap_or((module, ""));
+        match lines.last_mut() {
+            Some(line) if family == last => *line += &format!(" {key_type}"),
+            _ => lines.push(format!("{family}: {key_type}")),
+        }
+        last = family;
+    }
+    if lines.is_empty() { vec!["none (this build found no compiled kernels)".to_owned()] } else { lines }
+}
+
+#[cfg(not(feature = "gpu"))]
+fn kernel_modules() -> Vec<String> {
+    vec!["none (this build has no GPU engine)".to_owned()]
+}

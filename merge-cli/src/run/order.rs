@@ -1,0 +1,126 @@
+//! Whether keys are in order, with all threads. Keys are encoded, so that every order is ascending.
+
+use crate::coding::Word;
+use crate::file::Input;
+use crate::say::error::Failure;
+use merge_host::SortOrder;
+use rayon::prelude::*;
+
+/// Keys that a thread checks at once: few enough for the library to see no use in threads of its own, so that
+/// `--parallel` counts.
+const BLOCK: usize = 1 << 18;
+
+/// The index of the first key that is less than the one before it, or, if `strict`, not greater.
+pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
+    first_in_blocks(keys, |block| match strict {
+        false => merge_host::first_unsorted(block),
+        true => block.windows(2).position(|pair| pair[0] >= pair[1]).map(|i| i + 1),
+    })
+}
+
+/// As [`first_disorder`], where a run begins at each of the offsets, which ascend, and only the order within a run counts.
+pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<usize> {
+    let blocks = (0..keys.len().div_ceil(BLOCK)).into_par_iter();
+    let found = blocks.map(|block| {
+        let mut begin = block * BLOCK;
+        // One key more, to compare the last of this block with the first of the next.
+        let end = keys.len().min(begin + BLOCK + 1);
+        loop {
+            let index = begin + merge_host::first_unsorted(&keys[begin..end])?;
+            if offsets.binary_search(&index).is_err() {
+                return Some(index);
+            }
+            begin = index;
+        }
+    });
+    found.find_first(Option::is_some).flatten()
+}
+
+/// As [`first_disorder`], for keys that are runs of `length` each, where only the order within a run counts.
+pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usize> {
+    if length == 0 {
+        return None;
+    }
+    let runs = BLOCK.div_ceil(length);
+    let blocks = keys.par_chunks(runs * length).enumerate();
+    let found = blocks.map(|(block, keys)| {
+        let mut runs_of_block = keys.chunks(length).enumerate();
+        runs_of_block.find_map(|(run, keys)| Some((block * runs + run) * length + merge_host::first_unsorted(keys)?))
+    });
+    found.find_first(Option::is_some).flatten()
+}
+
+/// The first index that `find` gives for a block of keys and the key after it.
+fn first_in_blocks<W: Word>(keys: &[W], find: impl Fn(&[W]) -> Option<usize> + Sync) -> Option<usize> {
+    let blocks = (0..keys.len()).into_par_iter().step_by(BLOCK);
+    blocks.find_map_first(|begin| Some(begin + find(&keys[begin..keys.len().min(begin + BLOCK + 1)])?))
+}
+
+/// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it. `location`
+/// is added to its index, and `sort` is the command that sorts such files.
+pub fn not_sorted<W: Word>(input: &Input, pair: [W; 2], index: u64, location: &str, sort: &str) -> Failure {
+    let (keys, byte) = (describe(input, pair), input.offset_of::<W>(index));
+    let reverse = if input.coding().order == SortOrder::Descending { " --reverse" } else { "" };
+    Failure::file(
+        input.path(),
+        format!(
+            "not sorted at index {index}{location}: {keys} (byte {byte}); sort it first, with gmerge sort{reverse}{sort}"
+        ),
+    )
+}
+
+/// Two keys of an input of which the second is out of order.
+pub fn describe<W: Word>(input: &Input, [before, after]: [W; 2]) -> String {
+    let coding = input.coding();
+    format!("{} after {}", coding.show(after), coding.show(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_disorder_is_found_wherever_it_is() {
+        let count = 3 * BLOCK + 5;
+        let sorted: Vec<u32> = (0..count as u32).collect();
+        assert_eq!((first_disorder(&sorted, false), first_disorder(&sorted, true)), (None, None));
+        for index in [1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, count - 1] {
+            let mut keys = sorted.clone();
+            keys[index] = keys[index - 1];
+            assert_eq!((first_disorder(&keys, false), first_disorder(&keys, true)), (None, Some(index)));
+            keys[index - 1] = u32::MAX;
+            assert_eq!(first_disorder(&keys, false), Some(index));
+            keys[count - 1] = 0;
+            assert_eq!(first_disorder(&keys, false), Some(index));
+        }
+    }
+
+    #[test]
+    fn runs_of_any_lengths_count_by_themselves() {
+        let keys = [5u32, 6, 1, 2, 0, 9, 4, 3];
+        assert_eq!(first_disorder_between(&keys, &[0, 2, 2, 4, 6, 8]), Some(7));
+        assert_eq!(first_disorder_between(&keys, &[0, 2, 4, 6, 7, 8]), None);
+        assert_eq!(first_disorder_between(&keys, &[0, 0, 0, 2, 8]), Some(4));
+        assert_eq!(first_disorder_between::<u32>(&[], &[0, 0]), None);
+        // Runs begin at the ends of blocks and beside them.
+        let mut keys = vec![7u32; 3 * BLOCK];
+        for begin in [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
+            keys[begin] = 1;
+            keys[begin + 1..begin + 3].fill(2);
+            let offsets = [0, begin, 3 * BLOCK];
+            assert_eq!(first_disorder_between(&keys, &offsets), None, "{begin}");
+            assert_eq!(first_disorder_between(&keys, &[0, 3 * BLOCK]), Some(begin));
+            keys[begin..begin + 3].fill(7);
+        }
+    }
+
+    #[test]
+    fn runs_of_one_length_count_by_themselves() {
+        assert_eq!(first_disorder_in_runs(&[1u8, 2, 0, 1, 5, 4], 2), Some(5));
+        assert_eq!(first_disorder_in_runs(&[1u8, 2, 0, 1, 5, 4], 1), None);
+        assert_eq!(first_disorder_in_runs::<u8>(&[], 0), None);
+        let keys: Vec<u32> = (0..2 * BLOCK as u32 + 6).map(|i| i % 3).collect();
+        assert_eq!(first_disorder_in_runs(&keys, 3), None);
+        assert_eq!(first_disorder_in_runs(&keys, 6), Some(3));
+    }
+}

@@ -1,0 +1,322 @@
+//! A sort of records: in memory by the first words of their keys, or in chunks with the records as payload of whole keys.
+
+use super::checksum::Checksum;
+use super::engine::{ChosenEngine, failure};
+use super::spilled::{self, PayloadOutput};
+use crate::coding::Word;
+use crate::file::blocks::Blocks;
+use crate::file::output::commit;
+use crate::file::{Concatenation, Output, Writer};
+use crate::job::{Resources, SortRecords};
+use crate::os::{memory, threads};
+use crate::plan::{Destination, SortPlan};
+use crate::records::{Key, Layout, Sorter, gather};
+use crate::say::error::{Failure, Result, name};
+use crate::say::stats::{Phase, Stats};
+use crate::spec::KeyType;
+use merge_host::external::{Engines, Shape, Source};
+use merge_host::{Index, permutation};
+use rayon::prelude::*;
+
+/// Bytes of records that a thread reads at once, few enough to stay in its cache.
+const BLOCK: usize = 1 << 20;
+/// Bytes of records that are verified at once.
+const VERIFIED: usize = 8 << 20;
+/// Bytes of the longest key that records are sorted by in chunks.
+const LONGEST_KEY: usize = 16;
+
+/// Sorts records.
+pub fn sort(job: SortRecords) -> Result<()> {
+    let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
+    let key = Key::new(&layout, reverse);
+    if verify {
+        output.check_can_be_read_back()?;
+    }
+    let length = input.length();
+    for file in input.inputs() {
+        file.length().map(|length| layout.count(file.path(), length)).transpose()?;
+    }
+    output.check_space(length.unwrap_or(0).into())?;
+    threads::start(resources.threads, threads::useful(length))?;
+    let checksum = verify.then(Checksum::default);
+    let sorting = Sorting { key, layout, resources, checksum };
+    let (writer, count) = sorting.sort(input, length, output, &mut stats)?;
+    if let Some(checksum) = &sorting.checksum {
+        stats.time(Phase::Check, || sorting.verify(&writer, count, checksum.get()))?;
+    }
+    stats.time(Phase::Write, || commit([writer]))?;
+    stats.print();
+    Ok(())
+}
+
+/// How records are sorted.
+struct Sorting {
+    key: Key,
+    layout: Layout,
+    resources: Resources,
+    /// Of all records that are read, if the output will be verified.
+    checksum: Option<Checksum>,
+}
+
+impl Sorting {
+    /// Sorts the records of `input`, which has `length` bytes, if that is known. Gives the output and the number of records.
+    fn sort(
+        &self,
+        mut input: Concatenation,
+        length: Option<u64>,
+        mut output: Output,
+        stats: &mut Stats,
+    ) -> Result<(Writer, u64)> {
+        let is_short = self.key.words().len() == 1 && self.key.words()[0].size() <= size_of::<u32>();
+        let (word, key_type) =
+            if is_short { (size_of::<u32>(), KeyType::U32) } else { (size_of::<u64>(), KeyType::U64) };
+        let size = self.layout.size;
+        let count = length.map(|length| length / size as u64);
+        let destination = Destination::new(&output, None, [length.unwrap_or(0).into(), 0]);
+        let budget = memory::budget(self.resources.memory, 0)?;
+        let fits = |count: u64| in_memory(word, size, count) + u128::from(destination.in_memory()) <= budget.into();
+        let can_be_spilled = self.key.size() <= LONGEST_KEY;
+        match count {
+            Some(count) if fits(count) => {}
+            Some(_) if !can_be_spilled => return Err(self.long_key(&input)),
+            None if !can_be_spilled => {}
+            _ => return self.spilled(input, count, output, stats),
+        }
+        let mut engine = ChosenEngine::start(self.resources.engine, key_type)?;
+        if let Some(count) = count {
+            output.expect(count);
+        }
+        let mut writer = output.begin()?;
+        let count = if is_short {
+            self.in_memory::<u32>(&mut input, &mut engine, &mut writer, budget, stats)?
+        } else {
+            self.in_memory::<u64>(&mut input, &mut engine, &mut writer, budget, stats)?
+        };
+        stats.engine = engine.name()?;
+        Ok((writer, count))
+    }
+
+    /// Sorts records that fit in memory by words of type `W`, and gives their number.
+    fn in_memory<W: Word>(
+        &self,
+        input: &mut Concatenation,
+        engine: &mut ChosenEngine,
+        writer: &mut Writer,
+        budget: u64,
+        stats: &mut Stats,
+    ) -> Result<u64> {
+        let length = input.length();
+        // The pages of a file in memory are asked for while records are read.
+        let early = length.map(|length| writer.blocks(length)).transpose()?;
+        let (records, mut words) = stats.time(Phase::Read, || self.read::<W>(input, length, budget))?;
+        stats.keys = words.len() as u64;
+        if let Some(checksum) = &self.checksum {
+            add_records(checksum, &records, self.layout.size);
+        }
+        let blocks = match early {
+            Some(blocks) => blocks,
+            None => writer.blocks(records.len() as u64)?,
+        };
+        // Indices of half the size where they suffice.
+        if u32::try_from(words.len()).is_ok() {
+            self.write_sorted::<W, u32>(engine, &records, &mut words, blocks, stats)?;
+        } else {
+            self.write_sorted::<W, u64>(engine, &records, &mut words, blocks, stats)?;
+        }
+        Ok(words.len() as u64)
+    }
+
+    /// All records, and the first words of their keys.
+    fn read<W: Word>(&self, input: &mut Concatenation, length: Option<u64>, budget: u64) -> Result<(Vec<u8>, Vec<W>)> {
+        let (size, block) = (self.layout.size, (BLOCK / self.layout.size).max(1));
+        let first_words = |records: &[u8], words: &mut [W]| Sorter::first_words(&self.key, size, records, words);
+        let Some(length) = length else {
+            let records = input.read_all::<u8>()?;
+            let count = self.layout.count(input.path(), records.len() as u64)?;
+            if in_memory(W::SIZE, size, count) > budget.into() {
+                return Err(self.long_key(input));
+            }
+            let mut words = memory::zeroed::<W>(count, "the records' keys")?;
+            let blocks = records.par_chunks(block * size).zip(words.par_chunks_mut(block));
+            blocks.for_each(|(records, words)| first_words(records, words));
+            return Ok((records, words));
+        };
+        let mut records = memory::zeroed::<u8>(length, &name(input.path()))?;
+        let mut words = memory::zeroed::<W>(length / size as u64, "the records' keys")?;
+        memory::prefer_large_pages(&mut records);
+        memory::prefer_large_pages(&mut words);
+        input.read_blocks(&mut records, block * size, words.par_chunks_mut(block), |records, words| {
+            first_words(records, words);
+        })?;
+        Ok((records, words))
+    }
+
+    /// Sorts the indices of the records, and writes the records in their order.
+    fn write_sorted<W: Word, I: Index>(
+        &self,
+        engine: &mut ChosenEngine,
+        records: &[u8],
+        words: &mut [W],
+        blocks: Blocks,
+        stats: &mut Stats,
+    ) -> Result<()> {
+        let size = self.layout.size;
+        let mut order = memory::zeroed::<I>(words.len() as u64, "the records' indices")?;
+        memory::prefer_large_pages(&mut order);
+        stats.time(Phase::Compute, || permutation::fill_identity(&mut order));
+        Sorter { records, size, key: &self.key }.sort(engine, words, &mut order, stats)?;
+        stats.time(Phase::Write, || blocks.write(|begin, block| gather(records, size, &order, begin, block)))
+    }
+
+    /// Sorts records in chunks, by their whole keys as numbers.
+    fn spilled(
+        &self,
+        input: Concatenation,
+        count: Option<u64>,
+        output: Output,
+        stats: &mut Stats,
+    ) -> Result<(Writer, u64)> {
+        let key = &self.key;
+        if key.size() <= size_of::<u64>() {
+            self.spilled_by::<u64>(input, count, output, KeyType::U64, |record| key.whole(record) as u64, stats)
+        } else {
+            self.spilled_by::<u128>(input, count, output, KeyType::U128, |record| key.whole(record), stats)
+        }
+    }
+
+    fn spilled_by<W: Word>(
+        &self,
+        input: Concatenation,
+        count: Option<u64>,
+        mut output: Output,
+        key_type: KeyType,
+        key_of: impl Fn(&[u8]) -> W + Send + Sync,
+        stats: &mut Stats,
+    ) -> Result<(Writer, u64)> {
+        let width = self.layout.size;
+        let mut engine = ChosenEngine::start(self.resources.engine, key_type)?;
+        let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
+        let device = || engine.device_memory().map_err(failure);
+        let shape = Shape { key: W::SIZE, width };
+        let plan = SortPlan::new(shape, count, destination, &self.resources, device, input.path())?;
+        if let Some(count) = count {
+            output.expect(count);
+        }
+        let source =
+            RecordSource { input, layout: &self.layout, key_of, count, position: 0, checksum: self.checksum.clone() };
+        let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: None });
+        let options = plan.options(width, false, self.resources.fan_in);
+        let sorted = spilled::sort::<W, _>(&options, source, begin, &mut engine, stats)?;
+        let (PayloadOutput { writer, index_size: _ }, summary) = sorted;
+        stats.keys = summary.keys_read;
+        stats.engine = engine.name()?;
+        Ok((writer, summary.keys_written))
+    }
+
+    /// An error unless `count` records were written in order, with that checksum.
+    fn verify(&self, writer: &Writer, count: u64, expected: u64) -> Result<()> {
+        let mut output = writer.read_back()?;
+        let (size, checksum) = (self.layout.size, Checksum::default());
+        let failure = |message| Failure::file(writer.path(), format!("--check: {message}"));
+        let (found, bytes) = (output.length().unwrap_or(0), count * size as u64);
+        if found != bytes {
+            return Err(failure(format!("{found} bytes were written, expected {bytes}")));
+        }
+        let capacity = (VERIFIED / size).max(1) * size;
+        // The first slot is for the last record of the part before.
+        let mut records = memory::zeroed::<u8>((capacity + size) as u64, "a part of the output")?;
+        let (mut begin, mut done) = (size, 0);
+        while done < bytes {
+            let read = output.read(&mut records[size..])?;
+            let part = &records[begin..size + read];
+            if let Some(i) = self.key.first_disorder(size, part, false) {
+                let index = (done + begin as u64) / size as u64 - 1 + i as u64;
+                return Err(failure(format!(
+                    "the output is wrong at index {index}: its key is less than the one before it"
+                )));
+            }
+            add_records(&checksum, &records[size..size + read], size);
+            done += read as u64;
+            records.copy_within(read..read + size, 0);
+            begin = 0;
+        }
+        if checksum.get() != expected {
+            let found = checksum.get();
+            return Err(failure(format!(
+                "the checksum of the output is {found:016x}, expected {expected:016x} of the input"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The error of records that would have to be sorted in chunks, and have too long keys for that.
+    fn long_key(&self, input: &Concatenation) -> Failure {
+        let found = self.key.size();
+        let message = format!(
+            "does not fit in the memory that --memory allows or that is available: for that, expected a --key of at most \
+             {LONGEST_KEY} bytes, found {found}"
+        );
+        Failure::file(input.path(), message)
+    }
+}
+
+/// Bytes of memory to sort `count` records of `size` bytes by words of `word` bytes: records, words and indices, and as many
+/// of these again to sort with.
+fn in_memory(word: usize, size: usize, count: u64) -> u128 {
+    let index = if count > u32::MAX.into() { size_of::<u64>() } else { size_of::<u32>() };
+    u128::from(count) * (size + 2 * (word + index)) as u128
+}
+
+/// Records as the payload of their keys.
+struct RecordSource<'a, F> {
+    input: Concatenation,
+    layout: &'a Layout,
+    key_of: F,
+    count: Option<u64>,
+    /// Records read so far.
+    position: u64,
+    checksum: Option<Checksum>,
+}
+
+impl<W: Word, F: Fn(&[u8]) -> W + Send + Sync> RecordSource<'_, F> {
+    /// Makes the keys of records.
+    fn make_keys(&self, keys: &mut [W], records: &[u8]) {
+        let size = self.layout.size;
+        let made = keys.par_iter_mut().zip(records.par_chunks_exact(size)).with_min_len((BLOCK / size).max(1));
+        made.for_each(|(key, record)| *key = (self.key_of)(record));
+    }
+}
+
+impl<W: Word, F: Fn(&[u8]) -> W + Send + Sync> Source<W> for RecordSource<'_, F> {
+    type Error = Failure;
+
+    fn len(&self) -> Option<u64> {
+        self.count
+    }
+
+    fn read(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<usize> {
+        let size = self.layout.size;
+        let bytes = self.input.read::<u8>(payload)?;
+        let count = self.layout.count(self.input.path(), self.position * size as u64 + bytes as u64)? - self.position;
+        let (keys, records) = (&mut keys[..count as usize], &payload[..bytes]);
+        self.make_keys(keys, records);
+        if let Some(checksum) = &self.checksum {
+            add_records(checksum, records, size);
+        }
+        self.position += count;
+        Ok(count as usize)
+    }
+
+    fn read_again(&mut self, index: u64, keys: &mut [W], payload: &mut [u8]) -> Result<bool> {
+        let Some(mut again) = self.input.again()? else { return Ok(false) };
+        again.seek::<u8>(index * self.layout.size as u64);
+        let read = again.read::<u8>(payload)?;
+        self.make_keys(keys, payload);
+        Ok(read == payload.len())
+    }
+}
+
+/// Adds records of `size` bytes to a checksum.
+fn add_records(checksum: &Checksum, records: &[u8], size: usize) {
+    checksum.add(&vec![0u8; records.len() / size], records, size);
+}

@@ -1,0 +1,158 @@
+//! Set operations on sorted files, in memory or while they are read.
+//!
+//! Files that do not fit in memory are merged, with a byte for each key that tells from which of them it is. In the merged
+//! keys, equal ones are neighbours. Those of each file are counted, and as many are written as the operation says:
+//!
+//! ```text
+//!   merged   3 3 3 5 5 7          union  3 3 5 7      m, n = 2, 1   1, 1   1, 0
+//!   from     A A B A B A
+//! ```
+
+use super::engine::ChosenEngine;
+use super::order::{first_disorder, not_sorted};
+use super::spilled::{self, PayloadSource, SortedSource};
+use crate::coding::{Word, with_word};
+use crate::file::output::commit;
+use crate::file::{Input, Output, Writer};
+use crate::job::Set;
+use crate::os::{memory, threads};
+use crate::plan::{self, Destination};
+use crate::say::error::{Failure, Result};
+use crate::say::stats::{Phase, Stats};
+use merge_host::SetOperation;
+use merge_host::external::{Options, Shape, Target};
+
+/// Keys that are written at once.
+const BLOCK: usize = 1 << 18;
+
+/// Does a set operation.
+pub fn run(job: Set) -> Result<()> {
+    with_word!(job.key_type.size(), W => set_operation::<W>(job))
+}
+
+fn set_operation<W: Word>(job: Set) -> Result<()> {
+    let Set { operation, inputs, key_type, output, assume_sorted, resources, mut stats } = job;
+    inputs.iter().try_for_each(|input| input.count::<W>().map(|_| ()))?;
+    let bytes: Option<u64> = inputs.iter().map(Input::length).sum();
+    threads::start(resources.threads, threads::useful(bytes))?;
+    let destination = Destination::new(&output, None, [bytes.unwrap_or(0).into(), 0]);
+    let writer = match plan::set(Shape { key: W::SIZE, width: 1 }, bytes, destination, &resources)? {
+        Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
+        None => {
+            let engine = ChosenEngine::start(resources.engine, key_type)?;
+            in_memory::<W>(operation, engine, inputs, assume_sorted, output, &mut stats)?
+        }
+    };
+    stats.time(Phase::Write, || commit([writer]))?;
+    stats.print();
+    Ok(())
+}
+
+fn in_memory<W: Word>(
+    operation: SetOperation,
+    mut engine: ChosenEngine,
+    mut inputs: Vec<Input>,
+    assume_sorted: bool,
+    mut output: Output,
+    stats: &mut Stats,
+) -> Result<Writer> {
+    let keys = stats.time(Phase::Read, || inputs.iter_mut().map(Input::read_all::<W>).collect::<Result<Vec<_>>>())?;
+    if !assume_sorted {
+        for (input, keys) in inputs.iter().zip(&keys) {
+            if let Some(index) = stats.time(Phase::Check, || first_disorder(keys, false)) {
+                return Err(not_sorted(input, [keys[index - 1], keys[index]], index as u64, "", ""));
+            }
+        }
+    }
+    let [a, b] = &keys[..] else { return Err(Failure::new("a set operation has two inputs")) };
+    stats.keys = (a.len() + b.len()) as u64;
+    let most = operation.most_keys(a.len(), b.len());
+    memory::check(most as u128 * W::SIZE as u128, "the output")?;
+    let mut out = Vec::new();
+    stats.add(engine.run(&mut out, |engine, out| engine.set_operation(operation, a, b, out))?);
+    stats.engine = engine.name()?;
+    output.check_space(out.len() as u128 * W::SIZE as u128)?;
+    output.expect(out.len() as u64);
+    let mut writer = output.begin()?;
+    stats.time(Phase::Write, || writer.write(&out))?;
+    Ok(writer)
+}
+
+fn streamed<W: Word>(
+    operation: SetOperation,
+    options: Options,
+    inputs: Vec<Input>,
+    assume_sorted: bool,
+    output: Output,
+    stats: &mut Stats,
+) -> Result<Writer> {
+    let sources = inputs
+        .into_iter()
+        .zip(0..)
+        .map(|(keys, origin)| SortedSource::<W>::new(keys, PayloadSource::Origin(origin), !assume_sorted, None));
+    let sources = sources.collect::<Result<Vec<_>>>()?;
+    let begin = || {
+        let (key, kept, writer) = (None, Vec::with_capacity(BLOCK), output.begin()?);
+        Ok(Counted { operation, key, times: [0; 2], kept, writer })
+    };
+    let (mut counted, summary) = spilled::merge::<W, _>(&options, sources, begin, stats)?;
+    stats.keys = summary.keys_read;
+    stats.time(Phase::Write, || {
+        counted.keep()?;
+        counted.write_kept()
+    })?;
+    Ok(counted.writer)
+}
+
+/// Counts equal keys, and writes as many as the operation tells.
+struct Counted<W> {
+    operation: SetOperation,
+    /// The key that is being counted.
+    key: Option<W>,
+    /// How often it came from each of the files.
+    times: [u64; 2],
+    /// Keys to write.
+    kept: Vec<W>,
+    writer: Writer,
+}
+
+impl<W: Word> Target<W> for Counted<W> {
+    type Error = Failure;
+
+    fn write(&mut self, keys: &mut [W], origins: &mut [u8]) -> Result<()> {
+        for (key, origin) in keys.iter().zip(&*origins) {
+            if self.key != Some(*key) {
+                self.keep()?;
+                self.key = Some(*key);
+            }
+            self.times[usize::from(*origin & 1)] += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Word> Counted<W> {
+    /// Keeps as many of the key as the operation tells, now that all of them are counted.
+    fn keep(&mut self) -> Result<()> {
+        let ([m, n], Some(key)) = (std::mem::take(&mut self.times), self.key) else { return Ok(()) };
+        let times = match self.operation {
+            SetOperation::Union => m.max(n),
+            SetOperation::Intersection => m.min(n),
+            SetOperation::Difference => m.saturating_sub(n),
+            SetOperation::SymmetricDifference => m.abs_diff(n),
+        };
+        for _ in 0..times {
+            self.kept.push(key);
+            if self.kept.len() == BLOCK {
+                self.write_kept()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_kept(&mut self) -> Result<()> {
+        self.writer.write(&self.kept)?;
+        self.kept.clear();
+        Ok(())
+    }
+}

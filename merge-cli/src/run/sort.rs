@@ -1,0 +1,264 @@
+//! A sort of keys, alone, with values, or as their indices.
+//!
+//! ```text
+//!   keys alone that fit, from files to a file   read by all threads where the engine sorts, and written from there
+//!   indices of keys that fit                    argsort
+//!   everything else                             the library's external sort, which spills nothing if all fits
+//! ```
+
+use super::checksum::Checksum;
+use super::engine::{ChosenEngine, failure};
+use super::spilled::{self, BufferedSource, KeySource, Outputs, PayloadOutput, PayloadSource, write_indices};
+use super::verify::{Expected, verify};
+use crate::coding::{Word, with_word};
+use crate::file::output::commit;
+use crate::file::values::{self, Values};
+use crate::file::{Concatenation, Output, Writer};
+use crate::job::{Payload, Resources, Sort};
+use crate::os::{memory, threads};
+use crate::plan::{Destination, SortPlan};
+use crate::say::error::{Failure, Result};
+use crate::say::stats::{Phase, Stats};
+use merge_host::external::{Engines, RunError, Shape, Source, Summary, Target};
+use merge_host::{Engine, Error, SortOrder, unique_indices};
+
+/// Sorts keys.
+pub fn run(job: Sort) -> Result<()> {
+    with_word!(job.key_type.size(), W => sort::<W>(job))
+}
+
+fn sort<W: Word>(job: Sort) -> Result<()> {
+    let Sort { keys, key_type, payload, output, unique, verify, resources, stats } = job;
+    if verify {
+        output.check_can_be_read_back()?;
+    }
+    // Also an error if the files do not hold whole keys.
+    let count = keys.count::<W>()?;
+    threads::start(resources.threads, threads::useful(keys.length()))?;
+    let engine = ChosenEngine::start(resources.engine, key_type)?;
+    let checksum = verify.then(Checksum::default);
+    let sorting = Sorting { resources, engine, unique, checksum, stats };
+    match payload {
+        Payload::None => sorting.keys::<W>(keys, count, output),
+        Payload::Indices => sorting.indices::<W>(keys, count, output),
+        Payload::Values(values) => sorting.values::<W>(keys, values, output),
+    }
+}
+
+/// What all sorts need.
+struct Sorting {
+    resources: Resources,
+    engine: ChosenEngine,
+    unique: bool,
+    /// Of the keys and values that are read, if the output will be verified.
+    checksum: Option<Checksum>,
+    stats: Stats,
+}
+
+impl Sorting {
+    /// Sorts keys alone.
+    fn keys<W: Word>(mut self, keys: Concatenation, count: Option<u64>, output: Output) -> Result<()> {
+        let plan = self.plan::<W>(0, count, &keys, &output, None)?;
+        let is_streamed =
+            plan.in_memory == Some(true) && !self.unique && keys.takes_any_order() && output.takes_any_order();
+        if let (true, Some(count)) = (is_streamed, count) {
+            let writer = self.streamed::<W>(&keys, count, output)?;
+            return self.finish::<W>(writer, None, count, 0);
+        }
+        let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
+        self.pairs::<W, _>(plan, source, 0, output, None)
+    }
+
+    /// Sorts keys with values.
+    fn values<W: Word>(
+        mut self,
+        mut keys: Concatenation,
+        mut values: Values<Concatenation>,
+        output: Output,
+    ) -> Result<()> {
+        if let Some(width) = values.known_width(&keys, W::SIZE)? {
+            let count = keys.count::<W>()?;
+            let plan = self.plan::<W>(width, count, &keys, &output, Some(&values.output))?;
+            let Values { input, output: values_output } = values;
+            let source = KeySource::new::<W>(keys, PayloadSource::Values(input, width), self.source_checksum())?;
+            return self.pairs::<W, _>(plan, source, width, output, Some(values_output));
+        }
+        // The length of a value follows from both lengths, so that all has to be read first.
+        let most = memory::budget(self.resources.memory, 0)? / 2;
+        let all_keys = self.stats.time(Phase::Read, || read_bounded::<W>(&mut keys, most))?;
+        let most = most - size_of_val(&all_keys[..]) as u64;
+        let all_values = self.stats.time(Phase::Read, || read_bounded::<u8>(&mut values.input, most))?;
+        let (count, bytes) = (all_keys.len() as u64, all_values.len() as u64);
+        let width = match (keys.inputs(), values.input.inputs()) {
+            ([keys], [values]) => {
+                values::width(std::slice::from_ref(keys), &[count], std::slice::from_ref(values), &[bytes])?
+            }
+            _ => {
+                return Err(Failure::file(
+                    keys.path(),
+                    "is one of several files, and some are pipes: with --values, expected regular files",
+                ));
+            }
+        };
+        let plan = self.plan::<W>(width, Some(count), &keys, &output, Some(&values.output))?;
+        let source = BufferedSource::new(all_keys, all_values, self.source_checksum());
+        self.pairs::<W, _>(plan, source, width, output, Some(values.output))
+    }
+
+    /// Writes the indices of keys in sorted order.
+    fn indices<W: Word>(mut self, mut keys: Concatenation, count: Option<u64>, mut output: Output) -> Result<()> {
+        let (width, size) = (size_of::<u64>(), output.size());
+        let plan = self.plan::<W>(width, count, &keys, &output, None)?;
+        let count = if plan.in_memory == Some(true) { count } else { None };
+        let (writer, written) = if let Some(count) = count {
+            let keys = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
+            let mut indices = memory::zeroed::<u64>(count, "the indices")?;
+            let sort = |engine: &Engine, indices: &mut Vec<u64>| engine.argsort(SortOrder::Ascending, &keys, indices);
+            self.stats.add(self.engine.run(&mut indices, sort)?);
+            if self.unique {
+                let kept = self.stats.time(Phase::Compute, || unique_indices(&keys, &mut indices));
+                indices.truncate(kept);
+            }
+            self.stats.keys = count;
+            output.expect(indices.len() as u64);
+            let mut writer = output.begin()?;
+            self.stats.time(Phase::Write, || write_indices(&mut writer, size, &indices))?;
+            (writer, indices.len() as u64)
+        } else {
+            let source = KeySource::new::<W>(keys, PayloadSource::Indices, None)?;
+            let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) });
+            let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
+            (target.writer, summary.keys_written)
+        };
+        self.finish::<W>(writer, None, written, 0)
+    }
+
+    /// Sorts the keys of `source`, each with a payload of `width` bytes, which goes to `values_output`.
+    fn pairs<W: Word, S: Source<W, Error = Failure>>(
+        mut self,
+        plan: SortPlan,
+        source: S,
+        width: usize,
+        mut output: Output,
+        mut values_output: Option<Output>,
+    ) -> Result<()> {
+        if !self.unique
+            && let Some(count) = source.len()
+        {
+            output.expect(count);
+            values_output.iter_mut().for_each(|output| output.expect(count));
+        }
+        if let Some(values) = &mut values_output {
+            values.set_size(width);
+            self.stats.value_size = Some(width);
+        }
+        // The keys that are left out are in no output.
+        let checksum = self.checksum.clone().filter(|_| self.unique);
+        let begin = || {
+            let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
+            Ok(Outputs { keys, values, checksum })
+        };
+        let (Outputs { keys, values, checksum: _ }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
+        self.finish::<W>(keys, values, summary.keys_written, width)
+    }
+
+    /// The checksum that a source adds its keys to.
+    fn source_checksum(&self) -> Option<Checksum> {
+        self.checksum.clone().filter(|_| !self.unique)
+    }
+
+    /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs.
+    fn plan<W: Word>(
+        &mut self,
+        width: usize,
+        count: Option<u64>,
+        keys: &Concatenation,
+        output: &Output,
+        values_output: Option<&Output>,
+    ) -> Result<SortPlan> {
+        // How many keys are the first of equal ones is not known.
+        let written = u128::from(count.filter(|_| !self.unique).unwrap_or(0));
+        let bytes = [written * output.size() as u128, written * values_output.map_or(0, |_| width) as u128];
+        output.check_space(bytes[0])?;
+        values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
+        let destination = Destination::new(output, values_output, bytes);
+        let shape = Shape { key: W::SIZE, width };
+        let device = || self.engine.device_memory().map_err(failure);
+        SortPlan::new(shape, count, destination, &self.resources, device, keys.path())
+    }
+
+    /// Sorts the `count` keys of regular files to a regular file. With a GPU, the keys are never in this program's memory as a
+    /// whole.
+    fn streamed<W: Word>(&mut self, keys: &Concatenation, count: u64, mut output: Output) -> Result<Writer> {
+        let too_many = || Failure::file(keys.path(), format!("has {count} keys, more than this machine can address"));
+        let len = usize::try_from(count).map_err(|_| too_many())?;
+        output.expect(count);
+        let mut writer = output.begin()?;
+        // The engine starts meanwhile.
+        let region = self.stats.time(Phase::Write, || writer.region(count * W::SIZE as u64))?;
+        let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
+            // Each run reads every key.
+            *checksum = checksum.as_ref().map(|_| Checksum::default());
+            let read = |begin: usize, part: &mut [W]| {
+                keys.read_at(begin as u64, part).map_err(RunError::Other)?;
+                checksum.iter().for_each(|checksum| checksum.add(part, &[], 0));
+                Ok(())
+            };
+            let write = |begin: usize, part: &[W]| region.write(begin as u64, part).map_err(RunError::Other);
+            engine.sort_streamed(SortOrder::Ascending, len, read, write).map_err(|error| match error {
+                RunError::Engine(Error::OutOfHostMemory { needed }) => {
+                    let message = format!("takes {needed} bytes of memory, and the system gives none");
+                    RunError::Other(Failure::file(keys.path(), message))
+                }
+                error => error,
+            })
+        };
+        // Every key is read again, and all of the output is written again.
+        let timing = Engines::run(&mut self.engine, &mut self.checksum, sort, |_| Ok(true)).map_err(failure)?;
+        self.stats.keys = count;
+        self.stats.add_streamed(timing, self.engine.name()? == "gpu");
+        drop(region);
+        Ok(writer)
+    }
+
+    /// The library's external sort.
+    fn external<W: Word, S: Source<W, Error = Failure>, T: Target<W, Error = Failure>>(
+        &mut self,
+        plan: SortPlan,
+        source: S,
+        width: usize,
+        begin: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, Summary)> {
+        let options = plan.options(width, self.unique, self.resources.fan_in);
+        let (target, summary) = spilled::sort::<W, _>(&options, source, begin, &mut self.engine, &mut self.stats)?;
+        self.stats.keys = summary.keys_read;
+        Ok((target, summary))
+    }
+
+    /// Verifies outputs of `count` keys if that is wanted, and makes them permanent.
+    fn finish<W: Word>(mut self, keys: Writer, values: Option<Writer>, count: u64, width: usize) -> Result<()> {
+        self.stats.engine = self.engine.name()?;
+        if let Some(checksum) = &self.checksum {
+            let expected = Expected { count, checksum: checksum.get(), unique: self.unique, width };
+            self.stats.time(Phase::Check, || verify::<W>(&keys, values.as_ref(), expected))?;
+        }
+        self.stats.time(Phase::Write, || commit([keys].into_iter().chain(values)))?;
+        self.stats.print();
+        Ok(())
+    }
+}
+
+/// All items of pipes, if they have no more than `most` bytes.
+fn read_bounded<W: Word>(input: &mut Concatenation, most: u64) -> Result<Vec<W>> {
+    let most = most / W::SIZE as u64;
+    // The system gives the pages when they are first written to.
+    let mut items = memory::zeroed::<W>(most + 1, "the input")?;
+    let read = input.read(&mut items)?;
+    if read as u64 > most {
+        let message =
+            "with its values, does not fit in the memory that may be used: expected regular files, and no pipes";
+        return Err(Failure::file(input.path(), message));
+    }
+    items.truncate(read);
+    Ok(items)
+}

@@ -1,0 +1,127 @@
+//! `--check`: reads outputs back and compares them with what they have to be.
+
+use super::checksum::Checksum;
+use super::order::first_disorder;
+use crate::coding::Word;
+use crate::file::{Input, Writer};
+use crate::os::memory;
+use crate::say::error::{Failure, Result};
+
+/// Bytes of keys to hold in memory at once.
+const BUFFER: u64 = 8 << 20;
+
+/// What outputs have to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// The number of keys.
+    pub count: u64,
+    /// The [`Checksum`] of keys and values.
+    pub checksum: u64,
+    /// Whether no two keys are equal.
+    pub unique: bool,
+    /// Bytes of a value.
+    pub width: usize,
+}
+
+/// An error unless the keys that were written, and their values, are as expected.
+pub fn verify<W: Word>(keys: &Writer, values: Option<&Writer>, expected: Expected) -> Result<()> {
+    let mut keys = keys.read_back()?;
+    let mut values = values.map(Writer::read_back).transpose()?;
+    let Expected { count, checksum, unique, width } = expected;
+    let lengths = [Some((&keys, W::SIZE)), values.as_ref().map(|values| (values, width))];
+    for (input, size) in lengths.into_iter().flatten() {
+        let (found, expected) = (input.length().unwrap_or(0), count * size as u64);
+        if found != expected {
+            return Err(failure(input, format!("{found} bytes were written, expected {expected}")));
+        }
+    }
+    let per_item = (W::SIZE + if values.is_some() { width } else { 0 }) as u64;
+    let capacity = (BUFFER / per_item).clamp(1, count.max(1));
+    // The first slot is for the last key of the part before.
+    let mut part = memory::zeroed::<W>(capacity + 1, "a part of the output")?;
+    let width = if values.is_some() { width } else { 0 };
+    let mut payload = memory::zeroed::<u8>(capacity * width as u64, "a part of the output's values")?;
+    let (mut done, found) = (0, Checksum::default());
+    while done < count {
+        let read = keys.read(&mut part[1..])?;
+        let payload = &mut payload[..read * width];
+        if let Some(values) = &mut values {
+            values.read(payload)?;
+        }
+        found.add(&part[1..1 + read], payload, width);
+        let carried = usize::from(done > 0);
+        let window = &part[1 - carried..1 + read];
+        if let Some(i) = first_disorder(window, unique) {
+            let index = done - carried as u64 + i as u64;
+            let (coding, offset) = (keys.coding(), keys.offset_of::<W>(index));
+            let (key, before) = (coding.show(window[i]), coding.show(window[i - 1]));
+            let message = format!("the output is wrong at index {index}, offset {offset}: {key} after {before}");
+            return Err(failure(&keys, message));
+        }
+        part[0] = part[read];
+        done += read as u64;
+    }
+    let found = found.get();
+    if found != checksum {
+        let message = format!("the checksum of the output is {found:016x}, expected {checksum:016x} of the input");
+        return Err(failure(&keys, message));
+    }
+    Ok(())
+}
+
+fn failure(output: &Input, message: String) -> Failure {
+    Failure::file(output.path(), format!("--check: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coding::Coding;
+    use crate::file::{Form, Output, OutputTarget};
+    use crate::format::Container;
+    use crate::spec::{Endian, KeyType};
+    use merge_host::SortOrder;
+
+    /// Verifies `written` as descending big-endian keys with values of 3 bytes, where `meant` was to be written.
+    fn check(written: &[u32], meant: &[u32], unique: bool) -> std::result::Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
+        let form = Form { container: Container::Npy("'>u4'".to_owned()), coding, size: 4 };
+        let mut keys = Output::new(OutputTarget::find(&folder.path().join("out")).unwrap(), form).begin().unwrap();
+        let mut values =
+            Output::new(OutputTarget::find(&folder.path().join("values")).unwrap(), Form::raw(3)).begin().unwrap();
+        let payload = |keys: &[u32]| keys.iter().flat_map(|key| [*key as u8, 7, 9]).collect::<Vec<u8>>();
+        keys.write(written).unwrap();
+        values.write(&payload(written)).unwrap();
+        let checksum = Checksum::default();
+        checksum.add(meant, &payload(meant), 3);
+        let expected = Expected { count: meant.len() as u64, checksum: checksum.get(), unique, width: 3 };
+        let result = verify::<u32>(&keys, Some(&values), expected);
+        result.map_err(|failure| failure.message().unwrap().rsplit_once("out: --check: ").unwrap().1.to_owned())
+    }
+
+    #[test]
+    fn order_count_and_checksum_are_compared() {
+        assert_eq!(check(&[1, 2, 2, 3], &[3, 2, 2, 1], false), Ok(()));
+        assert_eq!(check(&[], &[], true), Ok(()));
+        let shown = |key: u32| (!key).to_string();
+        let message = |error: std::result::Result<(), String>| error.unwrap_err();
+        let wrong = format!("the output is wrong at index 2, offset 136: {} after {}", shown(1), shown(2));
+        assert_eq!(message(check(&[1, 2, 1, 3], &[1, 1, 2, 3], false)), wrong);
+        let twice = format!("the output is wrong at index 2, offset 136: {} after {}", shown(2), shown(2));
+        assert_eq!(message(check(&[1, 2, 2, 3], &[1, 2, 2, 3], true)), twice);
+        assert_eq!(message(check(&[1, 2, 2], &[1, 2, 2, 3], false)), "12 bytes were written, expected 16");
+        // A key lost, and another twice.
+        assert!(message(check(&[1, 2, 2, 3], &[1, 2, 3, 3], false)).starts_with("the checksum of the output is "));
+    }
+
+    #[test]
+    fn parts_are_compared_with_each_other() {
+        let count = BUFFER as u32 / 7 * 2 + 5;
+        let mut keys: Vec<u32> = (0..count).collect();
+        assert_eq!(check(&keys, &keys, true), Ok(()));
+        let edge = BUFFER as usize / 7;
+        keys.swap(edge - 1, edge);
+        assert!(check(&keys, &keys, true).unwrap_err().contains(&format!("at index {edge}, ")));
+    }
+}
