@@ -256,7 +256,7 @@ impl Test {
                 sorted.lock().expect("no thread panics")[begin..][..part.len()].copy_from_slice(part);
                 Ok(())
             };
-            let result = self.gpu.sort_through(SortOrder::Ascending, n, read, write);
+            let result = self.gpu.sort_streamed(SortOrder::Ascending, n, read, write);
             let found = sorted.into_inner().expect("no thread panics");
             self.expect(|| format!("sort of {n} keys from a function to another"), result.map(|_| found), &expected);
 
@@ -264,13 +264,13 @@ impl Test {
                 let index = n / 2;
                 if (begin..begin + len).contains(&index) { Err(Error::NoOffsets) } else { Ok(()) }
             };
-            let reading = self.gpu.sort_through(
+            let reading = self.gpu.sort_streamed(
                 SortOrder::Ascending,
                 n,
                 |begin, part: &mut [K]| fails(begin, part.len()),
                 |_, _| Err(Error::NoGpuSupport),
             );
-            let writing = self.gpu.sort_through(SortOrder::Ascending, n, read, |begin, part| fails(begin, part.len()));
+            let writing = self.gpu.sort_streamed(SortOrder::Ascending, n, read, |begin, part| fails(begin, part.len()));
             let expected = if n == 0 { None } else { Some(Error::NoOffsets) };
             self.checks += 1;
             if reading.err() != expected || writing.err() != expected {
@@ -647,7 +647,8 @@ impl Test {
         for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
             let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
             let buffer = gpu.buffer::<u64>(len).err();
-            let sort = self.gpu.sort_through(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
+            let sort =
+                self.gpu.sort_streamed(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
             for error in [buffer, sort] {
                 let is_refused = matches!(error, Some(Error::OutOfDeviceMemory { .. }));
                 self.expect(|| format!("{len} keys: {error:?}"), Ok(vec![u32::from(is_refused)]), &[1]);

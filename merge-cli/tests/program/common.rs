@@ -2,16 +2,22 @@
 
 use bytemuck::Pod;
 use merge_host::f16;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fmt::Debug;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The program under test.
 pub const GMERGE: &str = env!("CARGO_BIN_EXE_gmerge");
+
+/// How long a run may take before it is killed.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Sizes around which programs go wrong.
 pub const SIZES: [usize; 4] = [0, 1, 1000, 100_003];
@@ -25,8 +31,8 @@ pub fn sizes(engine: &str) -> &'static [usize] {
 pub fn engines() -> &'static [&'static str] {
     static ENGINES: OnceLock<Vec<&'static str>> = OnceLock::new();
     ENGINES.get_or_init(|| {
-        let info = Command::new(GMERGE).arg("info").output().unwrap();
-        let info = String::from_utf8(info.stdout).unwrap();
+        let run = Folder::new().run("info");
+        let info = std::str::from_utf8(run.stdout()).unwrap();
         let auto = info.lines().find(|line| line.starts_with("engine auto")).unwrap();
         if auto.split_whitespace().nth(2) == Some("gpu") { vec!["cpu", "gpu"] } else { vec!["cpu"] }
     })
@@ -65,10 +71,13 @@ impl Folder {
         names
     }
 
-    /// A command in this folder, with nothing on standard input.
+    /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by default,
+    /// even where the tests run under nohup(1), and is ended after some minutes.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
-        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command.current_dir(self.0.path()).stdin(Stdio::null()).process_group(0);
+        // SAFETY: The closure only makes system calls that are permitted between fork(2) and exec(2).
+        unsafe { command.pre_exec(start_as_from_a_shell) };
         // Whoever has it set must not see a backtrace either.
         command.env("RUST_BACKTRACE", "1");
         command
@@ -91,12 +100,47 @@ impl Folder {
         command.args(arguments.split_whitespace()).stdin(Stdio::piped());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             // A program that has seen enough does not read all of it.
             scope.spawn(move || pipe.write_all(input));
-            Run { what: arguments.to_owned(), output: child.wait_with_output().unwrap() }
+            Run::until_end(arguments.to_owned(), child)
         })
     }
+}
+
+/// Runs `command` with `input` on standard input, and `meanwhile` after the program has read some of the input but before
+/// it can have read all.
+pub fn run_interrupted(command: &mut Command, input: &[u8], meanwhile: impl FnOnce()) -> Run {
+    assert!(input.len() > 1 << 20, "a pipe may hold all of the input");
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(input).unwrap();
+    meanwhile();
+    drop(pipe);
+    Run::until_end(format!("{command:?}"), child)
+}
+
+/// Runs `command` with `input` on a standard input that does not end.
+pub fn run_without_end(command: &mut Command, input: &[u8]) -> Run {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    // The program may have ended before.
+    let _ = pipe.write_all(input);
+    Run::until_end(format!("{command:?}"), child)
+}
+
+/// Runs in a child between fork(2) and exec(2): sets the default action of every signal, and an alarm that ends the
+/// program in case the test waits for it without a limit.
+fn start_as_from_a_shell() -> std::io::Result<()> {
+    for signal in 1..32 {
+        // SAFETY: SIG_DFL is an action for any signal. The two that must keep theirs, KILL and STOP, give an error.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: alarm(2) has no conditions. The alarm outlives exec(2).
+    unsafe { libc::alarm(2 * LIMIT.as_secs() as u32) };
+    Ok(())
 }
 
 /// A run that ended.
@@ -107,8 +151,26 @@ pub struct Run {
 
 impl Run {
     pub fn of(command: &mut Command) -> Self {
-        let what = format!("{command:?}");
-        Self { what, output: command.output().unwrap() }
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::until_end(format!("{command:?}"), child)
+    }
+
+    /// Waits until `child`, which leads a process group, has ended. Fails if that takes too long.
+    #[track_caller]
+    pub fn until_end(what: String, child: Child) -> Self {
+        let group = Pid::from_child(&child);
+        let (ended, end) = mpsc::channel::<()>();
+        let watchdog = thread::spawn(move || {
+            let is_late = end.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout);
+            if is_late {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            is_late
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(ended);
+        assert!(!watchdog.join().unwrap(), "{what}: killed after {LIMIT:?}");
+        Self { what, output }
     }
 
     /// What it wrote to standard output.

@@ -197,13 +197,13 @@ fn what_cannot_work_is_said_before_anything_is_written() {
     folder.run("sort in.u64 -o out.u64 --batch-size 1").is_misuse(&["--batch-size", "2"]);
     folder.run("sort in.u64 -o out.u64 -S 1M -T none").fails(2, &["--tmp-dir none: ", "No such file"]);
     folder.run("sort in.u64 -o out.u64 -S 1M -T in.u64").fails(2, &["--tmp-dir in.u64: ", "Not a directory"]);
-    folder.run("sort in.u64 -o - --check").fails(2, &["-: cannot be read back for --check"]);
+    folder.run("sort in.u64 -o - --check").fails(2, &["-: --check cannot read this --output back"]);
     folder.run("sort in.u64 -o out --argsort --check").is_misuse(&["--check", "--argsort"]);
     let run = folder.run_with_input(&format!("sort - {values} -o out.u64 -S 1M"), bytemuck::cast_slice(&keys));
-    run.fails(2, &["-: with its values, does not fit in the 1048576 bytes of --memory", "no pipes"]);
+    run.fails(2, &["-: with its values, does not fit in the memory", "no pipes"]);
     folder
         .run(&format!("sort one.u64 {values} -o out.u64 -S 1M"))
-        .fails(2, &["--memory: 1048576 bytes are too few for keys of 8 bytes with values of 2097152"]);
+        .fails(2, &["--memory: 1048576 bytes of memory are too few for keys of 8 bytes with payloads of 2097152"]);
     nothing_is_left(&folder, &["in.rows", "in.u64", "one.u64", "tmp"]);
 }
 

@@ -237,7 +237,7 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
         write("raw.npy", content);
         write("out", OLD);
         let begin = content[..content.len().min(6)].escape_ascii().to_string();
-        let parts = ["raw.npy: begins with ", &*begin, "expected \"\\x93NUMPY\"", "rename it if it is raw"];
+        let parts = ["raw.npy: begins with ", &*begin, "expected \"\\x93NUMPY\"", "if it is raw, rename it"];
         folder.run("sort raw.npy -o out --type u8").fails(2, &parts);
         assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
         fs::rename(folder.path("raw.npy"), folder.path("raw")).unwrap();
@@ -249,7 +249,7 @@ fn the_content_tells_and_the_extension_must_not_contradict() {
 }
 
 #[test]
-fn values_stay_raw_and_places_are_an_array() {
+fn values_and_indices_are_arrays_where_their_names_say_so() {
     let mut random = Random::new();
     let folder = Folder::new();
     let keys = random.keys::<f64>(5001);
@@ -262,7 +262,12 @@ fn values_stay_raw_and_places_are_an_array() {
     let read = |name: &str| fs::read(folder.path(name)).unwrap();
     folder.run("sort keys.npy --values values -o sorted.npy --values-out moved.npy").succeeds();
     assert_npy(&read("sorted.npy"), "big", &sorted, "keys");
-    assert!(folder.read::<u32>("moved.npy").into_iter().map(u64::from).eq(places.iter().copied()));
+    let moved = read("moved.npy");
+    assert!(moved.starts_with(b"\x93NUMPY\x01\0v\0{'descr': '|V4', 'fortran_order': False, 'shape': (5001,), }"));
+    let moved: Vec<u32> = bytemuck::pod_collect_to_vec(&moved[moved.len() - 4 * 5001..]);
+    assert!(moved.into_iter().map(u64::from).eq(places.iter().copied()));
+    folder.run("sort keys.npy --values values -o sorted.npy --values-out moved").succeeds();
+    assert!(folder.read::<u32>("moved").into_iter().map(u64::from).eq(places.iter().copied()));
     // Places are no keys: their byte order is not that of the input.
     folder.run("sort keys.npy --argsort -o places.npy").succeeds();
     assert_npy(&read("places.npy"), "little", &places, "places");
@@ -300,22 +305,22 @@ fn malformed_files_are_told_and_nothing_is_written() {
             "at byte 60: the array has 2 dimensions, \"(3, 1)\", expected 1",
         ),
         ("no dimension", with(&dict("'<u4'", "()")), "at byte 60: the array has 0 dimensions"),
-        ("structured", with(&dict("[('a', '<u4')]", "(3,)")), "at byte 20: a structured dtype, expected one number"),
+        ("objects in records", with(&dict("[('a', '|O')]", "(3,)")), "at byte 27: dtype \"|O\" is Python objects"),
         ("objects", with(&dict("'|O'", "(3,)")), "at byte 20: dtype \"|O\" is no type of keys, expected one of u1"),
         ("complex", with(&dict("'<c8'", "(3,)")), "dtype \"<c8\""),
-        ("a key too many", with("{'descr': '<u4', 'size': 3}"), "at byte 27: expected no key \"size\""),
+        ("a key too many", with("{'descr': '<u4', 'size': 3}"), "at byte 27: expected no key \"'size'\""),
         (
             "a key too few",
             with("{'descr': '<u4', 'shape': (3,)}"),
             "expected the keys 'descr', 'fortran_order' and 'shape'",
         ),
-        ("no dict", with("import os"), "at byte 10: expected `{`, found \"import os\""),
+        ("no dict", with("import os"), "at byte 10: expected a Python literal, found \"import os\""),
         ("version", newer, "has an .npy header of version 4.0, expected 1.0, 2.0 or 3.0"),
-        ("endless", endless, "header of 4294967295 bytes by what is at byte 8, expected at most 65536"),
+        ("endless", endless, "header of 4294967295 bytes by byte 8, expected at most 65536"),
         (
             "too many",
             with(&dict("'<u4'", "(18446744073709551615,)")),
-            "18446744073709551615 u32 keys are more than a file",
+            "18446744073709551615 items of 4 bytes are more than a file",
         ),
         ("only the magic", good[..6].to_vec(), "ends at byte 6 in its .npy header, expected 8 bytes of it"),
         ("no length", good[..9].to_vec(), "ends at byte 9 in its .npy header, expected 10 bytes of it"),
@@ -433,19 +438,101 @@ fn an_extension_knows_better_than_the_flag() {
     assert_npy(&fs::read(folder.path("out.npy")).unwrap(), "big", &[1u32, 2], "to .npy");
 }
 
-#[cfg(not(feature = "arrow"))]
 #[test]
-fn a_build_without_arrow_says_so() {
+fn names_of_numpy_for_types() {
     let folder = Folder::new();
-    fs::write(folder.path("keys.arrow"), b"ARROW1\0\0 and more").unwrap();
-    fs::copy(folder.path("keys.arrow"), folder.path("keys.u8")).unwrap();
-    for arguments in [
-        "sort keys.arrow -o out",
-        "check keys.u8",
-        "gen -n 5 --type u8 -o keys.arrow",
-        "sort keys.u8 -o - --format arrow",
-    ] {
-        folder.run(arguments).fails(2, &["keys.", "is for Arrow's format", "build it with --features arrow"]);
+    folder.write("keys.float32", &[2.5f32, -1.0]);
+    folder.run("sort keys.float32 -o out.single").succeeds();
+    assert_eq!(folder.read::<f32>("out.single"), [-1.0, 2.5]);
+    folder.run("sort keys.float32 -o out --type single").succeeds();
+    assert_eq!(folder.read::<f32>("out"), [-1.0, 2.5]);
+    folder
+        .run("sort keys.float32 -o out.float64")
+        .fails(2, &["holds f32 keys by its extension and out.float64 f64 keys"]);
+    folder.write("keys.double", &[2.5f64, -1.0]);
+    folder.run("sort keys.double -o out.float64be").succeeds();
+    assert_eq!(fs::read(folder.path("out.float64be")).unwrap(), bytes("big", &[-1.0f64, 2.5]));
+}
+
+#[test]
+fn extensions_of_other_formats_are_refused() {
+    let folder = Folder::new();
+    folder.write("keys.u32", &[2u32, 1]);
+    folder.write("keys.parquet", &[2u32, 1]);
+    for name in ["out.parquet", "out.csv", "out.npz", "out.JSON", "out.u32.gz"] {
+        let parts = [name, " is for ", "expected .npy, .arrow", "or give --format raw"];
+        folder.run(&format!("sort keys.u32 -o {name}")).fails(2, &parts);
+        folder.run(&format!("gen -n 5 --type u32 -o {name}")).fails(2, &parts);
     }
-    assert_eq!(folder.files(), ["keys.arrow", "keys.u8"]);
+    folder.run("sort keys.parquet -o out.u32").fails(2, &["keys.parquet: .parquet is for Parquet, expected .npy"]);
+    assert_eq!(folder.files(), ["keys.parquet", "keys.u32"]);
+    // A flag that names the type says that they are raw.
+    folder.run("sort keys.parquet -o out.u32 --type u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2]);
+    folder.run("sort keys.u32 -o out.txt --format raw").succeeds();
+    assert_eq!(folder.read::<u32>("out.txt"), [1, 2]);
+}
+
+#[test]
+fn structured_arrays_are_not_sorted_as_numbers() {
+    let folder = Folder::new();
+    let text = "{'descr': [('a', '<u4')], 'fortran_order': False, 'shape': (3,), }";
+    fs::write(folder.path("keys.npy"), [around(1, text), bytes("little", &[3u32, 1, 2])].concat()).unwrap();
+    folder.run("sort keys.npy -o out").fails(2, &["keys.npy: holds records", "--key", "of a"]);
+    assert_eq!(folder.files(), ["keys.npy"]);
+}
+
+#[test]
+fn raw_files_that_begin_like_others_are_read_raw_if_asked_for() {
+    let folder = Folder::new();
+    for magic in [&b"ARROW1"[..], b"\x93NUMPY", b"\xff\xff\xff\xff\x08\0\0\0"] {
+        let mut keys = magic.to_vec();
+        keys.extend(b"raw bytes, sorted as they are...");
+        fs::write(folder.path("keys.u8"), &keys).unwrap();
+        folder.run("sort keys.u8 -o out.u8 --format raw").succeeds();
+        let mut sorted = keys.clone();
+        sorted.sort();
+        assert_eq!(fs::read(folder.path("out.u8")).unwrap(), sorted);
+        folder.run_with_input("sort - --type u8 -o out.u8 --format raw", &keys).succeeds();
+        assert_eq!(fs::read(folder.path("out.u8")).unwrap(), sorted);
+    }
+    // A name or, where nothing else tells the type, a header still say what a file is.
+    fs::write(folder.path("keys.npy"), npy("little", &[2u8, 1])).unwrap();
+    folder.run("sort keys.npy -o out.u8 --format raw").succeeds();
+    assert_eq!(fs::read(folder.path("out.u8")).unwrap(), [1, 2]);
+    folder.run_with_input("sort - -o out.u8 --format raw", &npy("little", &[2u8, 1])).succeeds();
+    assert_eq!(fs::read(folder.path("out.u8")).unwrap(), [1, 2]);
+}
+
+#[test]
+fn records_of_structured_arrays_are_sorted_by_their_names() {
+    let folder = Folder::new();
+    let text = "{'descr': [('time', '>i4'), ('', '|V1'), ('price', '<f8'), ('tag', 'S3')], 'fortran_order': False, \
+                'shape': (4,), }";
+    let rows = [(7i32, 2.5f64, b"abc"), (-1, 2.5, b"abd"), (3, -0.0, b"abe"), (9, 1e9, b"abf")];
+    let record = |&(time, price, tag): &(i32, f64, &[u8; 3])| {
+        [&time.to_be_bytes()[..], &[9], &price.to_le_bytes(), tag].concat()
+    };
+    let header = around(1, text);
+    fs::write(folder.path("trades.npy"), [header, rows.iter().flat_map(record).collect()].concat()).unwrap();
+    let sorted = |order: [usize; 4]| order.iter().flat_map(|&row| record(&rows[row])).collect::<Vec<u8>>();
+    for (key, order) in [
+        ("price:desc,time", [3, 1, 0, 2]),
+        ("time", [1, 2, 0, 3]),
+        ("tag:desc", [3, 2, 1, 0]),
+        ("5:f64,time:desc", [2, 0, 1, 3]),
+    ] {
+        folder.run(&format!("sort trades.npy -o out.npy --key {key} --check")).succeeds();
+        let out = fs::read(folder.path("out.npy")).unwrap();
+        assert!(out.ends_with(&sorted(order)), "{key}");
+        let descr = text.split_once(", 'fortran").unwrap().0.as_bytes();
+        assert!(out.windows(descr.len()).any(|part| part == descr), "{key}");
+        folder.run(&format!("check out.npy --key {key}")).succeeds();
+        folder.run(&format!("sort trades.npy -o out.dat --key {key} --record-size 16")).succeeds();
+        assert_eq!(fs::read(folder.path("out.dat")).unwrap(), sorted(order), "{key}");
+    }
+    folder.run("sort trades.npy -o new --key cost").fails(2, &["trades.npy: ", "\"cost\"", "time, price, tag"]);
+    folder.run("sort trades.npy -o new --key time --record-size 20").fails(2, &["16 bytes", "20", "--record-size"]);
+    folder.run("sort out.dat -o new --key time --record-size 16").fails(2, &["--key time", "OFFSET:TYPE"]);
+    assert!(!folder.path("new").exists());
 }

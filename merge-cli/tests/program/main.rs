@@ -2,20 +2,21 @@
 //!
 //! Random keys come from a seed that every failing test prints; `GMERGE_TEST_SEED=n` repeats a run.
 
-#[cfg(feature = "arrow")]
-mod arrow;
 mod bad_input;
 mod batch;
 mod check;
 mod common;
 mod documents;
 mod external;
+mod flag_pairs;
 mod formats;
 mod generate;
 mod info;
+mod limits;
 mod merge;
 mod merge_many;
 mod merge_through;
+mod oracle;
 mod output;
 mod permissions;
 mod progress;

@@ -128,7 +128,9 @@ fn a_gpu_merges_what_fits_in_memory() {
     assert_eq!(run.code(), Some(0));
     assert!(run.stderr().contains("merged while read"), "{}", run.stderr());
     // The other kernels show how it is done in memory.
-    folder.run("merge a.u32 a.u32 -o out.u32 -S 1M --engine cpu --kernel tiled").succeeds();
+    folder.run("merge a.u32 a.u32 -o out.u32 --engine cpu --kernel tiled").succeeds();
+    let run = folder.run("merge a.u32 a.u32 -o out.u32 -S 1M --engine cpu --kernel tiled");
+    run.fails(2, &["--kernel tiled: merges in memory", "--memory"]);
 }
 
 #[test]

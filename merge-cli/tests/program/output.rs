@@ -1,6 +1,6 @@
 //! Where output goes: files, links, devices, and what is there before.
 
-use crate::common::{Folder, GMERGE, Run};
+use crate::common::{Folder, GMERGE, Run, run_interrupted, run_without_end};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -148,4 +148,76 @@ fn a_file_that_grows_too_large_leaves_the_old_one() {
         folder.shell("ulimit -f 1000; gmerge gen -n 1000000 -o - --type u32 | gmerge sort - --type u32 -o out.u32");
     run.fails(2, &["out.u32: File too large"]);
     assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (before, vec![9]));
+}
+
+#[test]
+fn keys_and_values_are_restored_if_one_of_them_cannot_be_replaced() {
+    let keys: Vec<u32> = (0..1 << 19).rev().collect();
+    for (keys_out, values_out) in [("old", "new"), ("new", "old")] {
+        let folder = Folder::new();
+        folder.write("in.rows", &keys);
+        folder.write("old", &[9u32]);
+        let mut command = folder.command(GMERGE);
+        command.args(["sort", "-", "--type", "u32", "--values", "in.rows", "--engine", "cpu"]);
+        command.args(["-o", keys_out, "--values-out", values_out]);
+        let input = bytemuck::cast_slice(&keys);
+        let run = run_interrupted(&mut command, input, || fs::create_dir(folder.path("new")).unwrap());
+        run.fails(2, &["new: Is a directory"]);
+        assert_eq!(folder.files(), ["in.rows", "new", "old"]);
+        assert!(folder.read::<u32>("old") == [9]);
+    }
+}
+
+#[test]
+fn a_mount_point_is_refused_before_the_work() {
+    let folder = folder();
+    folder.write("out.u32", &[9u32]);
+    let script = format!("mount --bind out.u32 out.u32 && echo mounted && exec {GMERGE} sort - -o out.u32");
+    let run = run_without_end(folder.command("unshare").args(["--mount", "sh", "-c", &script]), &[0; 64]);
+    if run.stdout() != b"mounted\n" {
+        eprintln!("NOT TESTED: unshare(1) and mount(8) cannot mount a file: {}", run.stderr());
+        return;
+    }
+    run.fails(2, &["out.u32: is a mount point"]);
+    assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (vec!["in.u32".into(), "out.u32".into()], vec![9]));
+}
+
+#[test]
+fn an_output_that_another_one_is_redirected_to_is_refused() {
+    let folder = folder();
+    folder.write("in.rows", &[1u8, 2, 3]);
+    for script in [
+        "gmerge sort in.u32 --values in.rows -o - --values-out out > out",
+        "gmerge sort in.u32 --values in.rows -o out --values-out - > out",
+    ] {
+        folder.shell(script).fails(2, &["out"]);
+        assert_eq!(fs::metadata(folder.path("out")).unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_mode_that_changes_during_the_work_is_the_one_that_is_kept() {
+    let folder = folder();
+    fs::set_permissions(folder.path("in.u32"), Permissions::from_mode(0o666)).unwrap();
+    let mut command = folder.command(GMERGE);
+    let keys: Vec<u32> = (0..1 << 19).rev().collect();
+    let private = || fs::set_permissions(folder.path("in.u32"), Permissions::from_mode(0o600)).unwrap();
+    run_interrupted(command.args(["sort", "-", "-o", "in.u32"]), bytemuck::cast_slice(&keys), private).succeeds();
+    assert_eq!((mode(&folder, "in.u32"), folder.read::<u32>("in.u32")[..3].to_vec()), (0o600, vec![0, 1, 2]));
+}
+
+#[test]
+fn closed_standard_streams_are_errors() {
+    let folder = folder();
+    for arguments in ["sort - -o out.u32", "sort /dev/stdin -o out.u32", "check -", "merge --files0-from - -o out.u32"]
+    {
+        folder.shell(&format!("gmerge {arguments} <&-")).fails(2, &["standard input is closed"]);
+    }
+    let outputs = ["sort in.u32 -o -", "sort in.u32 -o /dev/stdout", "gen -n 10 --type u32 -o -", "info", "man"];
+    for arguments in outputs.into_iter().chain(["completions bash", "--help", "sort --help", "--version"]) {
+        folder.shell(&format!("gmerge {arguments} >&-")).fails(2, &["standard output is closed"]);
+    }
+    // A stream that is open for reading only.
+    folder.shell("gmerge info 1< in.u32").fails(2, &["standard output: Bad file descriptor"]);
+    assert_eq!(folder.files(), ["in.u32"]);
 }

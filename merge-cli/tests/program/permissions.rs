@@ -1,16 +1,24 @@
 //! Files and folders that may not be read or written. The superuser may, so that these tests become someone else.
 
-use crate::common::{Folder, GMERGE, Run};
+use crate::common::{Folder, GMERGE, Run, run_without_end};
+use rustix::fs::XattrFlags;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 fn set_mode(folder: &Folder, name: &str, mode: u32) {
     fs::set_permissions(folder.path(name), Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs `gmerge` in `folder` as somebody without privileges.
-fn run(folder: &Folder, arguments: &str) -> Run {
+/// The user and group without privileges.
+const USER: u32 = 65534;
+/// A group that the user may belong to, and a user that no test is.
+const GROUP: u32 = 54321;
+const OTHER: u32 = 12345;
+
+/// A command that runs `gmerge` in `folder` as a user without privileges.
+fn command(folder: &Folder) -> Command {
     // The folder that the program was built in may be closed to others.
     if !folder.path("gmerge").exists() {
         // By another process: what this one has open for writing, children of other tests hold for a moment, and a
@@ -20,9 +28,62 @@ fn run(folder: &Folder, arguments: &str) -> Run {
     }
     let mut command = folder.command(folder.path("gmerge"));
     if rustix::process::geteuid().is_root() {
-        command.uid(65534).gid(65534);
+        command.uid(USER).gid(USER);
     }
-    Run::of(command.args(arguments.split_whitespace()))
+    command
+}
+
+/// Runs `gmerge` in `folder` as a user without privileges.
+fn run(folder: &Folder, arguments: &str) -> Run {
+    Run::of(command(folder).args(arguments.split_whitespace()))
+}
+
+/// A folder that all may write to, with keys in `in.u32`, and `out.u32` with this owner, group and mode. None, with a
+/// warning, unless this is the superuser, who alone can make it.
+fn folder_with(user: u32, group: u32, mode: u32) -> Option<Folder> {
+    let folder = Folder::new();
+    folder.write("in.u32", &[2u32, 1]);
+    folder.write("out.u32", &[9u32]);
+    set_mode(&folder, ".", 0o777);
+    if let Err(error) = std::os::unix::fs::chown(folder.path("out.u32"), Some(user), Some(group)) {
+        eprintln!("NOT TESTED: only the superuser can give files to others: {error}");
+        return None;
+    }
+    set_mode(&folder, "out.u32", mode);
+    Some(folder)
+}
+
+/// Owner, group and mode.
+fn access(folder: &Folder, name: &str) -> (u32, u32, u32) {
+    let metadata = fs::metadata(folder.path(name)).unwrap();
+    (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
+}
+
+const ACCESS: &str = "system.posix_acl_access";
+const DEFAULT: &str = "system.posix_acl_default";
+
+/// An access control list: `user` may read and write, the owning group and others may do nothing. The mask makes the
+/// group's bits of the mode 6.
+fn list_for(user: u32) -> Vec<u8> {
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 6, u32::MAX), (2, 6, user), (4, 0, u32::MAX), (0x10, 6, u32::MAX), (0x20, 0, u32::MAX)];
+    let bytes = |(tag, rights, id): (u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    [2u32.to_le_bytes().to_vec()].into_iter().chain(entries.map(bytes)).flatten().collect()
+}
+
+/// Sets an extended attribute. False, with a warning, where the file system has none.
+fn set_attribute(folder: &Folder, file: &str, name: &str, value: &[u8]) -> bool {
+    let result = rustix::fs::setxattr(folder.path(file), name, value, XattrFlags::empty());
+    result.inspect_err(|error| eprintln!("NOT TESTED: {name} cannot be set: {error}")).is_ok()
+}
+
+fn attribute(folder: &Folder, file: &str, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 1000];
+    let length = rustix::fs::getxattr(folder.path(file), name, &mut value[..]).ok()?;
+    value.truncate(length);
+    Some(value)
 }
 
 #[test]
@@ -61,4 +122,91 @@ fn somebody_elses_file_keeps_its_mode_but_does_not_lend_new_rights() {
     let mode = fs::metadata(folder.path("out.u32")).unwrap().permissions().mode() & 0o7777;
     let expected = if rustix::process::geteuid().is_root() { 0o666 } else { 0o4666 };
     assert_eq!((mode, folder.read::<u32>("out.u32")), (expected, vec![1, 2]));
+}
+
+#[test]
+fn a_group_that_the_user_belongs_to_is_kept() {
+    let Some(folder) = folder_with(0, GROUP, 0o2670) else { return };
+    run(&folder, "sort in.u32 -o out.u32").fails(2, &["out.u32: Permission denied"]);
+    let groups = format!("--reuid={USER} --regid={USER} --groups={GROUP} ./gmerge sort in.u32 -o out.u32");
+    let run = Run::of(folder.command("setpriv").args(groups.split(' ')));
+    run.succeeds();
+    assert_eq!((access(&folder, "out.u32"), folder.read::<u32>("out.u32")), ((USER, GROUP, 0o670), vec![1, 2]));
+}
+
+#[test]
+fn the_rights_of_a_group_do_not_pass_to_another() {
+    for (old, expected) in [(0o676, 0o666), (0o626, 0o622), (0o7662, 0o1622)] {
+        let Some(folder) = folder_with(0, GROUP, old) else { return };
+        run(&folder, "sort in.u32 -o out.u32").succeeds();
+        assert_eq!(access(&folder, "out.u32"), (USER, USER, expected), "{old:o}");
+    }
+}
+
+#[test]
+fn an_access_control_list_is_kept() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[2u32, 1]);
+    folder.write("out.u32", &[9u32]);
+    set_mode(&folder, "out.u32", 0o600);
+    let list = list_for(OTHER);
+    if !set_attribute(&folder, "out.u32", ACCESS, &list) {
+        return;
+    }
+    let before = access(&folder, "out.u32");
+    assert_eq!(before.2, 0o660);
+    folder.run("sort in.u32 -o out.u32").succeeds();
+    assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), (before, Some(list)));
+}
+
+#[test]
+fn an_access_control_list_that_cannot_be_kept_becomes_a_private_file() {
+    let Some(folder) = folder_with(0, 0, 0o600) else { return };
+    if set_attribute(&folder, "out.u32", ACCESS, &list_for(USER)) {
+        run(&folder, "sort in.u32 -o out.u32").succeeds();
+        let expected = ((USER, USER, 0o600), None);
+        assert_eq!((access(&folder, "out.u32"), attribute(&folder, "out.u32", ACCESS)), expected);
+    }
+}
+
+#[test]
+fn the_default_list_of_a_folder_is_for_new_files_only() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[2u32, 1]);
+    folder.write("out.u32", &[9u32]);
+    set_mode(&folder, "out.u32", 0o660);
+    let list = list_for(OTHER);
+    if !set_attribute(&folder, ".", DEFAULT, &list) {
+        return;
+    }
+    folder.run("sort in.u32 -o out.u32").succeeds();
+    assert_eq!((access(&folder, "out.u32").2, attribute(&folder, "out.u32", ACCESS)), (0o660, None));
+    folder.run("sort in.u32 -o new.u32").succeeds();
+    assert_eq!((access(&folder, "new.u32").2, attribute(&folder, "new.u32", ACCESS)), (0o660, Some(list)));
+}
+
+#[test]
+fn user_attributes_are_kept() {
+    let folder = Folder::new();
+    folder.write("out.u32", &[9u32, 8]);
+    if set_attribute(&folder, "out.u32", "user.origin", b"a sensor") {
+        folder.run("sort out.u32 -o out.u32").succeeds();
+        assert_eq!(attribute(&folder, "out.u32", "user.origin").unwrap(), b"a sensor");
+    }
+}
+
+#[test]
+fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
+    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    set_mode(&folder, ".", 0o1777);
+    // The folder's owner may replace all files in it.
+    std::os::unix::fs::chown(folder.path("."), Some(OTHER), None).unwrap();
+    let mut command = command(&folder);
+    let run = run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]);
+    run.fails(2, &["out.u32: cannot be replaced by a new file: Operation not permitted"]);
+    assert_eq!((folder.files().len(), folder.read::<u32>("out.u32")), (3, vec![9]));
+    // A new file is possible there, and one's own can be replaced.
+    for _ in 0..2 {
+        self::run(&folder, "sort in.u32 -o new.u32").succeeds();
+    }
 }

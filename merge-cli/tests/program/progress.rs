@@ -81,8 +81,8 @@ fn verbose_says_what_was_decided() {
     for line in [
         "gmerge: keys: u32, by the extension of in.u32",
         "gmerge: in.u32: 12 bytes, read by all threads",
-        "gmerge: threads to read, write and check: 2, --parallel asks for that",
-        "gmerge: engine: cpu, 2 CPU threads because that was asked for",
+        "gmerge: threads to read, sort and write: 1, as many as have work",
+        "gmerge: engine: cpu, because the CPU was asked for",
         "gmerge: out.u32: written to a temporary file that then replaces it",
     ] {
         assert!(text.lines().any(|found| found == line), "no {line:?} in {text}");

@@ -1,35 +1,56 @@
-//! Signals: the old file or none, no temporary file, and the code that shells know.
+//! Signals: the old file or none, no temporary file, and the exit code that shells report.
 
-use crate::common::{Folder, GMERGE, wait_until};
+use crate::common::{Folder, GMERGE, Run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 fn start(folder: &Folder, arguments: &str) -> Child {
     let mut command = folder.command(GMERGE);
-    command.args(arguments.split_whitespace()).stderr(Stdio::piped()).stdin(Stdio::piped()).spawn().unwrap()
+    command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).spawn().unwrap()
 }
 
 fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-const SIGNALS: [(Signal, i32); 3] = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+/// The exit code of a program that has been sent a signal. None if the signal ended it without its doing.
+fn exit_code(child: Child) -> Option<i32> {
+    Run::until_end("gmerge".to_owned(), child).code()
+}
+
+const SIGNALS: [Signal; 13] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::TERM,
+    Signal::STKFLT,
+    Signal::XCPU,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::IO,
+    Signal::POWER,
+];
 
 #[test]
 fn while_writing_a_file() {
-    for (signal, code) in SIGNALS {
+    for signal in SIGNALS {
         for old in [true, false] {
             let folder = Folder::new();
             if old {
                 folder.write("out.u64", &[7u64]);
             }
             let before = folder.files();
-            // As much as is written in some seconds, or more.
-            let mut child = start(&folder, "gen -n 1000000000 -o out.u64");
-            wait_until("there is a temporary file", || folder.files().len() > before.len());
+            // Takes some seconds, or more.
+            let child = start(&folder, "gen -n 1000000000 -o out.u64");
+            wait_until("there is a temporary file", || has_temporary_file(&folder, &child));
             send(&child, signal);
-            assert_eq!(child.wait().unwrap().code(), Some(code));
+            assert_eq!(exit_code(child), Some(128 + signal.as_raw()), "{signal:?}");
             assert_eq!(folder.files(), before);
             if old {
                 assert_eq!(folder.read::<u64>("out.u64"), [7]);
@@ -39,16 +60,56 @@ fn while_writing_a_file() {
 }
 
 #[test]
+fn a_temporary_file_with_a_name_is_removed() {
+    let folder = Folder::new();
+    // Without /proc, a file that has no name cannot be given one later.
+    let script = format!("mount -t tmpfs none /proc && exec {GMERGE} gen -n 1000000000 -o out.u64");
+    let mut command = folder.command("unshare");
+    command.args(["--mount", "sh", "-c", &script]).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let named = || folder.files().iter().any(|name| name.starts_with(".gmerge-") && name.ends_with(".tmp"));
+    wait_until("there is a temporary file or an error", || named() || has_ended(&child));
+    if !named() {
+        eprintln!("NOT TESTED: unshare(1) cannot hide /proc: {}", Run::until_end(script, child).stderr());
+        return;
+    }
+    send(&child, Signal::TERM);
+    assert_eq!(exit_code(child), Some(143));
+    assert_eq!(folder.files(), [""; 0]);
+}
+
+#[test]
+fn a_kill_that_cannot_be_handled_leaves_nothing_behind() {
+    for old in [true, false] {
+        let folder = Folder::new();
+        if old {
+            folder.write("out.u64", &[7u64]);
+        }
+        let before = folder.files();
+        let child = start(&folder, "gen -n 1000000000 -o out.u64");
+        wait_until("there is a temporary file", || has_temporary_file(&folder, &child));
+        let has_name = folder.files() != before;
+        send(&child, Signal::KILL);
+        assert_eq!(exit_code(child), None);
+        if has_name && !supports_unnamed_files(&folder) {
+            eprintln!("NOT TESTED: the file system of the temporary folder has no unnamed files");
+            return;
+        }
+        assert_eq!(folder.files(), before);
+    }
+}
+
+#[test]
 fn while_reading_a_pipe_that_never_ends() {
-    for (signal, code) in SIGNALS {
+    for signal in SIGNALS {
         let folder = Folder::new();
         folder.write("out.u64", &[7u64]);
         let mut child = start(&folder, "sort - -o out.u64");
         // To wait for a child closes its standard input, and that would be the end of the pipe.
         let pipe = child.stdin.take();
-        wait_until_it_handles_signals(&child);
+        wait_until("signals are handled", || handles(&child, signal));
         send(&child, signal);
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(exit_code(child), Some(128 + signal.as_raw()), "{signal:?}");
         drop(pipe);
         assert_eq!((folder.files(), folder.read::<u64>("out.u64")), (vec!["out.u64".to_owned()], vec![7]));
     }
@@ -64,11 +125,11 @@ fn at_any_moment_of_a_sort() {
     let mut interrupted = 0;
     for i in 0..24 {
         folder.write("in.u64", &keys);
-        let mut child = start(&folder, "sort in.u64 -o in.u64 --engine cpu");
-        wait_until_it_handles_signals(&child);
+        let child = start(&folder, "sort in.u64 -o in.u64 --engine cpu");
+        wait_until("signals are handled", || handles(&child, Signal::TERM));
         std::thread::sleep(Duration::from_millis(i * i));
         send(&child, Signal::TERM);
-        let code = child.wait().unwrap().code();
+        let code = exit_code(child);
         assert_eq!(folder.files(), ["in.u64"]);
         let found = folder.read::<u64>("in.u64");
         match code {
@@ -96,17 +157,17 @@ fn keys_and_values_are_replaced_both_or_neither() {
     for i in 0..24 {
         folder.write("out.u32", &old);
         folder.write("out.rows", &old);
-        let mut child = start(&folder, arguments);
-        wait_until_it_handles_signals(&child);
+        let child = start(&folder, arguments);
+        wait_until("signals are handled", || handles(&child, Signal::TERM));
         // Half of the signals come when there are temporary files, or as soon as they are gone.
         if i % 2 == 0 {
             wait_until("there is a temporary file or both outputs", || {
-                folder.files().len() > 4 || folder.read::<u32>("out.rows") != old
+                has_temporary_file(&folder, &child) || folder.read::<u32>("out.rows") != old
             });
         }
         std::thread::sleep(Duration::from_millis(i * i / 4));
         send(&child, Signal::TERM);
-        let code = child.wait().unwrap().code();
+        let code = exit_code(child);
         assert_eq!(folder.files(), ["in.rows", "in.u32", "out.rows", "out.u32"]);
         let (keys_are_old, values_are_old) =
             (folder.read::<u32>("out.u32") == old, folder.read::<u32>("out.rows") == old);
@@ -125,28 +186,53 @@ fn keys_and_values_are_replaced_both_or_neither() {
 }
 
 #[test]
-fn nohup_is_respected() {
-    let folder = Folder::new();
-    let mut command = folder.command("sh");
-    let script = format!("trap '' HUP; exec {GMERGE} sort - -o out.u32");
-    let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
-    wait_until("sh has become gmerge", || {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap_or_default();
-        name.trim() == "gmerge"
-    });
-    wait_until_it_handles_signals(&child);
-    send(&child, Signal::HUP);
-    std::thread::sleep(Duration::from_millis(50));
-    drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
-    assert_eq!(folder.files(), ["out.u32"]);
+fn ignored_signals_stay_ignored() {
+    for (name, signal) in [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("TERM", Signal::TERM),
+        ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1),
+    ] {
+        let folder = Folder::new();
+        let script = format!("trap '' {name}; exec {GMERGE} sort - -o out.u32");
+        let mut command = folder.command("sh");
+        let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // Not before sh has become gmerge.
+        wait_until("signals are handled", || handles(&child, Signal::USR2));
+        send(&child, signal);
+        std::thread::sleep(Duration::from_millis(50));
+        pipe.write_all(&[1, 0, 0, 0]).unwrap();
+        drop(pipe);
+        assert_eq!(exit_code(child), Some(0), "{name}");
+        assert_eq!((folder.files(), folder.read::<u32>("out.u32")), (vec!["out.u32".to_owned()], vec![1]));
+    }
 }
 
-/// Until then, a signal ends any program in the usual way.
-fn wait_until_it_handles_signals(child: &Child) {
-    wait_until("signals are handled", || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
-        u64::from_str_radix(&caught, 16).unwrap_or(0) >> (Signal::TERM.as_raw() - 1) & 1 == 1
-    });
+/// Whether the program handles a signal. Until then, one ends it as any other program.
+fn handles(child: &Child, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+    u64::from_str_radix(&caught, 16).unwrap_or(0) >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// Whether the program has a temporary file open in `folder`, with a name or without.
+fn has_temporary_file(folder: &Folder, child: &Child) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return false };
+    let folder = folder.path("").canonicalize().unwrap();
+    open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()).any(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.parent() == Some(&*folder) && (name.ends_with(" (deleted)") || name.starts_with(".gmerge-"))
+    })
+}
+
+fn supports_unnamed_files(folder: &Folder) -> bool {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(folder.path(""), OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR).is_ok()
+}
+
+fn has_ended(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    status.rsplit(')').next().unwrap().trim_start().starts_with('Z')
 }

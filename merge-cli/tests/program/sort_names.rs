@@ -31,7 +31,7 @@ fn checks_in_either_order() {
     folder.run("sort -c up.u32 -o out.u32").is_misuse(&["-c", "--output"]);
     folder.run("sort -C up.u32 --argsort").is_misuse(&["-C", "--argsort"]);
     folder.run("sort -c -C up.u32").is_misuse(&["-c", "-C"]);
-    folder.run("sort -c up.u32 down.u32").is_misuse(&["-c", "[MORE]"]);
+    folder.run("sort -c up.u32 down.u32").fails(2, &["-c checks one file IN, found 2"]);
 }
 
 #[test]
@@ -51,11 +51,15 @@ fn sort_m_is_merge() {
     folder.run("sort -m up.u32 up.u32 -o out.u32").succeeds();
     assert_eq!(folder.read::<u32>("out.u32"), [1, 1, 2, 2, 2, 2, 9, 9]);
     folder.run("sort --merge up.u32 mixed.u32 -o out.u32").fails(2, &["mixed.u32: not sorted at index 2: 6 after 7"]);
-    // Without -m, a second file is not passed over, whatever else is asked for.
-    for flags in ["", "-r", "--argsort", "--top 1"] {
-        folder.run(&format!("sort up.u32 up.u32 {flags} -o new.u32")).is_misuse(&["MORE"]);
-    }
-    assert!(!folder.path("new.u32").exists());
+    folder.run("sort -m -u up.u32 up.u32 -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 9]);
+    // Without -m, all files are sorted as if they were one.
+    folder.run("sort mixed.u32 up.u32 -o out.u32").succeeds();
+    let mut expected = [folder.read::<u32>("mixed.u32"), folder.read("up.u32")].concat();
+    expected.sort();
+    assert_eq!(folder.read::<u32>("out.u32"), expected);
+    folder.run("sort mixed.u32 up.u32 --top 1 -r -o out.u32").succeeds();
+    assert_eq!(folder.read::<u32>("out.u32"), [*expected.last().unwrap()]);
 }
 
 #[test]

@@ -104,11 +104,14 @@ fn of_equal_keys_the_first_stays_first() {
     let folder = folder();
     folder.run("sort in.u32 -r --values in.txt -o out.u32 --values-out out.txt").succeeds();
     assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.txt")), (vec![2, 2, 1, 1], b"aaccbbdd".to_vec()));
-    // Places are no keys, whatever their file is called.
+    // The extension of the output is that of the indices.
     folder.run("sort in.u32 -r --argsort -o out.u64").succeeds();
     assert_eq!(folder.read::<u64>("out.u64"), [0, 2, 1, 3]);
+    folder.run("sort in.u32 --argsort -o order").succeeds();
+    assert_eq!(folder.read::<u64>("order"), [1, 3, 0, 2]);
+    folder.run("sort in.u32 --argsort -o order.f32").fails(2, &["order.f32: ", "--argsort"]);
     folder.run("sort in.u32 --argsort -o in.u32").succeeds();
-    assert_eq!(folder.read::<u64>("in.u32"), [1, 3, 0, 2]);
+    assert_eq!(folder.read::<u32>("in.u32"), [1, 3, 0, 2]);
 }
 
 #[test]
@@ -173,9 +176,9 @@ fn flags_that_do_not_go_together() {
     let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
     run("--values in.txt").is_misuse(&["--values-out <OUTV>"]);
     run("--values-out out.txt").is_misuse(&["--values <V>"]);
-    run("--values in.txt in.txt --values-out out.txt").is_misuse(&["--values <V>", "[MORE]"]);
-    run("--argsort --values in.txt --values-out out.txt").is_misuse(&["--argsort", "--values <V>"]);
-    run("--argsort --values-out out.txt").is_misuse(&["--argsort"]);
+    run("--values in.txt in.txt --values-out out.txt").fails(2, &["in.txt: ", "--type"]);
+    run("--argsort --values in.txt --values-out out.txt").fails(2, &["--argsort and --values cannot be used together"]);
+    run("--argsort --values-out out.txt").is_misuse(&["--values <V>"]);
     unchanged(&folder, &before);
 }
 

@@ -48,7 +48,8 @@ fn one_json_object() {
         let busy = if op == "check" { "read" } else { "write" };
         assert!(stats["phases"][busy]["ms"].as_f64().unwrap() > 0.0);
     }
-    assert_eq!(json(&folder, "sort a.u32 -o out.u32 --engine cpu --parallel 3")["threads"], 3);
+    folder.write("large.u32", &vec![1u32; 1 << 20]);
+    assert_eq!(json(&folder, "sort large.u32 -o out.u32 --engine cpu --parallel 3")["threads"], 3);
 }
 
 #[test]

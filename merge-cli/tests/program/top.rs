@@ -70,9 +70,11 @@ fn what_does_not_go_together() {
     let folder = Folder::new();
     folder.write("in.u32", &[3u32, 1, 2]);
     for flags in ["--values in.u32 --values-out v", "--argsort", "-m"] {
-        folder.run(&format!("sort --top 2 in.u32 -o out.u32 {flags}")).is_misuse(&["--top", "cannot be used with"]);
+        folder.run(&format!("sort --top 2 in.u32 -o out.u32 {flags}")).fails(2, &["--top", "cannot be used together"]);
     }
-    folder.run("sort --top 2 in.u32 -o out.u32 --engine gpu").fails(2, &["--engine gpu: --top is done by the CPU"]);
+    folder
+        .run("sort --top 2 in.u32 -o out.u32 --engine gpu")
+        .fails(2, &["--top and --engine gpu cannot be used together"]);
     folder.run("sort --top -2 in.u32 -o out.u32").is_misuse(&["-2"]);
     folder.write("odd.u32", &[3u8; 7]);
     folder.run("sort --top 2 odd.u32 -o out.u32").fails(2, &["odd.u32: length is 7 bytes", "multiple of 4"]);

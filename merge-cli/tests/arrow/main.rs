@@ -1,12 +1,16 @@
-//! Arrow's files, written and read here by Arrow's own library.
+//! Arrow's files and streams, written and read here by Arrow's own library.
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+#[path = "../program/common.rs"]
+#[expect(dead_code, reason = "the test `program` uses all of it")]
+mod common;
+
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt32Array, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
-use arrow_ipc::reader::FileReader;
-use arrow_ipc::writer::FileWriter;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use common::{Folder, Random, TestKey, assert_same, for_each_type};
 use std::collections::HashMap;
 use std::fs;
 use std::io::Cursor;
@@ -55,7 +59,20 @@ fn file(schema: &SchemaRef, batches: Vec<Vec<ArrayRef>>) -> Vec<u8> {
     bytes
 }
 
-/// A file of keys in batches of so many.
+/// A stream of keys in batches of `batch`.
+fn stream<K: TestKey>(keys: &[K], batch: usize) -> Vec<u8> {
+    let schema = schema::<K>();
+    let mut bytes = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut bytes, &schema).unwrap();
+    for keys in keys.chunks(batch) {
+        writer.write(&RecordBatch::try_new(schema.clone(), vec![column(keys)]).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+    drop(writer);
+    bytes
+}
+
+/// A file of keys in batches of `batch`.
 fn arrow<K: TestKey>(keys: &[K], batch: usize) -> Vec<u8> {
     file(&schema::<K>(), keys.chunks(batch).map(|keys| vec![column(keys)]).collect())
 }
@@ -63,16 +80,25 @@ fn arrow<K: TestKey>(keys: &[K], batch: usize) -> Vec<u8> {
 /// The schema and the keys of a file.
 fn read<K: TestKey>(bytes: &[u8]) -> (SchemaRef, Vec<K>) {
     let reader = FileReader::try_new(Cursor::new(bytes), None).unwrap();
-    let schema = reader.schema();
+    (reader.schema(), keys_of(reader))
+}
+
+/// The schema and the keys of a stream.
+fn read_stream<K: TestKey>(bytes: &[u8]) -> (SchemaRef, Vec<K>) {
+    let reader = StreamReader::try_new(Cursor::new(bytes), None).unwrap();
+    (reader.schema(), keys_of(reader))
+}
+
+fn keys_of<K: TestKey>(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>) -> Vec<K> {
     let mut keys = Vec::new();
-    for batch in reader {
+    for batch in batches {
         let column = batch.unwrap().column(0).to_data();
         assert_eq!((column.data_type(), column.null_count()), (&data_type(K::NAME), 0));
         let bytes =
             &column.buffers()[0].as_slice()[column.offset() * size_of::<K>()..][..column.len() * size_of::<K>()];
         keys.extend(bytemuck::pod_collect_to_vec::<u8, K>(bytes));
     }
-    (schema, keys)
+    keys
 }
 
 #[test]
@@ -103,6 +129,24 @@ fn every_way<K: TestKey>(random: &mut Random, size: usize, batch: usize) {
     folder.run("sort keys.arrow -o sorted --engine cpu").succeeds();
     assert_same(&folder.read::<K>("sorted"), &sorted, &what);
 
+    // Streams, by name and through pipes, and the file that contains one through a pipe.
+    let streamed = stream(&keys, batch);
+    fs::write(folder.path("keys.arrows"), &streamed).unwrap();
+    folder.run("sort keys.arrows -o sorted.arrows --engine cpu").succeeds();
+    let (found_schema, found) = read_stream::<K>(&get("sorted.arrows"));
+    assert_same(&found, &sorted, &what);
+    assert_eq!(found_schema, schema::<K>());
+    folder.run("check sorted.arrows").succeeds();
+    for (input, format) in [(&streamed, "arrows"), (&streamed, "arrow"), (&get("keys.arrow"), "arrows")] {
+        let run = folder.run_with_input(&format!("sort - -o - --format {format} --engine cpu"), input);
+        run.succeeds();
+        let (found_schema, found) =
+            if format == "arrow" { read::<K>(run.stdout()) } else { read_stream::<K>(run.stdout()) };
+        assert_same(&found, &sorted, &what);
+        assert_eq!(found_schema, schema::<K>());
+    }
+    folder.run_with_input("check -", &get("sorted.arrows")).succeeds();
+
     // To and from other formats.
     folder.run("sort keys.arrow -o sorted.npy --endian big --engine cpu").succeeds();
     folder.run("sort sorted.npy -o other.arrow --engine cpu").succeeds();
@@ -125,11 +169,15 @@ fn many_keys_and_standard_output() {
     let run = folder.run("sort keys.arrow -o - --format arrow");
     run.succeeds();
     assert_same(&read::<u64>(run.stdout()).1, &keys, "standard output");
+    folder.run("sort keys.arrow -o sorted.feather").succeeds();
+    let pipe =
+        "gmerge sort sorted.feather -o - --format arrows | gmerge sort -r - -o - --format arrows | gmerge check -r -";
+    folder.shell(pipe).succeeds();
     folder.shell("gmerge gen -n 100000000 --type u32 --format arrow -o - | head -c 10 > head").succeeds();
 
     fs::write(folder.path("keys"), arrow(&[2.5f64, -1.0], 1)).unwrap();
-    folder.run("sort keys --argsort -o places.arrow").succeeds();
-    assert_eq!(read::<u64>(&fs::read(folder.path("places.arrow")).unwrap()).1, [1, 0]);
+    folder.run("sort keys --argsort -o indices.arrow").succeeds();
+    assert_eq!(read::<u64>(&fs::read(folder.path("indices.arrow")).unwrap()).1, [1, 0]);
 }
 
 #[test]
@@ -149,7 +197,7 @@ fn files_that_cannot_be_used() {
         (file(&Arc::new(Schema::new(fields(2))), vec![two]), "has 2 columns, expected one"),
         (
             file(&schema::<u32>(), vec![vec![Arc::new(UInt32Array::from(vec![Some(1), None])) as ArrayRef]]),
-            "the record batch has 1 nulls, expected none",
+            "the record batch has 1 nulls, expected none: drop or fill them",
         ),
         (
             file(&text, vec![vec![Arc::new(StringArray::from(vec!["a"])) as ArrayRef]]),
@@ -159,7 +207,10 @@ fn files_that_cannot_be_used() {
         (good[..6].to_vec(), "Arrow file, at byte 0: "),
         (no_footer, "tells a footer of 2139062143 bytes"),
         (torn, "Arrow file, at byte "),
-        (b"12345678".to_vec(), "begins with \"123456\", expected \"ARROW1\" of an Arrow file"),
+        (b"12345678".to_vec(), "begins with \"123456\", expected \"ARROW1\" of an Arrow file, or an Arrow stream"),
+        (b"FEA1\0\0\0\0".to_vec(), "is a Feather file of version 1, expected version 2"),
+        ([stream(&[1u32], 1), stream(&[2u32], 1)].concat(), "bytes follow the end of the stream, expected one stream"),
+        (stream(&[1u32, 2, 3], 2)[..300].to_vec(), "Arrow stream, at byte "),
     ];
     for (bytes, message) in cases {
         fs::write(folder.path("bad.arrow"), bytes).unwrap();
@@ -170,7 +221,8 @@ fn files_that_cannot_be_used() {
     }
     fs::write(folder.path("good.arrow"), &good).unwrap();
     folder.run("sort good.arrow -o out --type i32").fails(2, &["good.arrow: holds u32 keys by its header"]);
-    folder.run_with_input("sort - -o out", &good).fails(2, &["-: is an Arrow file", "expected a regular file"]);
+    let ends_early = &stream(&[1u32, 2, 3], 2)[..300];
+    folder.run_with_input("sort - -o out", ends_early).fails(2, &["-: Arrow stream, at byte ", "is it complete?"]);
     folder.run("gen -n 5 --type u128 -o out.arrow").fails(2, &["out.arrow: Arrow has no type for u128 keys"]);
     assert_eq!(fs::read(folder.path("out")).unwrap(), OLD);
 }
@@ -179,18 +231,19 @@ fn files_that_cannot_be_used() {
 fn no_bytes_of_a_file_end_the_program_badly() {
     let mut random = Random::new();
     let folder = Folder::new();
-    let good = arrow(&[3u32, 1, 2], 2);
-    for _ in 0..300 {
-        let mut bytes = good.clone();
-        for _ in 0..1 + random.next() % 3 {
-            let place = random.next() as usize % bytes.len();
-            bytes[place] = random.next() as u8;
-        }
-        fs::write(folder.path("bad.arrow"), &bytes).unwrap();
-        let run = folder.run("check bad.arrow");
-        // What was changed may be what no one reads, or a key.
-        if run.code() != Some(0) {
-            run.fails(run.code().unwrap(), &["bad.arrow: "]);
+    for (name, good) in [("bad.arrow", arrow(&[3u32, 1, 2], 2)), ("bad.arrows", stream(&[3u32, 1, 2], 2))] {
+        for _ in 0..150 {
+            let mut bytes = good.clone();
+            for _ in 0..1 + random.next() % 3 {
+                let index = random.next() as usize % bytes.len();
+                bytes[index] = random.next() as u8;
+            }
+            fs::write(folder.path(name), &bytes).unwrap();
+            let run = folder.run(&format!("check {name}"));
+            // The change may be in padding, or in a key.
+            if run.code() != Some(0) {
+                run.fails(run.code().unwrap(), &[&format!("{name}: ")]);
+            }
         }
     }
 }

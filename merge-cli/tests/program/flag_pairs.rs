@@ -1,0 +1,237 @@
+//! Every pair of flags of every command, from clap's own declaration: a flag that is added to the program is tested here
+//! without a line in this file. Each pair is refused, or does what [`model`](crate::oracle::model) says.
+
+use crate::common::{Folder, Random, engines};
+use crate::oracle::input;
+use crate::oracle::judge::{self, Case, Known, Verdict};
+use crate::oracle::samples::{OPERANDS, PARTNERS, Subject, Usage};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+/// Triples of a command that are tried, at random.
+const TRIPLES: usize = 300;
+/// Samples of a flag from which on not all of them are paired with those of all other flags.
+const MANY: usize = 8;
+/// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of u128.
+const UNIVERSAL: [(&str, &[&str]); 7] = [
+    ("type", &["record-size", "key", "output", "format", OPERANDS]),
+    ("stats", &[]),
+    ("quiet", &["verbose"]),
+    ("verbose", &["quiet"]),
+    ("progress", &[]),
+    ("parallel", &[]),
+    ("stable", &[]),
+];
+
+/// Samples that this machine lacks, and those of Arrow files, which have tests of their own.
+fn is_left_out(usage: &Usage) -> bool {
+    let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
+    is("engine", "gpu") && !engines().contains(&"gpu") || is("format", "arrow") || is("format", "arrows")
+}
+
+#[test]
+fn every_pair_of_flags_is_refused_or_honoured() {
+    let seed = Random::new().next();
+    let mut failures = String::new();
+    for subject in Subject::all(is_left_out) {
+        let known = verdicts(&subject, seed);
+        failures += &report(&subject, &known);
+        check_shares(&subject, &known, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// Judges single flags, then pairs, then triples: a refusal is judged by what is known of its parts.
+fn verdicts(subject: &Subject, seed: u64) -> Known<'_> {
+    let usages: Vec<&Usage> = subject.usages.iter().collect();
+    let mut known = Known::new();
+    known.insert(BTreeSet::new(), Case { subject, usages: Vec::new(), seed, short: false }.judge(&known));
+    add(&mut known, subject, seed, usages.iter().map(|usage| vec![*usage]).collect());
+    add(&mut known, subject, seed, pairs(&usages, seed as usize));
+    add(&mut known, subject, seed, pairs_on_streams(&usages, seed));
+    add(&mut known, subject, seed, triples(&usages, seed));
+    known
+}
+
+/// All pairs of samples of different flags, but not all samples of a flag that has [`MANY`] or is universal: each other
+/// sample meets two, or one, which depend on the seed. Of two such flags, the one with fewer samples is tried with all.
+fn pairs<'a>(usages: &[&'a Usage], seed: usize) -> Vec<Vec<&'a Usage>> {
+    let groups = |i: usize| {
+        let id = &usages[i].id;
+        let samples = usages.iter().filter(|usage| usage.id == *id).count();
+        match UNIVERSAL.iter().any(|(universal, _)| id == universal) {
+            true => samples,
+            false if samples >= MANY => samples / 2,
+            false => 1,
+        }
+    };
+    let is_tried = |i: usize, j: usize| {
+        let (many, few) = if groups(i) < groups(j) { (j, i) } else { (i, j) };
+        many % groups(many) == (few ^ seed) % groups(many)
+    };
+    let all = (0..usages.len()).flat_map(|i| (i + 1..usages.len()).map(move |j| (i, j)));
+    let pairs = all.filter(|&(i, j)| usages[i].id != usages[j].id && is_tried(i, j));
+    pairs.map(|(i, j)| vec![usages[i], usages[j]]).collect()
+}
+
+/// All pairs of flags, with a sample of each, where input comes from a pipe and output goes to one.
+fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> {
+    let is_stream = |usage: &&&Usage| matches!(usage.value.as_deref(), Some("stdin" | "-"));
+    let streams: Vec<&Usage> = usages.iter().filter(is_stream).copied().collect();
+    if streams.is_empty() {
+        return Vec::new();
+    }
+    let mut random = input::Random::new(seed);
+    let mut flags: BTreeMap<&str, Vec<&Usage>> = BTreeMap::new();
+    for usage in usages.iter().filter(|usage| usage.id != OPERANDS && usage.id != "output") {
+        flags.entry(&usage.id).or_default().push(usage);
+    }
+    let flags: Vec<_> = flags.into_values().collect();
+    let mut sample = |i: usize| flags[i][random.below(flags[i].len())];
+    let pairs = (0..flags.len()).flat_map(|i| (i + 1..flags.len()).map(move |j| (i, j)));
+    pairs.map(|(i, j)| [vec![sample(i), sample(j)], streams.clone()].concat()).collect()
+}
+
+/// Triples of flags, at random; none where there are not three flags.
+fn triples<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> {
+    let mut random = input::Random::new(seed);
+    let ids = |usages: &[&Usage]| usages.iter().map(|usage| usage.id.clone()).collect::<BTreeSet<_>>().len();
+    if ids(usages) < 3 {
+        return Vec::new();
+    }
+    let triple = || (0..3).map(|_| usages[random.below(usages.len())]).collect::<Vec<_>>();
+    std::iter::repeat_with(triple).filter(|triple| ids(triple) == 3).take(TRIPLES).collect()
+}
+
+/// Judges these samples, and enters the verdicts. Single flags that have two names are given by each of them.
+fn add<'a>(known: &mut Known<'a>, subject: &'a Subject, seed: u64, samples: Vec<Vec<&'a Usage>>) {
+    let seeds = (seed % (1 << 48)..).step_by(7);
+    let cases = samples.into_iter().zip(seeds).map(|(usages, seed)| Case { subject, usages, seed, short: false });
+    let by_letter = |case: &Case<'a>| case.usages.len() == 1 && subject.has_short(case.usages[0]);
+    let again = |case: Case<'a>| {
+        let letter = by_letter(&case).then(|| Case { usages: case.usages.clone(), short: true, ..case });
+        [Some(case), letter]
+    };
+    let cases: Vec<Case> = cases.flat_map(again).flatten().collect();
+    for (case, verdict) in cases.iter().zip(judge_all(&cases, known)) {
+        let entry = known.entry(case.usages.iter().copied().collect()).or_insert_with(|| verdict.clone());
+        if matches!(verdict, Verdict::Wrong { .. }) {
+            *entry = verdict;
+        }
+    }
+}
+
+/// Judges the cases, as many at once as there are cores.
+fn judge_all(cases: &[Case], known: &Known) -> Vec<Verdict> {
+    let verdicts: Vec<OnceLock<Verdict>> = cases.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((case, verdict)) =
+                    Some(next.fetch_add(1, Relaxed)).and_then(|i| cases.get(i).zip(verdicts.get(i)))
+                {
+                    let _ = verdict.set(case.judge(known));
+                }
+            });
+        }
+    });
+    verdicts.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+/// Writes a table of all verdicts for a reader, and gives the defects among them.
+fn report(subject: &Subject, known: &Known) -> String {
+    let mut table = String::new();
+    let mut defects: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut rows: Vec<_> = known.iter().collect();
+    rows.sort_by(|a, b| (a.0.len(), a.0).cmp(&(b.0.len(), b.0)));
+    for (usages, verdict) in rows {
+        let names: Vec<_> = usages.iter().map(|usage| usage.to_string()).collect();
+        let row = format!("{} {}", subject.name(), names.join(" × "));
+        let _ = match verdict {
+            Verdict::Honoured => writeln!(table, "{row}: honoured"),
+            Verdict::Refused(message) => writeln!(table, "{row}: refused: {}", message.trim_end()),
+            Verdict::Unjudged => writeln!(table, "{row}: refused, and a part does not work"),
+            Verdict::Wrong { cause, detail } => {
+                defects.entry(cause.clone()).or_default().push(format!("{row}: {}", detail.trim_end()));
+                writeln!(table, "{row}: WRONG: {cause}: {}", detail.trim_end())
+            }
+        };
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flag-pairs");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{}.txt", subject.name())), table).unwrap();
+    let mut text = String::new();
+    for (cause, rows) in defects {
+        let _ = writeln!(text, "{}: {cause}: {} command lines, such as", subject.name(), rows.len());
+        rows.iter().take(4).for_each(|row| text += &format!("  {row}\n"));
+    }
+    text
+}
+
+/// The universal flags are never refused, and most pairs of a command that handles keys are not.
+fn check_shares(subject: &Subject, known: &Known, failures: &mut String) {
+    let pairs: Vec<_> = known.iter().filter(|(usages, _)| usages.len() == 2).collect();
+    let refused: Vec<_> = pairs.iter().filter(|(_, verdict)| verdict.is_refused()).collect();
+    println!("{}: {} of {} pairs refused", subject.name(), refused.len(), pairs.len());
+    for (usages, verdict) in refused.iter() {
+        let has = |id: &str| usages.iter().any(|usage| usage.id == id);
+        let is_wrong = |(id, except): &(&str, &[&str])| has(id) && !except.iter().any(|id| has(id));
+        let is_refused_alone = usages.iter().any(|usage| known[&BTreeSet::from([*usage])].is_refused());
+        if let Some((id, _)) = UNIVERSAL.iter().find(|universal| is_wrong(universal))
+            && !is_refused_alone
+        {
+            let _ = writeln!(failures, "{}: --{id} is refused: {verdict:?}", subject.name());
+        }
+    }
+    if subject.has_flag("stats") && 2 * refused.len() > pairs.len() {
+        let _ = writeln!(failures, "{}: {} of {} pairs refused", subject.name(), refused.len(), pairs.len());
+    }
+}
+
+#[test]
+fn a_flag_without_the_one_that_it_needs_is_refused_beside_every_other() {
+    let mut dropped = Vec::new();
+    for subject in Subject::all(is_left_out) {
+        for (id, partner) in PARTNERS {
+            let requests = subject.usages.iter().filter_map(|usage| subject.without_partner(usage, id, partner));
+            let honoured = requests.filter(|request| !judge::is_refused(&subject, request));
+            dropped.extend(honoured.map(|request| subject.words(&request, false).join(" ")));
+        }
+    }
+    assert!(dropped.is_empty(), "dropped in silence:\n{}", dropped.join("\n"));
+}
+
+#[test]
+fn flags_that_change_no_byte_have_their_effect() {
+    let folder = Folder::new();
+    let keys: Vec<u32> = Random::new().keys(1 << 19);
+    folder.write("in.u32", &keys);
+    folder.write("in.rows", &keys);
+    // What does not fit into 1 MiB goes to the folder that is named.
+    for flags in [
+        "",
+        "--reverse",
+        "--unique",
+        "--check",
+        "--argsort",
+        "--values in.rows --values-out out.rows",
+        "--record-size 8 --key 4:u32",
+    ] {
+        let run = folder.run(&format!("sort in.u32 -o out.bin -S 1M -T nowhere {flags}"));
+        run.fails(2, &["nowhere"]);
+        folder.run(&format!("sort in.u32 -o out.bin -S 1M --batch-size 2 {flags}")).succeeds();
+    }
+    // Unsorted input is an error where it is not assumed to be sorted.
+    folder.write("in.offsets", &[0u64, 1 << 19]);
+    for subject in Subject::all(is_left_out).iter().filter(|subject| subject.has_flag("assume-sorted")) {
+        let runs = if subject.has_flag("offsets") { "--offsets in.offsets in.offsets" } else { "" };
+        let command = format!("{} in.u32 in.u32 {runs} -o out.u32", subject.name());
+        folder.run(&command).fails(2, &["in.u32", "sorted"]);
+        folder.run(&format!("{command} --assume-sorted")).succeeds();
+    }
+}

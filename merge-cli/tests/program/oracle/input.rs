@@ -1,0 +1,229 @@
+//! The input files of a request: small, random, with many duplicates, and sorted where the command expects that.
+
+use super::model::{Item, npy, swap};
+use super::samples::{OPERANDS, Request};
+use std::collections::BTreeMap;
+
+/// Bytes of a value.
+pub const VALUE: usize = 3;
+/// The dtype of records in an .npy file.
+pub const RECORD_DTYPE: &str = "[('a', '<u4'), ('b', '<f4'), ('c', '<i4')]";
+
+/// A source of random numbers: SplitMix64.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// What the input files hold.
+pub struct Input {
+    /// The keys or records of each file.
+    pub items: Vec<Vec<Item>>,
+    /// Where the runs or segments of each file begin, and the last one ends.
+    pub offsets: Vec<Vec<usize>>,
+}
+
+impl Input {
+    pub fn new(request: &Request) -> Self {
+        let mut random = Random::new(request.seed);
+        let pool = Pool::new(request, &mut random);
+        let mut input = Self { items: Vec::new(), offsets: Vec::new() };
+        let runs = 12 * (1 + random.below(5));
+        let mut index = 0;
+        for file in 0..request.inputs() {
+            let offsets = offsets(request, file, runs, &mut random);
+            let count = offsets[offsets.len() - 1];
+            let mut items: Vec<Item> = (0..count).map(|i| pool.item(request, index + i, &mut random)).collect();
+            index += count;
+            arrange(request, &mut items, &offsets, &mut random);
+            input.items.push(items);
+            input.offsets.push(offsets);
+        }
+        input
+    }
+
+    pub fn count(&self) -> usize {
+        self.items.iter().map(Vec::len).sum()
+    }
+
+    /// The files by their names.
+    pub fn files(&self, request: &Request) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        for (i, items) in self.items.iter().enumerate() {
+            files.insert(request.input_name(i), self.keys(request, i));
+            let rows: Vec<u8> = items.iter().flat_map(|item| item.value.clone()).collect();
+            files.insert(format!("in{i}.values.npy"), npy("'|V3'", items.len(), &rows));
+            files.insert(format!("in{i}.rows"), rows);
+            let offsets: Vec<u8> = self.offsets[i].iter().flat_map(|&offset| (offset as u64).to_le_bytes()).collect();
+            files.insert(format!("in{i}.offsets.npy"), npy("'<u8'", self.offsets[i].len(), &offsets));
+            files.insert(format!("in{i}.offsets"), offsets);
+        }
+        // One file of values for all keys, however many files there are of them.
+        if request.command == "sort" && request.inputs() > 1 {
+            let rows: Vec<u8> = self.items.iter().flatten().flat_map(|item| item.value.clone()).collect();
+            files.insert("in0.values.npy".to_owned(), npy("'|V3'", self.count(), &rows));
+            files.insert("in0.rows".to_owned(), rows);
+        }
+        if request.has("files0-from") {
+            let names: String = (0..request.inputs()).map(|i| request.input_name(i) + "\0").collect();
+            files.insert("names0".to_owned(), names.into_bytes());
+        }
+        files
+    }
+
+    /// What standard input gives.
+    pub fn stdin(&self, request: &Request) -> Vec<u8> {
+        if request.is(OPERANDS, "stdin") { self.keys(request, 0) } else { Vec::new() }
+    }
+
+    fn keys(&self, request: &Request, file: usize) -> Vec<u8> {
+        let items = &self.items[file];
+        let bytes = items.iter().flat_map(|item| item.bytes.clone()).collect();
+        let bytes = if request.input_is_big() { swap(bytes, request.key_size()) } else { bytes };
+        if request.is(OPERANDS, "npy") { npy(&request.input_dtype(), items.len(), &bytes) } else { bytes }
+    }
+}
+
+/// What a request says about its inputs.
+impl Request {
+    /// Bytes of a key, or 1 where bytes have no order.
+    pub fn key_size(&self) -> usize {
+        if self.is_records() { 1 } else { self.key_type()[1..].parse::<usize>().unwrap() / 8 }
+    }
+
+    /// Whether the keys in the files begin with the most significant byte.
+    pub fn input_is_big(&self) -> bool {
+        if self.is(OPERANDS, "npy") { self.seed & 64 != 0 && !self.is_records() } else { self.is("endian", "big") }
+    }
+
+    /// NumPy's name for the type of what .npy inputs hold.
+    pub fn input_dtype(&self) -> String {
+        if self.is_records() { RECORD_DTYPE.to_owned() } else { dtype(self.key_type(), self.input_is_big()) }
+    }
+
+    /// Whether the command reads sorted files.
+    fn expects_sorted(&self) -> bool {
+        !matches!(&*self.command, "sort" | "check") || self.has("merge")
+    }
+
+    fn only_checks(&self) -> bool {
+        self.command == "check" || self.has_any(&["c", "C"])
+    }
+}
+
+/// NumPy's name for a type of numbers, as a header has it.
+pub fn dtype(name: &str, big: bool) -> String {
+    let size = name[1..].parse::<usize>().unwrap() / 8;
+    let sign = if size == 1 {
+        '|'
+    } else if big {
+        '>'
+    } else {
+        '<'
+    };
+    format!("'{sign}{}{size}'", &name[..1])
+}
+
+/// The distinct keys or records that a file's are drawn from.
+struct Pool(Vec<Vec<u8>>);
+
+impl Pool {
+    fn new(request: &Request, random: &mut Random) -> Self {
+        if request.is_records() {
+            return Self((0..40).map(|_| random.bytes(12)).collect());
+        }
+        let size = request.key_size();
+        let mut keys: Vec<Vec<u8>> = (0..60).map(|_| random.bytes(size)).collect();
+        for (rest, highest) in [(0, 0), (0xff, 0xff), (0, 0x80), (0xff, 0x7f)] {
+            keys.push([vec![rest; size - 1], vec![highest]].concat());
+        }
+        let infinity: &[u8] = match request.key_type() {
+            "f16" => &[0, 0x7c],
+            "f32" => &[0, 0, 0x80, 0x7f],
+            "f64" => &[0, 0, 0, 0, 0, 0, 0xf0, 0x7f],
+            _ => return Self(keys),
+        };
+        for (quiet, sign) in [(0, 0), (1, 0), (0, 0x80), (1, 0x80)] {
+            let mut key = infinity.to_vec();
+            key[0] |= quiet;
+            key[size - 1] |= sign;
+            keys.push(key);
+        }
+        Self(keys)
+    }
+
+    fn item(&self, request: &Request, index: usize, random: &mut Random) -> Item {
+        let mut bytes = self.0[random.below(self.0.len())].clone();
+        if request.is_records() {
+            // Records with equal keys differ.
+            bytes[11] = index as u8;
+            if random.below(4) == 0 {
+                bytes[5] = random.next() as u8;
+            }
+        }
+        let number = (index as u64 * 0x9e37) as u32;
+        Item::new(request, bytes, number.to_le_bytes()[..VALUE].to_vec(), index)
+    }
+}
+
+/// Where the runs of a file begin. Only commands that have runs take notice.
+fn offsets(request: &Request, file: usize, runs: usize, random: &mut Random) -> Vec<usize> {
+    let d = request.number("d").unwrap_or(4);
+    let a_len = request.number("a-len").unwrap_or(d / 2).min(d);
+    let mut length = || match (&*request.command, request.has("offsets"), file) {
+        ("batch", false, 0) => a_len,
+        ("batch", false, _) => d - a_len,
+        ("batch", true, _) => random.below(6),
+        // Such that all lengths of segments that are used here divide their sum.
+        _ => [0, 6, 12][random.below(3)],
+    };
+    let mut end = 0;
+    let ends = (0..runs).map(|_| {
+        end += length();
+        end
+    });
+    [0].into_iter().chain(ends).collect()
+}
+
+/// Brings items into an order that the command accepts, or some other if it only checks.
+fn arrange(request: &Request, items: &mut Vec<Item>, offsets: &[usize], random: &mut Random) {
+    if request.command == "batch" {
+        let ends = offsets.windows(2);
+        ends.for_each(|ends| items[ends[0]..ends[1]].sort_by(|a, b| a.key.cmp(&b.key)));
+    } else if request.expects_sorted() {
+        items.sort_by(|a, b| a.key.cmp(&b.key));
+    } else if request.only_checks() {
+        match random.below(4) {
+            0 => {}
+            1 => items.sort_by(|a, b| a.key.cmp(&b.key)),
+            2 => {
+                items.sort_by(|a, b| a.key.cmp(&b.key));
+                items.dedup_by(|a, b| a.key == b.key);
+            }
+            _ => {
+                items.sort_by(|a, b| a.key.cmp(&b.key));
+                let half = items.len() / 2;
+                items[half..].reverse();
+            }
+        }
+    }
+}

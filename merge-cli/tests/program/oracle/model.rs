@@ -1,0 +1,319 @@
+//! What a command line has to give: an independent model in plain Rust, for small inputs.
+//!
+//! Where the help leaves a combination open, these rules decide:
+//!
+//! 1. A flag that names no effect on the result (`--engine`, `--parallel`, `--stats`, `-v`, `-q`, `--progress`, `-S`, `-T`,
+//!    `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte of it.
+//! 2. The byte order of raw numbers is that of the file's extension (`.u32be`), or else `--endian`, or else little endian.
+//!    An .npy input has that of its header; an .npy output follows the same rule as a raw one, except that the first input's
+//!    order takes the place of little endian.
+//! 3. `--endian` and `--format` are for the file that `-o` names too, whatever it holds: keys, indices or records. Numbers
+//!    in the fields of raw records have the byte order of `--endian`; byte strings, values and offsets have none.
+//! 4. `--argsort` writes indices of 8 bytes, or of the type that the extension of the output names. That extension then
+//!    says nothing about the keys.
+//! 5. Values that come from an .npy file are its elements, without the header. Values written to .npy have the dtype of
+//!    their input, or `|V3` for 3 raw bytes; records written to .npy likewise (`|V12`).
+//! 6. Offsets may be in an .npy file.
+//! 7. `--unique` keeps the first of equal keys, for records the first of those with equal keys, with the value and the index
+//!    that it has; with `-m`, too. With `-c` and `-C`, equal neighbours are out of order. With `--top`, the first N distinct keys.
+//! 8. `--top N` keeps the first N keys of the output, with their values or indices.
+//! 9. `--reverse` reverses the order, fields of records with `:desc` included; equal keys stay in the order of the input.
+//! 10. `sort A B C` sorts all files together: `--argsort` counts through the files, and there is one file of all values.
+//! 11. `-c` and `-C` write nothing: with `-o`, `--format`, `--check`, `--merge`, and with each other, they are refused, as
+//!     with several files. With `--check`, the output has to be a file.
+//! 12. Segments stay as long as they were: `--unique`, `--top`, `--argsort` and `--merge` are refused.
+//! 13. `--type` overrules the extension of an output, which otherwise has to name the type of the inputs.
+//! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, whatever else is given.
+//! 15. The line that `check` prints about disorder is its result and no progress: `-q` keeps it, and only `-C` leaves it out.
+
+use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
+use super::samples::{OPERANDS, Request};
+use std::collections::BTreeMap;
+
+/// A key or a record of an input.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Bytes whose lexicographic order is the order that the request asks for.
+    pub key: Vec<u8>,
+    /// The key, least significant byte first, or the record.
+    pub bytes: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Its index among all items of all inputs.
+    index: usize,
+}
+
+impl Item {
+    pub fn new(request: &Request, bytes: Vec<u8>, value: Vec<u8>, index: usize) -> Self {
+        let mut key = match request.is_records() {
+            true => record_key(request, &bytes),
+            false => ordered(request.key_type(), bytes.clone()),
+        };
+        if request.has("reverse") {
+            complement(&mut key);
+        }
+        Self { key, bytes, value, index }
+    }
+}
+
+/// The bytes of a number, least significant first, as bytes in the order of the numbers. Floats are in IEEE 754's total order.
+fn ordered(key_type: &str, mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.reverse();
+    match key_type.as_bytes()[0] {
+        b'f' if bytes[0] & 0x80 != 0 => complement(&mut bytes),
+        b'f' | b'i' => bytes[0] ^= 0x80,
+        _ => {}
+    }
+    bytes
+}
+
+fn complement(key: &mut [u8]) {
+    key.iter_mut().for_each(|byte| *byte = !*byte);
+}
+
+fn record_key(request: &Request, record: &[u8]) -> Vec<u8> {
+    let fields = request.value("key").unwrap_or_default();
+    let field = |text: &str| {
+        let mut parts = text.split(':');
+        let (begin, kind) = (parts.next().unwrap().parse::<usize>().unwrap(), parts.next().unwrap());
+        let mut key = match kind.strip_prefix("bytes") {
+            Some(count) => record[begin..][..count.parse().unwrap()].to_vec(),
+            None => {
+                let bytes = record[begin..][..kind[1..].parse::<usize>().unwrap() / 8].to_vec();
+                let size = if request.input_is_big() { bytes.len() } else { 1 };
+                ordered(kind, swap(bytes, size))
+            }
+        };
+        if parts.next() == Some("desc") {
+            complement(&mut key);
+        }
+        key
+    };
+    fields.split(',').filter(|text| !text.is_empty()).flat_map(field).collect()
+}
+
+/// What a run must give.
+#[derive(Debug)]
+pub enum Expected {
+    /// These files, and that on standard output.
+    Output { files: BTreeMap<String, Vec<u8>>, stdout: Vec<u8> },
+    /// The input is in order, or the index of the first item that is not.
+    Order(Option<usize>),
+    /// Generated keys, as these flags and no others make them, in this encoding.
+    Generated,
+    /// Text on standard output or in files.
+    Text,
+    /// An error that names these two flags: they have no meaning together.
+    Refusal([&'static str; 2]),
+}
+
+pub fn expected(request: &Request, input: &Input) -> Expected {
+    if let Some(flags) = contradiction(request, input) {
+        return Expected::Refusal(flags);
+    }
+    match &*request.command {
+        "info" | "completions" | "man" => Expected::Text,
+        "gen" => Expected::Generated,
+        "check" => Expected::Order(first_unsorted(request, &input.items[0])),
+        _ if request.has_any(&["c", "C"]) => Expected::Order(first_unsorted(request, &input.items[0])),
+        _ => written(request, transform(request, input)),
+    }
+}
+
+/// Two flags of the request that contradict each other.
+fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> {
+    const EXCLUSIVE: &[(&str, &[&str])] = &[
+        ("quiet", &["verbose"]),
+        ("c", &["C"]),
+        ("record-size", &["type"]),
+        ("key", &["type"]),
+        ("d", &["offsets"]),
+        ("a-len", &["offsets"]),
+        ("segments", &["segment-len", "unique", "top", "argsort", "merge"]),
+        ("segment-len", &["unique", "top", "argsort", "merge"]),
+    ];
+    const NOT_WITH_CHECK: [&str; 10] =
+        ["output", "format", "values", "values-out", "argsort", "top", "segments", "segment-len", "merge", "check"];
+    let given = |id: &&&str| request.has(id);
+    for (first, others) in EXCLUSIVE {
+        if let Some(other) = others.iter().find(given).filter(|_| request.has(first)) {
+            return Some([first, other]);
+        }
+    }
+    if let Some(check) = ["c", "C"].iter().find(given) {
+        if let Some(other) = NOT_WITH_CHECK.iter().find(given) {
+            return Some([check, other]);
+        }
+        if input.items.len() > 1 {
+            return Some([check, OPERANDS]);
+        }
+    }
+    if request.command == "gen" && request.has_any(&["record-size"]) && request.has("dist") {
+        return Some(["record-size", "dist"]);
+    }
+    for (first, second) in [("key", "record-size"), ("values-out", "values")] {
+        if request.has(first) && !request.has(second) {
+            return Some([first, second]);
+        }
+    }
+    if request.is("output", "out.u32") && !request.has_any(&["type", "argsort", "record-size"]) {
+        let typed = request.inputs() > 0 && request.key_type() != "u32";
+        return typed.then_some(["output", OPERANDS]);
+    }
+    if request.has("check") && request.is("output", "-") {
+        return Some(["check", "output"]);
+    }
+    if request.given.get("kernel").is_some_and(|kernel| kernel != "auto") && input.items.len() != 2 {
+        return Some(["kernel", OPERANDS]);
+    }
+    if ["basic", "tiled", "circular"].iter().any(|kernel| request.is("kernel", kernel)) && request.has("values") {
+        return Some(["kernel", "values"]);
+    }
+    if request.is("type", "u128") && !request.is_records() {
+        if request.is(OPERANDS, "npy") {
+            return Some([OPERANDS; 2]);
+        }
+        if output_format(request) == "npy" && !request.has("argsort") && !request.has_any(&["c", "C"]) {
+            return Some(["type", if request.has("format") { "format" } else { "output" }]);
+        }
+    }
+    None
+}
+
+/// The index of the first item that must not come after the one before it.
+fn first_unsorted(request: &Request, items: &[Item]) -> Option<usize> {
+    let disorder = |pair: &[Item]| pair[1].key < pair[0].key || request.has("unique") && pair[1].key == pair[0].key;
+    items.windows(2).position(disorder).map(|i| i + 1)
+}
+
+/// The items of the output.
+fn transform(request: &Request, input: &Input) -> Vec<Item> {
+    let all = || input.items.concat();
+    let mut items = match &*request.command {
+        "sort" if request.has_any(&["segments", "segment-len"]) => segments(request, input),
+        "batch" => batch(input),
+        "union" => set_operation(input, |m, n| m.max(n)),
+        "intersect" => set_operation(input, |m, n| m.min(n)),
+        "difference" => set_operation(input, |m, n| m.saturating_sub(n)),
+        "symmetric-difference" => set_operation(input, usize::abs_diff),
+        _ => sorted(all()),
+    };
+    if request.has("unique") {
+        items.dedup_by(|item, first| item.key == first.key);
+    }
+    items.truncate(request.number("top").unwrap_or(usize::MAX));
+    items
+}
+
+/// A stable sort of all items is their stable merge too.
+fn sorted(mut items: Vec<Item>) -> Vec<Item> {
+    items.sort_by(|a, b| a.key.cmp(&b.key));
+    items
+}
+
+fn segments(request: &Request, input: &Input) -> Vec<Item> {
+    let items = input.items.concat();
+    match request.number("segment-len") {
+        Some(length) => items.chunks(length).flat_map(|segment| sorted(segment.to_vec())).collect(),
+        None => input.offsets[0].windows(2).flat_map(|ends| sorted(items[ends[0]..ends[1]].to_vec())).collect(),
+    }
+}
+
+fn batch(input: &Input) -> Vec<Item> {
+    let run = |file: usize, run: usize| &input.items[file][input.offsets[file][run]..input.offsets[file][run + 1]];
+    (0..input.offsets[0].len() - 1).flat_map(|i| sorted([run(0, i), run(1, i)].concat())).collect()
+}
+
+/// The items that are m times in the first input and n times in the second, `count(m, n)` times each.
+fn set_operation(input: &Input, count: impl Fn(usize, usize) -> usize) -> Vec<Item> {
+    let mut counts: BTreeMap<&[u8], (&Item, [usize; 2])> = BTreeMap::new();
+    for (file, items) in input.items.iter().enumerate() {
+        for item in items {
+            counts.entry(&item.key).or_insert((item, [0; 2])).1[file] += 1;
+        }
+    }
+    counts.into_values().flat_map(|(item, [m, n])| vec![item.clone(); count(m, n)]).collect()
+}
+
+/// The files that hold these items.
+fn written(request: &Request, items: Vec<Item>) -> Expected {
+    let name = request.value("output").unwrap_or_default();
+    let index_type = Some(extension(&name).0).filter(|name| !name.is_empty()).unwrap_or("u64");
+    let index_size = if request.has("argsort") { dtype_size(index_type) } else { 0 };
+    let bytes = items.iter().flat_map(|item| match index_size {
+        0 => item.bytes.clone(),
+        size => (item.index as u128).to_le_bytes()[..size].to_vec(),
+    });
+    let bytes = encoded(request, bytes.collect(), items.len(), request.has("argsort").then_some(index_type));
+    let mut files = BTreeMap::new();
+    if let Some(name) = request.value("values-out") {
+        let values = items.iter().flat_map(|item| item.value.clone()).collect::<Vec<u8>>();
+        let values = if name.ends_with(".npy") { npy(&format!("'|V{VALUE}'"), items.len(), &values) } else { values };
+        files.insert(name, values);
+    }
+    if name == "-" {
+        return Expected::Output { files, stdout: bytes };
+    }
+    files.insert(name, bytes);
+    Expected::Output { files, stdout: Vec::new() }
+}
+
+fn dtype_size(name: &str) -> usize {
+    name[1..].parse::<usize>().unwrap() / 8
+}
+
+/// `count` numbers of the output, which are given least significant byte first, or records: with the header and in the
+/// byte order that the request asks for. `index_type` is the type of indices.
+pub fn encoded(request: &Request, bytes: Vec<u8>, count: usize, index_type: Option<&str>) -> Vec<u8> {
+    let is_npy = output_format(request) == "npy";
+    if request.is_records() && index_type.is_none() {
+        let dtype = if request.is(OPERANDS, "npy") { RECORD_DTYPE } else { "'|V12'" };
+        return if is_npy { npy(dtype, count, &bytes) } else { bytes };
+    }
+    let name = index_type.unwrap_or(request.key_type());
+    let big = output_is_big(request, is_npy && index_type.is_none());
+    let bytes = if big { swap(bytes, dtype_size(name)) } else { bytes };
+    if is_npy { npy(&dtype(name, big), count, &bytes) } else { bytes }
+}
+
+fn output_format(request: &Request) -> &str {
+    let by_name = if request.given.get("output").is_some_and(|name| name.ends_with(".npy")) { "npy" } else { "raw" };
+    request.given.get("format").map_or(by_name, String::as_str)
+}
+
+/// Whether numbers of the output begin with the most significant byte. Keys in an .npy file are as they were, if nothing
+/// else is said.
+fn output_is_big(request: &Request, as_input: bool) -> bool {
+    match (extension(&request.value("output").unwrap_or_default()).1, request.given.get("endian")) {
+        ("be", _) => true,
+        ("le", _) => false,
+        (_, Some(order)) => order == "big",
+        _ => as_input && request.inputs() > 0 && request.input_is_big(),
+    }
+}
+
+/// The type and the byte order that a file's extension names; empty where it names none.
+fn extension(name: &str) -> (&str, &str) {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let end = extension.find(|c: char| c.is_ascii_digit()).unwrap_or(extension.len());
+    let digits = extension[end..].bytes().take_while(u8::is_ascii_digit).count();
+    let (name, order) = extension.split_at(if digits > 0 { end + digits } else { 0 });
+    if name.is_empty() { ("", "") } else { (name, order) }
+}
+
+/// The same numbers in the other byte order.
+pub fn swap(mut bytes: Vec<u8>, size: usize) -> Vec<u8> {
+    bytes.chunks_mut(size).for_each(<[u8]>::reverse);
+    bytes
+}
+
+/// A NumPy file of `count` elements.
+pub fn npy(dtype: &str, count: usize, data: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': {dtype}, 'fortran_order': False, 'shape': ({count},), }}");
+    let length = (10 + text.len() + 1).next_multiple_of(64).max(128);
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(((length - 10) as u16).to_le_bytes());
+    file.extend(format!("{text:<width$}\n", width = length - 11).bytes());
+    file.extend(data);
+    file
+}
