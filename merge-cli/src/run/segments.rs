@@ -133,8 +133,9 @@ impl Parts {
                 let end = bounds.end_of_segment(begin, stats.keys);
                 let (input, index) = self.keys.locate::<W>(begin);
                 let (segment, offset) = (end - begin, input.offset_of::<W>(index));
-                let message =
-                    format!("the segment at byte {offset} has {segment} keys, too many for {memory} bytes of --memory");
+                let message = format!(
+                    "the segment at byte {offset} has {segment} keys, too many for the {memory} bytes of --memory"
+                );
                 return Err(Failure::file(input.path(), message));
             }
             let mut keys = memory::zeroed::<W>(end - begin, &name(self.keys.path()))?;
