@@ -2,15 +2,15 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`spec`] | values that the command line is made of |
-//! | [`args`] | the flags, as typed |
-//! | [`job`] | the flags, decided |
-//! | [`plan`] | in memory, in chunks, or streamed |
-//! | [`run`] | doing the job |
-//! | [`coding`] | keys as unsigned numbers, between reading and writing |
-//! | [`format`], [`file`] | headers; inputs and outputs |
-//! | [`records`] | the order of records |
-//! | [`os`], [`say`] | the operating system; messages |
+//! | `spec` | values that the command line is made of |
+//! | `args` | the flags, as typed |
+//! | `job` | the flags, decided |
+//! | `plan` | in memory, in chunks, or streamed |
+//! | `run` | doing the job |
+//! | `coding` | keys as unsigned numbers, between reading and writing |
+//! | `format`, `file` | headers; inputs and outputs |
+//! | `records` | the order of records |
+//! | `os`, `say` | the operating system; messages |
 
 mod args;
 mod coding;
