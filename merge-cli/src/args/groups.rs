@@ -52,7 +52,7 @@ pub struct OutputArgs {
 }
 
 /// How much memory to use, and what to do where that is too little.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct MemoryArgs {
     /// Use at most SIZE of memory for keys and values, for example 8G, 500M or 50%; default: most of what is available
     ///

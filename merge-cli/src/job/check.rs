@@ -24,7 +24,7 @@ pub fn job(args: CheckArgs) -> Result<Job> {
         let flag = if records.record_size.is_some() { "--record-size" } else { "--key" };
         refuse::beside(flag, &[("--type", key_type.is_some())], "records are checked as a whole")?;
     }
-    let memory = MemoryArgs { memory: None, tmp_dir: None, batch_size: None };
+    let memory = MemoryArgs::default();
     let flags = common.key_flags(None, order_of(reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || records.record_size.is_some(), ..flags };
     let resources = resources(EngineChoice::Cpu, parallel, memory);

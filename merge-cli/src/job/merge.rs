@@ -103,7 +103,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
     let values = open_values(&values, values_target, &inputs, key_type.size(), &output, false)?;
-    let memory = MemoryArgs { memory: None, tmp_dir: None, batch_size: None };
+    let memory = MemoryArgs::default();
     let resources = resources(engine.engine, parallel, memory);
     Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
 }

@@ -1,6 +1,7 @@
 //! A sort of each segment on its own, part by part, on the CPU: a GPU would have to sort all of it twice.
 
 use super::engine::ChosenEngine;
+use super::merge;
 use crate::coding::{Word, with_word};
 use crate::file::offsets::Offsets;
 use crate::file::output::commit;
@@ -57,33 +58,21 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
         stats.keys = all.len() as u64;
         bounds.check(&keys_path, stats.keys)?;
         let offsets = bounds.offsets(all.len());
-        let mut written = Vec::new();
-        match values {
-            None => stats.add(sort_part(&mut engine, &mut all, &mut [], 0, &offsets)?),
-            Some(Values { mut input, output }) => {
-                let mut bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
-                let lengths = ([stats.keys], [bytes.len() as u64]);
-                let width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
-                stats.value_size = Some(width);
-                stats.add(sort_part(&mut engine, &mut all, &mut bytes, width, &offsets)?);
-                written.push(write_all(output, width, &bytes)?);
-            }
+        let (mut bytes, mut width, mut values_output) = (Vec::new(), 0, None);
+        if let Some(Values { mut input, output }) = values {
+            bytes = stats.time(Phase::Read, || input.read_all::<u8>())?;
+            let lengths = ([stats.keys], [bytes.len() as u64]);
+            width = values::width(keys.inputs(), &lengths.0, input.inputs(), &lengths.1)?;
+            stats.value_size = Some(width);
+            values_output = Some(output);
         }
-        written.push(write_all(output, W::SIZE, &all)?);
-        stats.time(Phase::Write, || commit(written))?;
+        stats.add(sort_part(&mut engine, &mut all, &mut bytes, width, &offsets)?);
+        let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
+        stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     }
     stats.engine = engine.name()?;
     stats.print();
     Ok(())
-}
-
-/// Writes all items of an output.
-fn write_all<W: Word>(mut output: Output, size: usize, items: &[W]) -> Result<Writer> {
-    output.set_size(size);
-    output.expect((size_of_val(items) / size.max(1)) as u64);
-    let mut writer = output.begin()?;
-    writer.write(items)?;
-    Ok(writer)
 }
 
 /// Files of keys and values that are sorted part by part, each of whole segments.
