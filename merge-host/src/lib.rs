@@ -62,6 +62,7 @@ mod gpu;
 mod index;
 mod key;
 mod merge_kernel;
+pub mod parallel;
 pub mod permutation;
 mod set_operation;
 mod sort_order;

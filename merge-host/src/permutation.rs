@@ -15,25 +15,26 @@
 //! # Ok::<(), merge_host::Error>(())
 //! ```
 
-use crate::Index;
-use rayon::prelude::*;
+use crate::{Index, parallel};
 
 /// Values that a thread gathers at once.
 const BLOCK: usize = 1 << 14;
 
-/// Writes 0, 1, 2 and so on to `indices`. Takes linear time, on the threads of rayon's global pool.
+/// Writes 0, 1, 2 and so on to `indices`. Takes linear time, on the threads of [`parallel`] loops.
 ///
 /// # Panics
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
     assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
-    indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
+    parallel::for_each(indices.chunks_mut(BLOCK).enumerate(), |(block, indices)| {
+        indices.iter_mut().zip(block * BLOCK..).for_each(|(index, i)| *index = I::from_usize(i));
+    });
 }
 
 /// Copies to slot `i` of `out` the value at index `permutation[i]` of `parts`, which are numbered one after the other.
 ///
 /// A value has `width` bytes. Each part holds whole values, and `out` one for each index. Takes linear time, times the
-/// logarithm of the number of parts, on the threads of rayon's global pool.
+/// logarithm of the number of parts, on the threads of [`parallel`] loops.
 ///
 /// ```
 /// let mut out = [0; 6];
@@ -70,7 +71,7 @@ pub(crate) fn gather_with<'a, I: Index>(
     if width == 0 {
         return;
     }
-    out.par_chunks_mut(BLOCK * width).zip(permutation.par_chunks(BLOCK)).for_each(|(out, indices)| {
+    parallel::for_each(out.chunks_mut(BLOCK * width).zip(permutation.chunks(BLOCK)), |(out, indices)| {
         for (to, index) in out.chunks_exact_mut(width).zip(indices) {
             to.copy_from_slice(value_at(index.to_usize()));
         }

@@ -6,8 +6,7 @@
 //!   keys     │ 1 2 3 4 5 6                      then moved together
 //! ```
 
-use crate::{Index, Key};
-use rayon::prelude::*;
+use crate::{Index, Key, parallel};
 
 /// Keys that a thread handles at once.
 const BLOCK: usize = 1 << 16;
@@ -16,7 +15,7 @@ const BLOCK: usize = 1 << 16;
 /// are. Keys that equal `before`, which is the last key of an earlier part, are not kept.
 ///
 /// `keys` are sorted, in either order. Keys are equal if their bits are: `-0.0` and `0.0` are two. What both slices hold
-/// after the keys kept is unspecified. Takes linear time, on the threads of rayon's global pool.
+/// after the keys kept is unspecified. Takes linear time, on the threads of [`parallel`] loops.
 ///
 /// ```
 /// let (mut keys, mut names) = ([1, 1, 2, 3, 3], *b"abcde");
@@ -34,9 +33,8 @@ pub fn unique<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: 
         0 => befores.iter().map(|_| <&mut [u8]>::default()).collect(),
         _ => payload.chunks_mut(BLOCK * width).collect(),
     };
-    let blocks = keys.par_chunks_mut(BLOCK).zip(parts).zip(befores);
-    let counts: Vec<usize> =
-        blocks.map(|((keys, payload), before)| unique_in_block(keys, payload, width, before)).collect();
+    let blocks = keys.chunks_mut(BLOCK).zip(parts).zip(befores);
+    let counts = parallel::map(blocks, |((keys, payload), before)| unique_in_block(keys, payload, width, before));
     let mut end = 0;
     for (block, count) in counts.into_iter().enumerate() {
         let begin = block * BLOCK;

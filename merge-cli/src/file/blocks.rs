@@ -9,7 +9,7 @@
 use super::output::{KeyRegion, Writer};
 use crate::say::error::{Failure, Result};
 use crate::say::progress;
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,10 +66,10 @@ fn write_through(file: &mut File, length: u64, make: &(impl Fn(u64, &mut [u8]) +
     loop {
         let count = (length - begin).min(capacity as u64) as usize;
         let make_next = || {
-            let blocks = next[..count].par_chunks_mut(BLOCK).enumerate();
-            blocks.for_each(|(i, block)| make(begin + (i * BLOCK) as u64, block));
+            let blocks = next[..count].chunks_mut(BLOCK).enumerate();
+            parallel::for_each(blocks, |(i, block)| make(begin + (i * BLOCK) as u64, block));
         };
-        let (written, ()) = rayon::join(|| file.write_all(&made[..waiting]), make_next);
+        let (written, ()) = parallel::join(|| file.write_all(&made[..waiting]), make_next);
         written?;
         progress::add(waiting);
         if count == 0 {

@@ -3,7 +3,7 @@
 use super::Input;
 use crate::coding::Word;
 use crate::say::error::{Failure, Result};
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::path::Path;
 
 /// Files of keys, or of values, in order.
@@ -120,12 +120,12 @@ impl Concatenation {
         &mut self,
         bytes: &mut [u8],
         block: usize,
-        payload: impl IndexedParallelIterator<Item = T>,
+        payload: impl Iterator<Item = T> + Send,
         each: impl Fn(&[u8], T) + Sync,
     ) -> Result<()> {
         let this = &*self;
-        let blocks = bytes.par_chunks_mut(block).zip(payload).enumerate();
-        blocks.try_for_each(|(i, (bytes, item))| {
+        let blocks = bytes.chunks_mut(block).zip(payload).enumerate();
+        parallel::try_for_each(blocks, |(i, (bytes, item))| {
             this.read_at((i * block) as u64, bytes)?;
             each(bytes, item);
             Ok::<_, Failure>(())

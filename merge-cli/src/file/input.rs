@@ -11,7 +11,7 @@ use crate::os::{memory, standard};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
 use crate::spec::{Endian, KeyType};
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::fs::{File, Metadata};
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -332,8 +332,7 @@ impl Input {
         if self.is_regular {
             let begin = self.position;
             self.position += size_of_val(keys) as u64;
-            let blocks = self.blocks(begin, keys).into_par_iter();
-            blocks.try_for_each(|(offset, block)| self.read_block(offset, block))?;
+            parallel::try_for_each(self.blocks(begin, keys), |(offset, block)| self.read_block(offset, block))?;
             return Ok(count);
         }
         let read = self.read_stream(bytemuck::cast_slice_mut(keys))?;
@@ -342,7 +341,7 @@ impl Input {
             return Err(self.not_whole_keys::<W>(self.position));
         }
         let read = read / W::SIZE;
-        keys[..read].par_chunks_mut(BLOCK / W::SIZE).for_each(|keys| self.coding.encode(keys));
+        parallel::for_each(keys[..read].chunks_mut(BLOCK / W::SIZE), |keys| self.coding.encode(keys));
         Ok(read)
     }
 

@@ -11,7 +11,7 @@ use crate::format::{Container, arrow};
 use crate::os::disk::free_in;
 use crate::say::error::{Failure, Result, name};
 use crate::say::{progress, report};
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt};
@@ -245,9 +245,9 @@ impl Writer {
             }
             Sink::Temporary { .. } => {
                 let region = self.next_region(size_of_val(items) as u64)?;
-                let blocks = items.par_chunks(block / W::SIZE).enumerate();
-                blocks.try_for_each_init(Vec::new, |copy, (i, items)| {
-                    region.write((i * block) as u64, decoded(coding, items, copy))
+                let blocks = items.chunks(block / W::SIZE).enumerate();
+                parallel::try_for_each(blocks, |(i, items)| {
+                    region.write((i * block) as u64, decoded(coding, items, &mut Vec::new()))
                 })
             }
         }

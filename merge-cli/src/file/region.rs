@@ -223,7 +223,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayon::prelude::*;
+    use merge_host::parallel;
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
 
@@ -236,8 +236,8 @@ mod tests {
         let path = Path::new("FILE");
         let region = Region { path, file: &file, pages: pages_of(&file), begin: begin as u64, bytes: bytes as u64 };
         let block = 300_000;
-        let blocks = expected[begin..].par_chunks(block).enumerate().rev();
-        blocks.for_each(|(i, keys)| region.write((i * block) as u64, keys).unwrap());
+        let blocks = expected[begin..].chunks(block).enumerate().rev();
+        parallel::for_each(blocks, |(i, keys)| region.write((i * block) as u64, keys).unwrap());
         drop(region);
         let mut found = Vec::new();
         file.read_to_end(&mut found).unwrap();

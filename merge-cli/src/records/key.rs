@@ -11,7 +11,7 @@
 
 use super::layout::{Field, Layout};
 use crate::spec::{Endian, FieldType, Kind};
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::cmp::Ordering;
 
 /// Bytes of records that a thread compares at once.
@@ -78,7 +78,8 @@ impl Key {
             let order = self.compare_from(0, record(i - 1), record(*i));
             order.is_gt() || strict && order.is_eq()
         };
-        (1..records.len() / size).into_par_iter().with_min_len((BLOCK / size).max(1)).find_first(is_wrong)
+        let (count, block) = (records.len() / size, (BLOCK / size).max(1));
+        parallel::find_first((1..count).step_by(block), |begin| (begin..count.min(begin + block)).find(is_wrong))
     }
 }
 

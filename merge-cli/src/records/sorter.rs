@@ -17,8 +17,7 @@ use crate::say::Result;
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::Engines;
 use merge_host::permutation::fill_identity;
-use merge_host::{Engine, Index, SortOrder, Timing};
-use rayon::prelude::*;
+use merge_host::{Engine, Index, SortOrder, Timing, parallel};
 use std::ops::Range;
 
 /// Words that a thread makes or looks at at once.
@@ -91,7 +90,8 @@ impl Sorter<'_> {
         part: &mut Part<W, I>,
     ) -> Result<Timing> {
         let Some(&first) = part.words.first() else { return Ok(Timing::default()) };
-        if part.words.par_iter().all(|word| *word == first) {
+        let differs = |words: &[W]| words.iter().any(|word| *word != first).then_some(());
+        if parallel::find_first(part.words.chunks(BLOCK), differs).is_none() {
             return Ok(Timing::default());
         }
         // A GPU that fails may leave anything behind. In the beginning, indices are just numbers.
@@ -114,8 +114,8 @@ impl Sorter<'_> {
     /// Makes the words numbered `word` of a part's indices.
     fn make_words<W: Word, I: Index>(&self, word: usize, part: &mut Part<W, I>) {
         let word = &self.key.words()[word];
-        let blocks = part.words.par_chunks_mut(BLOCK).zip(part.indices.par_chunks(BLOCK));
-        blocks.for_each(|(words, indices)| {
+        let blocks = part.words.chunks_mut(BLOCK).zip(part.indices.chunks(BLOCK));
+        parallel::for_each(blocks, |(words, indices)| {
             words.iter_mut().zip(self.words_of(word, indices)).for_each(|(to, word)| *to = W::truncate(word.into()));
         });
     }
@@ -126,7 +126,7 @@ impl Sorter<'_> {
         if word == self.key.words().len() {
             return Vec::new();
         }
-        let groups = whole_groups(part).into_par_iter().flat_map_iter(|(mut begin, block)| {
+        let groups = parallel::map(whole_groups(part), |(mut begin, block)| {
             let mut left = Vec::new();
             let mut scratch = Vec::new();
             let mut indices = block.indices;
@@ -142,7 +142,7 @@ impl Sorter<'_> {
             }
             left
         });
-        groups.collect()
+        groups.concat()
     }
 
     /// Sorts indices whose words before the one numbered `word` are equal, on this thread.

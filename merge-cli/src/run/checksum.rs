@@ -2,7 +2,7 @@
 //! key with its payload.
 
 use crate::coding::Word;
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,21 +16,16 @@ pub struct Checksum(Arc<AtomicU64>);
 impl Checksum {
     /// Adds keys with their payloads, of `width` bytes each.
     pub fn add<W: Word>(&self, keys: &[W], payload: &[u8], width: usize) {
-        let sum = match width {
-            0 => keys
-                .par_chunks(BLOCK)
-                .map(|keys| sum(keys.iter().map(|key| hash(*key))))
-                .reduce(|| 0, u64::wrapping_add),
-            _ => {
-                let blocks = keys.par_chunks(BLOCK).zip(payload.par_chunks(BLOCK * width));
-                let hashes = blocks.map(|(keys, payload)| {
-                    let pairs = keys.iter().zip(payload.chunks_exact(width));
-                    sum(pairs.map(|(key, payload)| mix(hash(*key) ^ u64::from(crc32fast::hash(payload)))))
-                });
-                hashes.reduce(|| 0, u64::wrapping_add)
-            }
-        };
-        self.0.fetch_add(sum, Ordering::Relaxed);
+        parallel::for_each(keys.chunks(BLOCK).enumerate(), |(block, keys)| {
+            let sum = if width == 0 {
+                sum(keys.iter().map(|key| hash(*key)))
+            } else {
+                let pairs = keys.iter().zip(payload[block * BLOCK * width..].chunks_exact(width));
+                sum(pairs.map(|(key, payload)| mix(hash(*key) ^ u64::from(crc32fast::hash(payload)))))
+            };
+            // Addition wraps around, and its order does not matter.
+            self.0.fetch_add(sum, Ordering::Relaxed);
+        });
     }
 
     /// The sum.

@@ -3,8 +3,7 @@
 
 use crate::coding::{Coding, Word};
 use crate::spec::{Distribution, Endian, KeyType, Kind};
-use merge_host::{SortOrder, f16};
-use rayon::prelude::*;
+use merge_host::{SortOrder, f16, parallel};
 
 /// Keys that a thread makes at once.
 const BLOCK: usize = 1 << 16;
@@ -54,7 +53,7 @@ impl Generator {
 
     /// Fills `keys` with those from index `begin` on, encoded ascending.
     pub fn fill<W: Word>(&self, begin: u64, keys: &mut [W]) {
-        keys.par_chunks_mut(BLOCK).enumerate().for_each(|(block, keys)| {
+        parallel::for_each(keys.chunks_mut(BLOCK).enumerate(), |(block, keys)| {
             let begin = begin + (block * BLOCK) as u64;
             match &self.shape {
                 Shape::Uniform => self.fill_positions(begin, keys, |i| self.random(i)),

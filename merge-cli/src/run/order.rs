@@ -3,11 +3,9 @@
 use crate::coding::Word;
 use crate::file::Input;
 use crate::say::error::Failure;
-use merge_host::SortOrder;
-use rayon::prelude::*;
+use merge_host::{SortOrder, parallel};
 
-/// Keys that a thread checks at once: few enough for the library to see no use in threads of its own, so that
-/// `--parallel` counts.
+/// Keys that a thread checks at once.
 const BLOCK: usize = 1 << 18;
 
 /// The index of the first key that is less than the one before it, or, if `strict`, not greater.
@@ -20,9 +18,7 @@ pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
 
 /// As [`first_disorder`], where a run begins at each of the offsets, which ascend, and only the order within a run counts.
 pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<usize> {
-    let blocks = (0..keys.len().div_ceil(BLOCK)).into_par_iter();
-    let found = blocks.map(|block| {
-        let mut begin = block * BLOCK;
+    parallel::find_first((0..keys.len()).step_by(BLOCK), |mut begin| {
         // One key more, to compare the last of this block with the first of the next.
         let end = keys.len().min(begin + BLOCK + 1);
         loop {
@@ -32,8 +28,7 @@ pub fn first_disorder_between<W: Word>(keys: &[W], offsets: &[usize]) -> Option<
             }
             begin = index;
         }
-    });
-    found.find_first(Option::is_some).flatten()
+    })
 }
 
 /// As [`first_disorder`], for keys that are runs of `length` each, where only the order within a run counts.
@@ -42,18 +37,17 @@ pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usiz
         return None;
     }
     let runs = BLOCK.div_ceil(length);
-    let blocks = keys.par_chunks(runs * length).enumerate();
-    let found = blocks.map(|(block, keys)| {
+    parallel::find_first(keys.chunks(runs * length).enumerate(), |(block, keys)| {
         let mut runs_of_block = keys.chunks(length).enumerate();
         runs_of_block.find_map(|(run, keys)| Some((block * runs + run) * length + merge_host::first_unsorted(keys)?))
-    });
-    found.find_first(Option::is_some).flatten()
+    })
 }
 
 /// The first index that `find` gives for a block of keys and the key after it.
 fn first_in_blocks<W: Word>(keys: &[W], find: impl Fn(&[W]) -> Option<usize> + Sync) -> Option<usize> {
-    let blocks = (0..keys.len()).into_par_iter().step_by(BLOCK);
-    blocks.find_map_first(|begin| Some(begin + find(&keys[begin..keys.len().min(begin + BLOCK + 1)])?))
+    parallel::find_first((0..keys.len()).step_by(BLOCK), |begin| {
+        Some(begin + find(&keys[begin..keys.len().min(begin + BLOCK + 1)])?)
+    })
 }
 
 /// The error of an input to merge whose key at `index`, the second of `pair`, comes before the one before it. `location`

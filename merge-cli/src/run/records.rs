@@ -15,8 +15,7 @@ use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
 use merge_host::external::{Engines, Shape, Source};
-use merge_host::{Index, permutation};
-use rayon::prelude::*;
+use merge_host::{Index, parallel, permutation};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
 const BLOCK: usize = 1 << 20;
@@ -137,15 +136,15 @@ impl Sorting {
                 return Err(self.long_key(input));
             }
             let mut words = memory::zeroed::<W>(count, "the records' keys")?;
-            let blocks = records.par_chunks(block * size).zip(words.par_chunks_mut(block));
-            blocks.for_each(|(records, words)| first_words(records, words));
+            let blocks = records.chunks(block * size).zip(words.chunks_mut(block));
+            parallel::for_each(blocks, |(records, words)| first_words(records, words));
             return Ok((records, words));
         };
         let mut records = memory::zeroed::<u8>(length, &name(input.path()))?;
         let mut words = memory::zeroed::<W>(length / size as u64, "the records' keys")?;
         memory::prefer_large_pages(&mut records);
         memory::prefer_large_pages(&mut words);
-        input.read_blocks(&mut records, block * size, words.par_chunks_mut(block), |records, words| {
+        input.read_blocks(&mut records, block * size, words.chunks_mut(block), |records, words| {
             first_words(records, words);
         })?;
         Ok((records, words))
@@ -282,8 +281,10 @@ impl<W: Word, F: Fn(&[u8]) -> W + Send + Sync> RecordSource<'_, F> {
     /// Makes the keys of records.
     fn make_keys(&self, keys: &mut [W], records: &[u8]) {
         let size = self.layout.size;
-        let made = keys.par_iter_mut().zip(records.par_chunks_exact(size)).with_min_len((BLOCK / size).max(1));
-        made.for_each(|(key, record)| *key = (self.key_of)(record));
+        let block = (BLOCK / size).max(1);
+        parallel::for_each(keys.chunks_mut(block).zip(records.chunks(block * size)), |(keys, records)| {
+            keys.iter_mut().zip(records.chunks_exact(size)).for_each(|(key, record)| *key = (self.key_of)(record));
+        });
     }
 }
 

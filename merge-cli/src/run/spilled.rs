@@ -5,16 +5,15 @@ use super::engine::{ChosenEngine, cpu};
 use super::order::{first_disorder, not_sorted};
 use crate::coding::Word;
 use crate::file::{Concatenation, Input, Writer};
+use crate::os::memory;
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::stats::Stats;
 use merge_host::external::{self, Options, Source, Summary, Target};
-use rayon::prelude::*;
+use merge_host::parallel;
 use std::path::Path;
 
-/// A source or a target of any type. One type for all keeps the library's code to one copy for each width of keys.
-type AnySource<'a, W> = Box<dyn Source<W, Error = Failure> + 'a>;
-type AnyTarget<'a, W> = &'a mut dyn Target<W, Error = Failure>;
-type Begin<'a, W> = Box<dyn FnOnce() -> Result<AnyTarget<'a, W>> + 'a>;
+/// Indices that a thread writes at once.
+const BLOCK: usize = 1 << 14;
 
 /// The library's external sort of `source` to the target that `begin` opens.
 pub fn sort<W: Word, T: Target<W, Error = Failure>>(
@@ -24,12 +23,7 @@ pub fn sort<W: Word, T: Target<W, Error = Failure>>(
     engine: &mut ChosenEngine,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    let mut target = None;
-    let source: AnySource<W> = Box::new(source);
-    let begin: Begin<W> = Box::new(|| Ok(target.insert(begin()?)));
-    let (_, summary) = external::sort(options, source, begin, engine, stats).map_err(failure)?;
-    let target = target.ok_or_else(|| Failure::new("the sort opened no output"))?;
-    Ok((target, summary))
+    external::sort(options, source, begin, engine, stats).map_err(failure)
 }
 
 /// The library's external merge of `sources` to the target that `begin` opens, on the CPU: merges of parts are short, and the
@@ -40,11 +34,7 @@ pub fn merge<W: Word, T: Target<W, Error = Failure>>(
     begin: impl FnOnce() -> Result<T>,
     stats: &mut Stats,
 ) -> Result<(T, Summary)> {
-    let mut target = None;
-    let begin: Begin<W> = Box::new(|| Ok(target.insert(begin()?)));
-    let (_, summary) = external::merge(options, sources, begin, &cpu(), stats).map_err(failure)?;
-    let target = target.ok_or_else(|| Failure::new("the merge opened no output"))?;
-    Ok((target, summary))
+    external::merge(options, sources, begin, &cpu(), stats).map_err(failure)
 }
 
 /// The failure of an external sort or merge.
@@ -82,8 +72,11 @@ impl PayloadSource {
                 }
             }
             Self::Indices => {
-                let indices = payload.par_chunks_exact_mut(size_of::<u64>()).enumerate();
-                indices.for_each(|(i, bytes)| bytes.copy_from_slice(&(index + i as u64).to_ne_bytes()));
+                let blocks = payload.chunks_mut(BLOCK * size_of::<u64>()).zip((index..).step_by(BLOCK));
+                parallel::for_each(blocks, |(payload, begin)| {
+                    let indices = payload.chunks_exact_mut(size_of::<u64>()).zip(begin..);
+                    indices.for_each(|(bytes, index)| bytes.copy_from_slice(&index.to_ne_bytes()));
+                });
             }
             Self::Origin(origin) => payload.fill(*origin),
         }
@@ -299,11 +292,13 @@ pub fn write_indices(writer: &mut Writer, size: usize, indices: &[u64]) -> Resul
     if size == size_of::<u64>() {
         return writer.write(indices);
     }
-    let short: std::result::Result<Vec<u32>, _> = indices.par_iter().map(|index| u32::try_from(*index)).collect();
-    match short {
-        Ok(short) => writer.write(&short),
-        Err(_) => Err(too_many_indices(writer.path())),
-    }
+    let mut short = memory::zeroed::<u32>(indices.len() as u64, "the indices")?;
+    parallel::try_for_each(short.chunks_mut(BLOCK).zip(indices.chunks(BLOCK)), |(short, indices)| {
+        let mut pairs = short.iter_mut().zip(indices);
+        pairs.try_for_each(|(short, index)| u32::try_from(*index).map(|index| *short = index))
+    })
+    .map_err(|_| too_many_indices(writer.path()))?;
+    writer.write(&short)
 }
 
 /// The error of indices that do not fit in 4 bytes.

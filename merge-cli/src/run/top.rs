@@ -24,7 +24,7 @@ use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::EngineChoice;
 use merge_host::external::{Shape, Target};
-use rayon::prelude::*;
+use merge_host::parallel;
 
 /// Bytes of keys to read at once.
 const BUFFER: u64 = 32 << 20;
@@ -145,13 +145,13 @@ impl<W: Word> Candidates<W> {
             return Ok(());
         }
         let (wanted, threshold) = (self.wanted, self.threshold);
-        let blocks = keys.par_chunks(BLOCK).map(|block| {
+        let blocks = parallel::map(keys.chunks(BLOCK), |block| {
             let keys = block.iter().copied();
             let mut passed: Vec<W> = keys.filter(|key| threshold.is_none_or(|last| *key < last)).collect();
             select(&mut passed, wanted);
             passed
         });
-        for passed in blocks.collect::<Vec<_>>() {
+        for passed in blocks {
             memory::reserve(&mut self.candidates, passed.len(), "the first keys")?;
             self.candidates.extend(passed);
             if self.candidates.len() >= self.wanted.saturating_mul(2).max(FEWEST_CANDIDATES) {

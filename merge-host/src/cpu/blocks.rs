@@ -1,10 +1,7 @@
 //! Loops over the blocks of an output, on one thread or on several.
 
 use super::run::RunMut;
-use rayon::prelude::*;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use crate::parallel;
 
 /// Keys that a callback reads or writes at once.
 const CALLBACK_BLOCK: usize = 1 << 18;
@@ -21,17 +18,8 @@ pub(super) fn for_each_block<K: Send, V: Send>(
     if threads == 1 {
         out.chunks(block).enumerate().for_each(fill);
     } else {
-        out.par_chunks(block).enumerate().for_each(fill);
+        parallel::for_each(out.chunks(block).enumerate(), fill);
     }
-}
-
-/// Calls `work` as [`try_for_each_callback`] does, on the threads of the current pool.
-pub(crate) fn try_for_each_callback_in_pool<K: Send, E: Send>(
-    keys: &mut [K],
-    work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    let blocks = keys.par_chunks_mut(CALLBACK_BLOCK).enumerate();
-    blocks.try_for_each(|(i, block)| work(i * CALLBACK_BLOCK, block))
 }
 
 /// [`for_each_block`] of keys alone.
@@ -44,30 +32,19 @@ pub(super) fn for_each_block_of_keys<K: Send>(
     for_each_block(RunMut::of_keys(out), block, threads, |begin, out| fill(begin, out.keys));
 }
 
-/// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key,
-/// on up to `threads` threads. After an error no further call begins; gives one of the errors.
+/// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key.
+/// After an error no further call begins; gives one of the errors.
 ///
-/// The threads belong to no pool, because a thread of a pool that waits takes up other work of that pool. If `work` held
-/// a lock and called an engine, its thread could begin another call of `work`, and wait for the lock that it holds itself.
+/// With `own_threads`, that many threads are started for the calls. Otherwise they run on those of the current pool.
 pub(crate) fn try_for_each_callback<K: Send, E: Send>(
     keys: &mut [K],
-    threads: usize,
+    own_threads: Option<usize>,
     work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    let blocks = Mutex::new(Some(keys.chunks_mut(CALLBACK_BLOCK).enumerate()));
-    let lock = || blocks.lock().unwrap_or_else(PoisonError::into_inner);
-    let next = || lock().as_mut()?.next();
-    let work = || {
-        while let Some((i, block)) = next() {
-            work(i * CALLBACK_BLOCK, block).inspect_err(|_| *lock() = None)?;
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        // If the system refuses to start a thread, those that it started and this one do the work.
-        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let helpers: Vec<_> = (1..threads).map_while(start).collect();
-        let join = |helper: thread::ScopedJoinHandle<_>| helper.join().unwrap_or_else(|panic| resume_unwind(panic));
-        helpers.into_iter().map(join).fold(work(), Result::and)
-    })
+    let blocks = keys.chunks_mut(CALLBACK_BLOCK).enumerate();
+    let work = |(i, block): (usize, &mut [K])| work(i * CALLBACK_BLOCK, block);
+    match own_threads {
+        Some(threads) => parallel::try_for_each_on_new_threads(blocks, threads, work),
+        None => parallel::try_for_each(blocks, work),
+    }
 }

@@ -12,8 +12,7 @@
 use super::blocks::for_each_block_of_keys;
 use super::memory;
 use crate::key::sealed::Bits;
-use crate::{Error, Key, SortOrder};
-use rayon::prelude::*;
+use crate::{Error, Key, SortOrder, parallel};
 
 /// The greatest width of a key whose values are counted, in bits.
 const MAX_BITS: u32 = 16;
@@ -34,7 +33,8 @@ pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) -> Result<(), Error> {
     let part = keys.len().div_ceil(threads).max(KEYS_PER_VALUE * values::<K>());
     let mut ends = if part < keys.len() {
-        keys.par_chunks(part).map(|part| counts(order, part)).try_reduce_with(sum).expect("there are keys")
+        let counts = parallel::map(keys.chunks(part), |part| counts(order, part));
+        counts.into_iter().reduce(|all, part| sum(all?, part?)).expect("there are keys")
     } else {
         counts(order, keys)
     }?;

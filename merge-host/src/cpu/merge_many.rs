@@ -19,8 +19,7 @@ use super::merge_path::{self, merge_block};
 use super::multiway_split::MultiwaySplit;
 use super::split::part_ranges;
 use super::{memory, run};
-use crate::{Error, Key};
-use rayon::prelude::*;
+use crate::{Error, Key, parallel};
 use std::mem::MaybeUninit;
 
 /// Bytes of a block. It needs the same amount of scratch memory, and both fit a core's second-level cache.
@@ -109,7 +108,7 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
     if threads == 1 {
         shares.into_iter().try_for_each(Share::fill)?;
     } else {
-        shares.into_par_iter().try_for_each(Share::fill)?;
+        parallel::try_for_each(shares, Share::fill)?;
     }
     Ok(lengths)
 }

@@ -11,8 +11,7 @@
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
 use super::split::part_ranges;
-use crate::Key;
-use rayon::prelude::*;
+use crate::{Key, parallel};
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 8;
@@ -102,7 +101,7 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
         blocks.push((from, to, out));
         (from, rest) = (to, after);
     }
-    blocks.into_par_iter().for_each(|(from, to, out)| merge_problems(a, b, offsets, from, to, out));
+    parallel::for_each(blocks, |(from, to, out)| merge_problems(a, b, offsets, from, to, out));
 }
 
 /// Fills `out`, which is the output from `from` to `to`.

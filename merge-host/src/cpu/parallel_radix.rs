@@ -17,10 +17,9 @@ use super::memory;
 use super::radix::{self, Workspace};
 use super::run::RunMut;
 use super::write_combiner;
-use crate::sorted::first_unsorted_in_block;
-use crate::{Error, Index, Key, SortOrder};
+use crate::sorted::first_unsorted;
+use crate::{Error, Index, Key, SortOrder, parallel, permutation};
 use bytemuck::Zeroable;
-use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The greatest number of keys that one thread sorts, unless its share of all keys is greater.
@@ -53,7 +52,7 @@ type WriteCombiner<'a, T> = write_combiner::WriteCombiner<'a, T, RADIX>;
 /// `threads` threads.
 pub(super) fn sort<K: Key, V: Copy + Send + Sync>(run: RunMut<K, V>, scratch: RunMut<K, V>, threads: usize) {
     // The scan ends early unless the keys are sorted or nearly so.
-    if is_sorted(run.keys) {
+    if first_unsorted(run.keys).is_none() {
         return;
     }
     let shares = Shares::of(run.keys.len(), threads);
@@ -78,13 +77,13 @@ pub(super) fn argsort<K: Key, I: Index>(
 ) -> Result<(), Error> {
     let shares = Shares::of(keys.len(), threads);
     let chunk = shares.chunk(keys.len());
-    let first_digit = if order == SortOrder::Ascending && is_sorted(keys) {
+    let first_digit = if order == SortOrder::Ascending && first_unsorted(keys).is_none() {
         None
     } else {
         count_first_digit(keys, chunk, radix_of::<K, I>(keys.len()))
     };
     let Some((digit, mut counts)) = first_digit else {
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
+        permutation::fill_identity(indices);
         return Ok(());
     };
     if order == SortOrder::Descending {
@@ -94,12 +93,12 @@ pub(super) fn argsort<K: Key, I: Index>(
     let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
     let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts);
-    keys.par_chunks(chunk).zip(slices).enumerate().for_each(|(i, (keys, buckets))| {
+    parallel::for_each(keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
         let keys = keys.iter().map(|key| order.applied_to(*key));
         scatter(keys.zip((i * chunk..).map(I::from_usize)), buckets, digit);
     });
     let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts);
-    buckets.into_par_iter().with_max_len(1).try_for_each(|(run, RunMut { keys: indices, .. })| {
+    parallel::try_for_each(buckets, |(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;
         sort_by_digits(run, RunMut::new((&mut keys, indices)), true, Some(digit.bits_after()), &shares);
         Ok(())
@@ -158,18 +157,19 @@ fn sort_by_digits<K: Key, V: Copy + Send + Sync>(
     let Some((digit, counts)) = count_first_digit(run.keys, chunk, radix_of::<K, V>(run.keys.len())) else {
         // All keys are equal.
         if to_scratch {
-            let chunks = run.par_chunks(chunk).zip(scratch.par_chunks(chunk));
-            chunks.for_each(|(run, mut scratch)| scratch.copy_from(run.as_run()));
+            let chunks = run.chunks(chunk).zip(scratch.chunks(chunk));
+            parallel::for_each(chunks, |(run, mut scratch)| scratch.copy_from(run.as_run()));
         }
         return;
     };
     let slices = bucket_slices(scratch.part(0..run.keys.len()), digit.values(), &counts);
-    run.par_chunks(chunk).zip(slices).for_each(|(chunk, buckets)| {
+    parallel::for_each(run.chunks(chunk).zip(slices), |(chunk, buckets)| {
         scatter(chunk.keys.iter().copied().zip(chunk.values.iter().copied()), buckets, digit);
     });
 
-    let buckets = buckets(scratch, run, digit, &counts).into_par_iter().with_max_len(1);
-    buckets.for_each(|(run, scratch)| sort_by_digits(run, scratch, !to_scratch, Some(digit.bits_after()), shares));
+    let buckets = buckets(scratch, run, digit, &counts);
+    let rest = Some(digit.bits_after());
+    parallel::for_each(buckets, |(run, scratch)| sort_by_digits(run, scratch, !to_scratch, rest, shares));
 }
 
 /// The parts of two runs that belong to each value of `digit`. `counts` are those of each chunk.
@@ -190,12 +190,6 @@ fn buckets<'a, 'b, A, B, C, D>(
     buckets
 }
 
-fn is_sorted<K: Key>(keys: &[K]) -> bool {
-    // One key more than the block, to compare its last key with the next block's first.
-    let block = |begin| &keys[begin..keys.len().min(begin + SCAN_BLOCK + 1)];
-    (0..keys.len()).into_par_iter().step_by(SCAN_BLOCK).all(|begin| first_unsorted_in_block(block(begin)).is_none())
-}
-
 /// The most significant digit in which keys differ, of at most `values` values, and how often each value occurs in each
 /// chunk of `chunk` keys; or `None` if all keys are equal.
 fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<(Digit, Vec<Counts>)> {
@@ -203,7 +197,7 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<
     let guess = digit::differing(first, keys.iter().step_by(keys.len().div_ceil(SAMPLE)));
     let guess = Digit::first(guess, values);
     // A correct guess, which is usual, saves a scan of all keys in memory.
-    let scans = keys.par_chunks(chunk).map(|chunk| {
+    let scans = parallel::map(keys.chunks(chunk), |chunk| {
         let (mut differing, mut counts) = (K::Bits::zeroed(), [0; RADIX]);
         for block in chunk.chunks(SCAN_BLOCK) {
             differing = differing | digit::differing(first, block);
@@ -211,7 +205,7 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<
         }
         (differing, counts)
     });
-    let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = scans.unzip();
+    let (differing, counts): (Vec<K::Bits>, Vec<Counts>) = scans.into_iter().unzip();
     let differing = differing.into_iter().fold(K::Bits::zeroed(), |all, differing| all | differing);
     if digit::significant(differing) == 0 {
         return None;
@@ -220,12 +214,12 @@ fn count_first_digit<K: Key>(keys: &[K], chunk: usize, values: usize) -> Option<
     if digit == guess {
         return Some((digit, counts));
     }
-    let counts = keys.par_chunks(chunk).map(|chunk| {
+    let counts = parallel::map(keys.chunks(chunk), |chunk| {
         let mut counts = [0; RADIX];
         digit.count(chunk, &mut counts);
         counts
     });
-    Some((digit, counts.collect()))
+    Some((digit, counts))
 }
 
 /// For each chunk, the slice of each bucket that its keys go to. `counts` are those of each chunk.

@@ -4,7 +4,6 @@
 
 use crate::Key;
 use kernels_gpu::sequence::Sequence;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Keys alone, for the kernels' searches and merges.
@@ -123,14 +122,5 @@ impl<'a, K, V> RunMut<'a, K, V> {
     /// Parts of `length` keys, of which the last may be shorter.
     pub fn chunks(&mut self, length: usize) -> impl Iterator<Item = RunMut<'_, K, V>> {
         self.keys.chunks_mut(length).zip(self.values.chunks_mut(length)).map(RunMut::new)
-    }
-
-    /// [`chunks`](Self::chunks), as a parallel iterator.
-    pub fn par_chunks(&mut self, length: usize) -> impl IndexedParallelIterator<Item = RunMut<'_, K, V>>
-    where
-        K: Send,
-        V: Send,
-    {
-        self.keys.par_chunks_mut(length).zip(self.values.par_chunks_mut(length)).map(RunMut::new)
     }
 }

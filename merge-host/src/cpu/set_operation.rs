@@ -20,9 +20,8 @@
 use super::memory::out_of_memory;
 use super::run::Keys;
 use crate::set_operation::{Kept, SetOperation};
-use crate::{Error, Key};
+use crate::{Error, Key, parallel};
 use kernels_gpu::co_rank::co_rank;
-use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
@@ -42,7 +41,7 @@ pub(crate) fn set_operation<K: Key>(
     let count = |&(a, b): &(&[K], &[K])| kept.count(a.len(), b.len(), partners(a, b));
     let counts: Vec<usize> = match threads {
         1 => blocks.iter().map(count).collect(),
-        _ => blocks.par_iter().map(count).collect(),
+        _ => parallel::map(&blocks, count),
     };
     let total = counts.iter().sum();
     out.clear();
@@ -52,7 +51,7 @@ pub(crate) fn set_operation<K: Key>(
     let work: Vec<_> = blocks.into_iter().zip(slots).collect();
     match threads {
         1 => work.into_iter().for_each(|((a, b), slots)| write(kept, a, b, slots)),
-        _ => work.into_par_iter().for_each(|((a, b), slots)| write(kept, a, b, slots)),
+        _ => parallel::for_each(work, |((a, b), slots)| write(kept, a, b, slots)),
     }
     // SAFETY: the slots of all blocks together are the first `total` ones, and `write` has filled each, or panicked.
     unsafe { out.set_len(total) };

@@ -11,8 +11,7 @@
 
 use super::run::RunMut;
 use super::{sort, sort_pairs};
-use crate::{Error, Key, SortOrder};
-use rayon::prelude::*;
+use crate::{Error, Key, SortOrder, parallel};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const SHARES_PER_THREAD: usize = 8;
@@ -113,7 +112,7 @@ fn for_each_segment<K: Key, V: Send>(
     }
     let (long, short): (Vec<_>, Vec<_>) = shares(run, offsets, threads).into_iter().partition(|share| share.is_long);
     long.into_iter().try_for_each(|share| sort_share(share, threads))?;
-    short.into_par_iter().try_for_each(|share| sort_share(share, 1))
+    parallel::try_for_each(short, |share| sort_share(share, 1))
 }
 
 /// All segments, in shares that cost about the same, except for long segments, each of which is a share.

@@ -1,7 +1,7 @@
 //! The pool of threads of an engine.
 
 use crate::timing::timed;
-use crate::{Error, Timing};
+use crate::{Error, Timing, parallel};
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -57,7 +57,7 @@ impl Workers {
 
     /// The number of threads that the engine was made for, or of the current pool.
     pub fn threads(&self) -> usize {
-        if self.on_current_pool { rayon::current_num_threads() } else { self.threads }
+        if self.on_current_pool { parallel::threads() } else { self.threads }
     }
 
     /// Whether the threads are those of the current pool.
@@ -95,15 +95,25 @@ impl Workers {
     /// Calls `work` with `threads`, or with the number of threads that the system started if that is less. If it is more
     /// than 1, `work` runs in the pool.
     fn run(&self, threads: usize, work: impl FnOnce(usize) -> Result<(), Error> + Send) -> Result<Timing, Error> {
-        if threads > 1 && self.on_current_pool {
-            let (done, compute) = timed(|| rayon::scope(|_| work(threads)));
-            done?;
-            return Ok(Timing { compute, ..Timing::default() });
-        }
-        let pool = if threads > 1 { self.pool(&spawn)? } else { None };
-        let (done, compute) = match pool {
-            Some(pool) => timed(|| pool.install(|| work(threads.min(pool.current_num_threads())))),
-            None => timed(|| work(1)),
+        let mut work = Some(work);
+        self.run_dyn(threads, &mut |threads| work.take().map_or(Ok(()), |work| work(threads)))
+    }
+
+    /// [`run`](Self::run), compiled once. It calls `work` once.
+    fn run_dyn(
+        &self,
+        threads: usize,
+        work: &mut (dyn FnMut(usize) -> Result<(), Error> + Send),
+    ) -> Result<Timing, Error> {
+        let (done, compute) = if threads == 1 {
+            timed(|| work(1))
+        } else if self.on_current_pool {
+            timed(|| rayon::scope(|_| work(threads)))
+        } else {
+            match self.pool(&spawn)? {
+                Some(pool) => timed(|| pool.install(|| work(threads.min(pool.current_num_threads())))),
+                None => timed(|| work(1)),
+            }
         };
         done?;
         Ok(Timing { compute, ..Timing::default() })

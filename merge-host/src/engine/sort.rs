@@ -129,11 +129,9 @@ impl Engine {
         keys: &mut [K],
         work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        if self.workers.are_of_current_pool() {
-            return blocks::try_for_each_callback_in_pool(keys, work);
-        }
-        let threads = self.workers.threads_to_sort(keys.len());
-        blocks::try_for_each_callback(keys, threads, work)
+        let on_pool = self.workers.are_of_current_pool();
+        let own_threads = (!on_pool).then(|| self.workers.threads_to_sort(keys.len()));
+        blocks::try_for_each_callback(keys, own_threads, work)
     }
 
     /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a

@@ -15,7 +15,7 @@ use super::observer::{Observer, Phase};
 use super::run::{RunWriter, SpilledRun};
 use super::shape::CHUNKS;
 use super::sorter::{Chunk, Sorter, lock};
-use super::source::{Input, Source, Target};
+use super::source::{Input, Source};
 use super::spill::Spill;
 use super::threads::{join, spawn};
 use crate::Word;

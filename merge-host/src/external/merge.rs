@@ -19,12 +19,11 @@ use super::observer::{Observer, Phase};
 use super::run::{Reader, Run};
 use super::shape::{Shape, head};
 use super::sink::Sink;
-use super::source::{Source, Target};
+use super::source::Source;
 use super::threads::{join, spawn};
 use super::window::{Window, splits};
 use crate::permutation::{fill_identity, gather_with};
-use crate::{Engine, Word};
-use rayon::prelude::*;
+use crate::{Engine, Word, parallel};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -40,17 +39,16 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Merges `runs` to `sink`, and returns it. Of equal keys, those of an earlier run come first.
-    pub(super) fn merge<W, S, T, E>(
+    /// Merges `runs` to `sink`, and returns the number of keys handed on. Of equal keys, those of an earlier run come first.
+    pub(super) fn merge<W, S, E>(
         self,
         runs: &mut [Run<W, S>],
-        sink: Sink<W, T, E>,
+        mut sink: Sink<W, E>,
         observer: &mut impl Observer,
-    ) -> Result<Sink<W, T, E>, Error<E>>
+    ) -> Result<u64, Error<E>>
     where
         W: Word,
         S: Source<W, Error = E>,
-        T: Target<W>,
         E: Send,
     {
         let Self { shape: Shape { width, .. }, engine, .. } = self;
@@ -80,21 +78,20 @@ impl Pass<'_> {
             let (merged, unwritten) = sync_channel::<(Block<W>, usize)>(1);
             let reader = spawn(scope, "read", move || read_ahead(&requested, &replies))?;
             let writer = spawn(scope, "write", move || {
-                let mut sink = sink;
                 for (mut block, count) in unwritten {
                     sink.put(&mut block, count)?;
                     // It fails where all has been merged.
                     let _ = give_back.send(block);
                 }
-                Ok(sink)
+                Ok(sink.written())
             })?;
             let merging = merge.rounds(&empty, merged, observer);
             // Now the others have nothing more to wait for.
             drop(merge);
-            let sink = observer.time(Phase::Write, || join(writer));
+            let written = observer.time(Phase::Write, || join(writer));
             join(reader);
             merging?;
-            sink
+            written
         })
     }
 
@@ -137,7 +134,7 @@ fn read_ahead<'a, W: Word, S: Source<W>>(
 ) {
     while let Ok(first) = requested.recv() {
         let all: Vec<_> = [first].into_iter().chain(requested.try_iter()).collect();
-        all.into_par_iter().for_each(|(number, mut reading)| {
+        parallel::for_each(all, |(number, mut reading)| {
             // The stream is gone where another thread has failed.
             let _ = replies[number].send(reading.read().map(|()| reading));
         });

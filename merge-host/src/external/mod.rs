@@ -87,7 +87,7 @@
 //!
 //! # Threads
 //!
-//! Besides the engine's threads, two threads read and write, with the help of rayon's global pool. A program that calls
+//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on rayon's global pool. A program that calls
 //! [`sort`] or [`merge`] on all threads of that pool at once waits for ever, because none is left to help.
 //!
 //! # Errors
@@ -123,7 +123,7 @@ use crate::{Engine, Word};
 use passes::Merger;
 use run::Run;
 use sort::Sort;
-use source::Input;
+use source::{AnySource, Begin, Input};
 use std::path::PathBuf;
 
 /// How to sort or merge.
@@ -187,8 +187,11 @@ where
     T: Target<W, Error = E>,
     E: Send,
 {
-    threads::start_pool()?;
-    Sort::new(options, source, engines, observer).run(begin)
+    let mut target = None;
+    let source: AnySource<W, E> = Box::new(source);
+    let begin: Begin<W, E> = Box::new(|| Ok(target.insert(begin()?)));
+    let summary = Sort::new(options, source, engines, observer).run(begin)?;
+    Ok((target.expect("a sort opens its target"), summary))
 }
 
 /// Merges `sources`, each of which is sorted, to the target that `begin` opens, and returns that target. Of equal keys,
@@ -215,8 +218,12 @@ where
     T: Target<W, Error = E>,
     E: Send,
 {
-    threads::start_pool()?;
     let fan_in = options.shape::<W>().fan_in(options.memory, options.fan_in)?;
-    let runs = sources.into_iter().map(|source| Run::Source(Input::new(source))).collect();
-    Merger { options, engine, observer, spill: None, summary: Summary::default() }.merge(runs, fan_in, begin)
+    let mut target = None;
+    let any = |source| -> AnySource<W, E> { Box::new(source) };
+    let begin: Begin<W, E> = Box::new(|| Ok(target.insert(begin()?)));
+    let runs = sources.into_iter().map(|source| Run::Source(Input::new(any(source)))).collect();
+    let merger = Merger { options, engine, observer, spill: None, summary: Summary::default() };
+    let summary = merger.merge(runs, fan_in, begin)?;
+    Ok((target.expect("a merge opens its target"), summary))
 }

@@ -5,7 +5,7 @@ use super::merge::Pass;
 use super::observer::Observer;
 use super::run::{Run, RunWriter};
 use super::sink::Sink;
-use super::source::{Source, Target};
+use super::source::{Begin, Source};
 use super::spill::Spill;
 use super::{Options, Summary};
 use crate::{Engine, Word};
@@ -24,25 +24,24 @@ pub(super) struct Merger<'a, O> {
 
 impl<O: Observer> Merger<'_, O> {
     /// Merges `runs`, at most `fan_in` at once, to what `begin` opens. Of equal keys, those of an earlier run come first.
-    pub(super) fn merge<W, S, T, E>(
+    pub(super) fn merge<W, S, E>(
         mut self,
         mut runs: Vec<Run<W, S>>,
         fan_in: usize,
-        begin: impl FnOnce() -> Result<T, E>,
-    ) -> Result<(T, Summary), Error<E>>
+        begin: Begin<W, E>,
+    ) -> Result<Summary, Error<E>>
     where
         W: Word,
         S: Source<W, Error = E>,
-        T: Target<W, Error = E>,
         E: Send,
     {
         while runs.len() > fan_in {
             runs = reduced(runs, fan_in, |group| self.merge_to_run(group))?;
         }
         let target = begin().map_err(Error::Other)?;
-        let (target, written) = self.pass(runs, Sink::new(target, Error::Other, self.options.unique))?;
-        self.summary.keys_written = written;
-        Ok((target, self.summary))
+        self.summary.keys_written =
+            self.pass(runs, |keys, payload| target.write(keys, payload).map_err(Error::Other))?;
+        Ok(self.summary)
     }
 
     /// Merges a group of runs to one in the temporary file.
@@ -56,24 +55,28 @@ impl<O: Observer> Merger<'_, O> {
             Some(spill) => spill.clone(),
             None => self.spill.insert(Arc::new(Spill::create(&self.options.folder)?)).clone(),
         };
-        let sink = Sink::new(RunWriter::new(spill), Error::Scratch, self.options.unique);
-        let (writer, _) = self.pass(group, sink)?;
+        let mut writer = RunWriter::new(spill);
+        self.pass(group, |keys, payload| Ok(writer.write(keys, payload)?))?;
         self.summary.runs += 1;
         Ok(Run::Spilled(writer.finish()))
     }
 
-    /// Merges `runs` at once, and gives their space back. Returns the target and the number of keys written to it.
-    fn pass<W, S, T, E>(&mut self, mut runs: Vec<Run<W, S>>, sink: Sink<W, T, E>) -> Result<(T, u64), Error<E>>
+    /// Merges `runs` at once, and gives their space back. `write` takes the keys, whose number is returned.
+    fn pass<W, S, E>(
+        &mut self,
+        mut runs: Vec<Run<W, S>>,
+        mut write: impl FnMut(&mut [W], &mut [u8]) -> Result<(), Error<E>> + Send,
+    ) -> Result<u64, Error<E>>
     where
         W: Word,
         S: Source<W, Error = E>,
-        T: Target<W>,
         E: Send,
     {
         let pass = Pass { shape: self.options.shape::<W>(), memory: self.options.memory, engine: self.engine };
-        let sink = pass.merge(&mut runs, sink, self.observer)?;
+        let sink = Sink::new(&mut write, self.options.unique);
+        let written = pass.merge(&mut runs, sink, self.observer)?;
         self.summary.keys_read += runs.into_iter().map(Run::release).sum::<u64>();
-        Ok(sink.finish())
+        Ok(written)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::error::{Error, ScratchError};
-use super::source::{Input, Source, Target};
+use super::source::{Input, Source};
 use super::spill::{Extent, ExtentReader, Spill};
 use crate::Word;
 use std::ops::Range;
@@ -72,12 +72,9 @@ impl RunWriter {
     pub(super) fn finish(self) -> SpilledRun {
         self.0
     }
-}
 
-impl<W: Word> Target<W> for RunWriter {
-    type Error = ScratchError;
-
-    fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<(), ScratchError> {
+    /// Appends keys with their payloads.
+    pub(super) fn write<W: Word>(&mut self, keys: &[W], payload: &[u8]) -> Result<(), ScratchError> {
         let SpilledRun { spill, keys: key_extent, payload: payload_extent, count } = &mut self.0;
         *count += keys.len() as u64;
         spill.append(key_extent, bytemuck::cast_slice(keys))?;

@@ -2,24 +2,23 @@
 
 use super::block::Block;
 use super::error::Error;
-use super::source::Target;
 use crate::Word;
 
-/// Hands on to a target all merged keys, or the first of equal ones.
-#[derive(Debug)]
-pub(super) struct Sink<W: Word, T: Target<W>, E> {
-    target: T,
-    /// Converts the target's errors.
-    convert: fn(T::Error) -> Error<E>,
+/// Writes keys with their payloads.
+type Write<'a, W, E> = &'a mut (dyn FnMut(&mut [W], &mut [u8]) -> Result<(), Error<E>> + Send);
+
+/// Hands on all merged keys, or the first of equal ones.
+pub(super) struct Sink<'a, W, E> {
+    write: Write<'a, W, E>,
     unique: bool,
     last: Option<W>,
     /// Keys handed on.
     written: u64,
 }
 
-impl<W: Word, T: Target<W>, E> Sink<W, T, E> {
-    pub(super) fn new(target: T, convert: fn(T::Error) -> Error<E>, unique: bool) -> Self {
-        Self { target, convert, unique, last: None, written: 0 }
+impl<'a, W: Word, E> Sink<'a, W, E> {
+    pub(super) fn new(write: Write<'a, W, E>, unique: bool) -> Self {
+        Self { write, unique, last: None, written: 0 }
     }
 
     /// Takes the first `count` keys of a block, at least one. What the block holds afterwards is unspecified.
@@ -36,11 +35,11 @@ impl<W: Word, T: Target<W>, E> Sink<W, T, E> {
         }
         self.written += kept as u64;
         let (keys, payload) = block.parts_mut(0..kept);
-        self.target.write(keys, payload).map_err(self.convert)
+        (self.write)(keys, payload)
     }
 
-    /// The target, and the number of keys handed on.
-    pub(super) fn finish(self) -> (T, u64) {
-        (self.target, self.written)
+    /// The number of keys handed on.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 }

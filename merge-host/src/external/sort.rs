@@ -9,7 +9,7 @@ use super::passes::Merger;
 use super::run::{Run, SpilledRun};
 use super::shape::Shape;
 use super::sorter::{Chunk, Sorter, lock};
-use super::source::{Input, Source, Target};
+use super::source::{Begin, Input, Source};
 use super::spill::Spill;
 use super::{Options, Summary};
 use crate::Word;
@@ -43,10 +43,7 @@ where
     }
 
     /// Sorts all keys to what `begin` opens.
-    pub(super) fn run<T>(mut self, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
-    where
-        T: Target<W, Error = E>,
-    {
+    pub(super) fn run(mut self, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let first = self.read_first()?;
         if lock(&self.input).left() == 0 && self.fits_engine(first.len() as u64)? {
             self.in_memory(first, begin)
@@ -83,27 +80,21 @@ where
     }
 
     /// Sorts all keys, which are in `block`.
-    fn in_memory<T>(self, mut block: Block<W>, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
-    where
-        T: Target<W, Error = E>,
-    {
+    fn in_memory(self, mut block: Block<W>, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, input, engines, observer, .. } = self;
         let keys_read = block.len();
         let mut sorter = Sorter::new(&input, engines, observer, options.unique);
         let count = sorter.sort(&mut block, &Chunk { slots: 0..keys_read, index: 0 })?;
-        let mut target = begin().map_err(Error::Other)?;
+        let target = begin().map_err(Error::Other)?;
         if count > 0 {
             let (keys, payload) = block.parts_mut(0..count);
             observer.time(Phase::Write, || target.write(keys, payload)).map_err(Error::Other)?;
         }
-        Ok((target, Summary { keys_read: keys_read as u64, keys_written: count as u64, runs: 0 }))
+        Ok(Summary { keys_read: keys_read as u64, keys_written: count as u64, runs: 0 })
     }
 
     /// Sorts the keys in `first` and those left in the source to runs, and merges these.
-    fn in_runs<T>(self, first: Block<W>, begin: impl FnOnce() -> Result<T, E>) -> Result<(T, Summary), Error<E>>
-    where
-        T: Target<W, Error = E>,
-    {
+    fn in_runs(self, first: Block<W>, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, shape, input, engines, observer } = self;
         let fan_in = shape.fan_in(options.memory, options.fan_in)?;
         let device = engines.device_memory()?;

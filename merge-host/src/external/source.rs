@@ -81,6 +81,15 @@ impl<W: Word, T: Target<W> + ?Sized> Target<W> for &mut T {
     }
 }
 
+/// A source of any type. The code that sorts and merges is compiled once for each type of key, and not for each source.
+pub(super) type AnySource<'a, W, E> = Box<dyn Source<W, Error = E> + 'a>;
+
+/// A target of any type.
+pub(super) type AnyTarget<'a, W, E> = &'a mut dyn Target<W, Error = E>;
+
+/// Opens a target.
+pub(super) type Begin<'a, W, E> = Box<dyn FnOnce() -> Result<AnyTarget<'a, W, E>, E> + 'a>;
+
 /// A source with the number of keys read from it and left in it.
 #[derive(Debug)]
 pub(super) struct Input<W, S> {

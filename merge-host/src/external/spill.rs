@@ -12,8 +12,8 @@
 //! A block that was written is read in parts of any length, and checked when its last byte has been read.
 
 use super::error::ScratchError;
+use crate::parallel;
 use crc32fast::Hasher;
-use rayon::prelude::*;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
@@ -64,7 +64,8 @@ impl Spill {
             self.file.write_all_at(bytes, begin)?;
             Ok(Block { begin, length: bytes.len(), checksum: crc32fast::hash(bytes) })
         };
-        let blocks: Result<Vec<Block>, Error> = bytes.par_chunks(BLOCK).enumerate().map(write).collect();
+        let blocks = parallel::map(bytes.chunks(BLOCK).enumerate(), write).into_iter();
+        let blocks: Result<Vec<Block>, Error> = blocks.collect();
         extent.blocks.extend(blocks.map_err(|error| self.io_error(error))?);
         Ok(())
     }
@@ -140,7 +141,7 @@ impl<'a> ExtentReader<'a> {
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<(), ScratchError> {
         let spill = self.spill;
         let parts = self.advance(bytes);
-        let hashers = parts.into_par_iter().map(|part| {
+        let hashers = parallel::map(parts, |part| {
             let Part { block, offset, mut hasher, bytes } = part;
             spill.read(block, offset, bytes)?;
             hasher.update(bytes);
@@ -150,7 +151,7 @@ impl<'a> ExtentReader<'a> {
             }
             Ok(hasher)
         });
-        if let Some(hasher) = hashers.collect::<Result<Vec<_>, _>>()?.pop() {
+        if let Some(hasher) = hashers.into_iter().collect::<Result<Vec<_>, _>>()?.pop() {
             self.hasher = hasher;
         }
         Ok(())

@@ -6,11 +6,14 @@ use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, Entry, OnStream, batch, merge};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, BatchKernel, Gpu, zeroed};
-use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing};
+use crate::permutation::fill_identity;
+use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
-use rayon::prelude::*;
 use std::time::{Duration, Instant};
+
+/// Values that a thread of the CPU moves at once.
+const BLOCK: usize = 1 << 14;
 
 /// The bytes of values in host memory, `each` for a value, or none.
 #[derive(Clone, Copy)]
@@ -114,7 +117,7 @@ impl Gpu {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(i));
+        fill_identity(indices);
         let (sorted, mut timing) = self.sort_slices(order, keys, Values::of_indices(indices))?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
@@ -359,7 +362,7 @@ impl Gpu {
         self.check_memory(len.saturating_mul(size_of::<K>() + value_bytes).saturating_add(workspace_bytes))?;
         let sorted = OnGpu::new::<K>(self, len, value_bytes)?;
         // The driver compiles the kernels meanwhile.
-        let (uploaded, loaded) = rayon::join(|| timed(|| upload(&sorted)), || self.load(&plan.entries::<K>(len)));
+        let (uploaded, loaded) = parallel::join(|| timed(|| upload(&sorted)), || self.load(&plan.entries::<K>(len)));
         loaded?;
         let ((), upload) = uploaded?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
@@ -394,9 +397,12 @@ impl Gpu {
         let (of_a, of_b) = (Values::of_indices(of_a), Values::of_indices(of_b));
         let problem = Problem { entries: entries(of_a.each), workspace_bytes, a: (a.0, of_a), b: (b.0, of_b) };
         let timing = self.merge_on_gpu(problem, out.0, cast_slice_mut(&mut merged), work)?;
-        out.1.par_iter_mut().zip(&merged[..]).for_each(|(value, &from)| {
-            let from = from as usize;
-            *value = if from < a.1.len() { a.1[from] } else { b.1[from - a.1.len()] };
+        let blocks = out.1.chunks_mut(BLOCK).zip(merged.chunks(BLOCK));
+        parallel::for_each(blocks, |(out, merged)| {
+            for (value, &from) in out.iter_mut().zip(merged) {
+                let from = from as usize;
+                *value = if from < a.1.len() { a.1[from] } else { b.1[from - a.1.len()] };
+            }
         });
         Ok(timing)
     }
@@ -487,7 +493,7 @@ fn concatenate<T: Copy + Send + Sync>(runs: &[&[T]], mut out: &mut [T]) {
         (to, out) = out.split_at_mut(run.len());
         copies.push((*run, to));
     }
-    copies.into_par_iter().for_each(|(run, to)| to.copy_from_slice(run));
+    parallel::for_each(copies, |(run, to)| to.copy_from_slice(run));
 }
 
 /// The value of `work`, and how long it took.
@@ -504,7 +510,7 @@ fn address(buffer: &DeviceBuffer<u8>) -> Address {
 /// The numbers from 0 to `len`, or an error where there is no memory for them.
 fn identity(len: usize) -> Result<Box<[u64]>, Error> {
     let mut indices = zeroed::<u64>(len)?;
-    indices.par_iter_mut().enumerate().for_each(|(i, index)| *index = i as u64);
+    fill_identity(&mut indices);
     Ok(indices)
 }
 
@@ -513,7 +519,12 @@ fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Resul
     let mut gathered: Vec<T> = Vec::new();
     let memory = gathered.try_reserve_exact(values.len());
     memory.map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
-    gathered.par_extend(permutation.par_iter().map(|&index| values[index as usize]));
+    let slots = &mut gathered.spare_capacity_mut()[..values.len()];
+    parallel::for_each(slots.chunks_mut(BLOCK).zip(permutation.chunks(BLOCK)), |(slots, indices)| {
+        slots.iter_mut().zip(indices).for_each(|(slot, &index)| _ = slot.write(values[index as usize]));
+    });
+    // SAFETY: there is an index for each value, so that each slot has been written, or `for_each` has panicked.
+    unsafe { gathered.set_len(values.len()) };
     values.copy_from_slice(&gathered);
     Ok(())
 }

@@ -18,11 +18,10 @@
 
 use super::Gpu;
 use super::failure::OrFailure;
-use crate::Error;
+use crate::{Error, parallel};
 use bytemuck::{Pod, cast_slice_mut};
 use cust::memory::{AsyncCopyDestination, DeviceCopy, DeviceSlice, LockedBuffer};
 use cust::stream::Stream;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -118,8 +117,8 @@ impl Blocks {
     /// block is begun.
     fn share<E: Send>(bytes: usize, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
         let blocks = Self { bytes, next: AtomicUsize::new(0) };
-        let threads = bytes.div_ceil(BLOCK).min(rayon::current_num_threads()).min(MOST_THREADS);
-        (0..threads).into_par_iter().with_max_len(1).try_for_each(|_| {
+        let threads = bytes.div_ceil(BLOCK).min(parallel::threads()).min(MOST_THREADS);
+        parallel::try_for_each(0..threads, |_| {
             let result = work(&blocks);
             if result.is_err() {
                 blocks.next.store(bytes, Ordering::Relaxed);

@@ -1,0 +1,300 @@
+//! Parallel loops, on the threads of the pool of rayon that the calling thread belongs to, or else of the global one.
+//!
+//! Threads take items from an ordinary iterator, one after the other, whenever they have finished the one before:
+//!
+//! ```text
+//!   items     │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ …
+//!   thread 0  ├── 0 ──┼─ 2 ─┼──── 4 ────┤
+//!   thread 1  ├ 1 ┼───── 3 ─────┼── 5 ──┤
+//! ```
+//!
+//! An item is best a block of some thousand keys, because taking it locks a mutex.
+//!
+//! Only the body of a loop is compiled for each type of keys and values; what starts the threads is compiled once. Rayon's
+//! parallel iterators are compiled anew for every loop and type, which made up a third of the program `gmerge`.
+
+use rayon::ThreadPoolBuilder;
+use std::error::Error;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Calls `work` with every item.
+///
+/// ```
+/// let mut squares = [0; 1000];
+/// merge_host::parallel::for_each(squares.chunks_mut(100).enumerate(), |(block, squares)| {
+///     squares.iter_mut().zip(100 * block..).for_each(|(square, i)| *square = i * i);
+/// });
+/// assert_eq!(squares[999], 999 * 999);
+/// ```
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn for_each<T: Send>(items: impl IntoIterator<Item = T, IntoIter: Send>, work: impl Fn(T) + Sync) {
+    share(items.into_iter(), work, on_pool);
+}
+
+/// Calls `work` with every item, unless one call fails. After an error no further call begins.
+///
+/// # Errors
+/// One of the errors of `work`.
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn try_for_each<T: Send, E: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    try_share(items.into_iter(), work, on_pool)
+}
+
+/// [`try_for_each`] on threads that are started for it, `threads` of them together with the calling one.
+///
+/// They belong to no pool, because a thread of a pool that waits takes up other work of that pool. If `work` held a lock
+/// and used the pool, its thread could begin another call of `work`, and wait for the lock that it holds itself.
+pub(crate) fn try_for_each_on_new_threads<T: Send, E: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    threads: usize,
+    work: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    try_share(items.into_iter(), work, |_, work| on_new_threads(threads, work))
+}
+
+/// The results of `work`, in the order of the items.
+///
+/// ```
+/// let lengths = merge_host::parallel::map(["one", "three"], str::len);
+/// assert_eq!(lengths, [3, 5]);
+/// ```
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn map<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let results = Mutex::new(Vec::new());
+    for_each(items.into_iter().enumerate(), |(i, item)| {
+        let result = Some(work(item));
+        let mut results = lock(&results);
+        if results.len() <= i {
+            results.resize_with(i + 1, || None);
+        }
+        results[i] = result;
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+}
+
+/// The result for the first of the items for which `work` finds something.
+///
+/// ```
+/// let first = merge_host::parallel::find_first(0..100, |i| (i * i > 50).then_some(i));
+/// assert_eq!(first, Some(8));
+/// ```
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn find_first<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> Option<R> + Sync,
+) -> Option<R> {
+    let found: Mutex<Option<(usize, R)>> = Mutex::new(None);
+    // Threads take items in order, so those before one for which something is found have been taken.
+    let items = items.into_iter().enumerate().take_while(|_| lock(&found).is_none());
+    for_each(items, |(i, item)| {
+        let Some(result) = work(item) else { return };
+        let mut found = lock(&found);
+        if found.as_ref().is_none_or(|(first, _)| i < *first) {
+            *found = Some((i, result));
+        }
+    });
+    Some(found.into_inner().unwrap_or_else(PoisonError::into_inner)?.1)
+}
+
+/// Calls both functions, at the same time if there is a thread for each.
+///
+/// # Panics
+/// Panics if one of them does.
+pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    let (mut of_a, mut of_b) = (None, None);
+    let (mut a, mut b) = (Some(a), Some(b));
+    // Each runs once; it is taken so that the closures that rayon sees have one type.
+    let mut run_a = || of_a = a.take().map(|a| a());
+    let mut run_b = || of_b = b.take().map(|b| b());
+    join_dyn(&mut run_a, &mut run_b);
+    of_a.zip(of_b).expect("both have run")
+}
+
+fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+    if threads() > 1 {
+        rayon::join(a, b);
+    } else {
+        a();
+        b();
+    }
+}
+
+/// Calls `work` with items, which threads take one after the other. `start` is given their greatest number, and calls the
+/// function it is given on as many threads as are to take items.
+fn share<T: Send>(
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) + Sync,
+    start: impl FnOnce(usize, &(dyn Fn() + Sync)),
+) {
+    let most = items.size_hint().1.unwrap_or(usize::MAX);
+    let items = Mutex::new(items.fuse());
+    let next = || lock(&items).next();
+    start(most, &|| {
+        while let Some(item) = next() {
+            work(item);
+        }
+    });
+}
+
+fn try_share<T: Send, E: Send>(
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> Result<(), E> + Sync,
+    start: impl FnOnce(usize, &(dyn Fn() + Sync)),
+) -> Result<(), E> {
+    let error = Mutex::new(None);
+    let items = items.take_while(|_| lock(&error).is_none());
+    let work = |item| {
+        if let Err(found) = work(item) {
+            lock(&error).get_or_insert(found);
+        }
+    };
+    share(items, work, start);
+    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Calls `work` on all threads of the pool, but on no more than `most`.
+fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
+    let threads = most.min(threads());
+    if threads <= 1 {
+        return work();
+    }
+    rayon::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// The number of threads of the pool, or 1 if it is the global one and the system refuses to start its threads.
+pub(crate) fn threads() -> usize {
+    /// Rayon panics if it is told to use a pool that it cannot start.
+    static GLOBAL_POOL_RUNS: LazyLock<bool> = LazyLock::new(|| {
+        let error = ThreadPoolBuilder::new().build_global().err();
+        // An error without a source says that the pool was started before.
+        error.is_none_or(|error| error.source().is_none())
+    });
+    if rayon::current_thread_index().is_some() || *GLOBAL_POOL_RUNS { rayon::current_num_threads() } else { 1 }
+}
+
+/// Calls `work` on the calling thread and on `threads - 1` new ones. If the system refuses to start one, those that it has
+/// started go on.
+fn on_new_threads(threads: usize, work: &(dyn Fn() + Sync)) {
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
+/// Locks what is consistent also if another thread has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Barrier, Condvar};
+    use std::time::Duration;
+
+    /// Runs `test` on the calling thread alone, and on the threads of a pool.
+    fn with_threads(test: impl Fn() + Sync) {
+        test();
+        for threads in [1, 2, 5] {
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(&test);
+        }
+    }
+
+    #[test]
+    fn every_item_is_taken_once() {
+        with_threads(|| {
+            for count in [0, 1, 2, 100] {
+                let calls: Vec<_> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                for_each(&calls, |calls| _ = calls.fetch_add(1, Ordering::Relaxed));
+                assert!(calls.iter().all(|calls| calls.load(Ordering::Relaxed) == 1));
+                assert!(map(0..count, |i| i * i).into_iter().eq((0..count).map(|i| i * i)));
+            }
+        });
+    }
+
+    #[test]
+    fn threads_work_at_the_same_time() {
+        let all = Barrier::new(3);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        pool.install(|| for_each(0..3, |_| _ = all.wait()));
+        try_for_each_on_new_threads(0..3, 3, |_| Ok::<_, ()>(_ = all.wait())).unwrap();
+        let both = Barrier::new(2);
+        pool.install(|| join(|| both.wait(), || both.wait()));
+    }
+
+    #[test]
+    fn no_call_begins_after_an_error() {
+        with_threads(|| {
+            let calls = AtomicUsize::new(0);
+            let fail = |i| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                if i == 3 { Err(i) } else { Ok(()) }
+            };
+            assert_eq!(try_for_each(0..1_000_000, fail), Err(3));
+            assert_eq!(try_for_each_on_new_threads(0..1_000_000, 4, fail), Err(3));
+            assert!(calls.load(Ordering::Relaxed) < 2_000_000);
+            assert_eq!(try_for_each(0..3, fail), Ok(()));
+        });
+    }
+
+    #[test]
+    fn the_first_is_found_though_a_later_one_is_found_sooner() {
+        let (found_later, changed) = (Mutex::new(false), Condvar::new());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let find = |i| match i {
+            5 => {
+                let wait = changed.wait_timeout_while(lock(&found_later), Duration::from_secs(60), |later| !*later);
+                assert!(!wait.unwrap().1.timed_out());
+                Some(i)
+            }
+            6 => {
+                *lock(&found_later) = true;
+                changed.notify_all();
+                Some(i)
+            }
+            _ => None,
+        };
+        assert_eq!(pool.install(|| find_first(0..100, find)), Some(5));
+        assert_eq!(find_first(0..5, find), None);
+    }
+
+    #[test]
+    fn loops_may_be_nested() {
+        with_threads(|| {
+            let sums = map(0..20, |i| map(0..i, |j| map(0..j, |k| k).into_iter().sum::<usize>()).into_iter().sum());
+            let expected = |i: usize| (0..i).map(|j| (0..j).sum::<usize>()).sum();
+            assert_eq!(sums, (0..20).map(expected).collect::<Vec<usize>>());
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "item 7")]
+    fn a_panic_is_passed_on() {
+        for_each(0..10, |i| assert!(i != 7, "item {i}"));
+    }
+}
