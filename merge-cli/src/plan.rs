@@ -74,7 +74,7 @@ impl SortPlan {
         count: Option<u64>,
         destination: Destination,
         resources: &Resources,
-        device: impl FnOnce() -> Result<Option<u64>>,
+        device: &mut dyn FnMut() -> Result<Option<u64>>,
         path: &Path,
     ) -> Result<Self> {
         let budget = memory::budget(resources.memory, 0)?;
@@ -236,7 +236,7 @@ mod tests {
             fan_in: None,
         };
         let destination = Destination { folders: [None; 2], bytes: [0; 2] };
-        SortPlan::new(shape, count, destination, &resources, || Ok(device), Path::new("in")).unwrap()
+        SortPlan::new(shape, count, destination, &resources, &mut || Ok(device), Path::new("in")).unwrap()
     }
 
     #[test]
@@ -273,7 +273,9 @@ mod tests {
         };
         let in_memory = |count: u64, folder| {
             let destination = Destination { folders: [folder, None], bytes: [4 * u128::from(count), 0] };
-            SortPlan::new(shape, Some(count), destination, &resources, || Ok(None), Path::new("in")).unwrap().in_memory
+            SortPlan::new(shape, Some(count), destination, &resources, &mut || Ok(None), Path::new("in"))
+                .unwrap()
+                .in_memory
         };
         assert_eq!((in_memory(1 << 20, shm), in_memory((1 << 20) + 1, shm)), (Some(true), Some(false)));
         assert_eq!((in_memory(3 << 19, None), in_memory((3 << 19) + 1, None)), (Some(true), Some(false)));

@@ -1,7 +1,7 @@
 //! A merge of many pairs of runs.
 
 use super::engine::ChosenEngine;
-use super::in_memory::{self, Files, Merged, Merging, Pairs, PairsMut, split_values};
+use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
 use super::merge::write;
 use super::order::{first_disorder_between, first_disorder_in_runs};
 use crate::coding::{Word, with_word};
@@ -13,8 +13,6 @@ use crate::job::{Batch, BatchRuns};
 use crate::os::threads;
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Phase;
-use bytemuck::Pod;
-use merge_host::{Engine, Error, Timing};
 use std::path::PathBuf;
 
 /// Merges the pairs of runs of two files.
@@ -41,14 +39,14 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
         BatchRuns::OfLength { d, a_len } => {
             let runs = RunsOfLength { d, lengths: [a_len, d - a_len], paths };
             counts.map_or(Ok(()), |counts| Merging::<W>::check_counts(&runs, &counts))?;
-            in_memory::merge::<W, _>(files, &runs, &mut engine, &mut stats)
+            in_memory::merge::<W>(files, &runs, &mut engine, &mut stats)
         }
         BatchRuns::Between([a, b]) => {
             let offsets = [Offsets::read(a)?, Offsets::read(b)?];
             offsets[0].check_as_many(&offsets[1])?;
             let runs = RunsBetween { offsets, paths };
             counts.map_or(Ok(()), |counts| Merging::<W>::check_counts(&runs, &counts))?;
-            in_memory::merge::<W, _>(files, &runs, &mut engine, &mut stats)
+            in_memory::merge::<W>(files, &runs, &mut engine, &mut stats)
         }
     };
     let Merged { keys, values, width } = merged?;
@@ -115,17 +113,8 @@ impl<W: Word> Merging<W> for RunsOfLength {
         format!(" --segment-len {}", self.lengths[input])
     }
 
-    fn merge(&self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
-        engine.merge_batch(inputs[0], inputs[1], out, self.d, self.lengths[0])
-    }
-
-    fn merge_pairs<V: Pod + Send + Sync>(
-        &self,
-        engine: &Engine,
-        inputs: &[Pairs<W, V>],
-        out: PairsMut<W, V>,
-    ) -> std::result::Result<Timing, Error> {
-        engine.merge_batch_pairs(inputs[0], inputs[1], out, self.d, self.lengths[0])
+    fn runs(&self) -> Runs<'_> {
+        Runs::OfLength { d: self.d, a_len: self.lengths[0] }
     }
 }
 
@@ -154,18 +143,7 @@ impl<W: Word> Merging<W> for RunsBetween {
         format!(" --segments {}", self.offsets[input].name())
     }
 
-    fn merge(&self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
-        let [a, b] = self.offsets.each_ref().map(Offsets::get);
-        engine.merge_ragged((inputs[0], a), (inputs[1], b), out)
-    }
-
-    fn merge_pairs<V: Pod + Send + Sync>(
-        &self,
-        engine: &Engine,
-        inputs: &[Pairs<W, V>],
-        out: PairsMut<W, V>,
-    ) -> std::result::Result<Timing, Error> {
-        let [a, b] = self.offsets.each_ref().map(Offsets::get);
-        engine.merge_ragged_pairs((inputs[0].0, inputs[0].1, a), (inputs[1].0, inputs[1].1, b), out)
+    fn runs(&self) -> Runs<'_> {
+        Runs::Between(self.offsets.each_ref().map(Offsets::get))
     }
 }

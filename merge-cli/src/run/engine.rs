@@ -63,6 +63,26 @@ impl ChosenEngine {
         Engines::run(self, data, |engine, data| Ok(work(engine, data)?), |_| Ok(true)).map_err(failure)
     }
 
+    /// Works with the engine, and again with the CPU if it is a GPU that fails and was not chosen by name.
+    fn run_steps(
+        &mut self,
+        step: &mut dyn FnMut(Step) -> std::result::Result<bool, RunError<Failure>>,
+    ) -> std::result::Result<(), RunError<Failure>> {
+        progress::phase("compute");
+        let engine = self.ready().map_err(RunError::Other)?;
+        let is_gpu = engine.kind() == EngineKind::Gpu;
+        let error = match step(Step::Work(engine)) {
+            Err(RunError::Engine(error)) => error,
+            done => return done.map(|_| ()),
+        };
+        if self.choice != EngineChoice::Auto || !is_gpu || !step(Step::Restore)? {
+            return Err(error.into());
+        }
+        report::warning(format_args!("{error}; continuing on the CPU"));
+        self.state = State::Ready(Box::new(cpu()));
+        step(Step::Work(self.ready().map_err(RunError::Other)?)).map(|_| ())
+    }
+
     /// The engine, as soon as it is there.
     fn ready(&mut self) -> Result<&Engine> {
         if let State::Starting(_) = self.state
@@ -75,6 +95,13 @@ impl ChosenEngine {
             State::Starting(_) | State::Gone => Err(Failure::new("the engine did not start")),
         }
     }
+}
+
+/// A step of a run.
+enum Step<'a> {
+    Work(&'a Engine),
+    /// Makes the data what it was before the work. Gives `false` if that is not possible.
+    Restore,
 }
 
 /// The failure of a run.
@@ -92,19 +119,17 @@ impl Engines<Failure> for ChosenEngine {
         work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, RunError<Failure>>,
         restore: impl FnOnce(&mut T) -> Result<bool>,
     ) -> std::result::Result<Timing, RunError<Failure>> {
-        progress::phase("compute");
-        let engine = self.ready().map_err(RunError::Other)?;
-        let is_gpu = engine.kind() == EngineKind::Gpu;
-        let error = match work(engine, data) {
-            Err(RunError::Engine(error)) => error,
-            done => return done,
+        let mut restore = Some(restore);
+        let mut timing = Timing::default();
+        let step = &mut |step: Step| match step {
+            Step::Work(engine) => work(engine, data).map(|measured| {
+                timing = measured;
+                true
+            }),
+            Step::Restore => restore.take().map_or(Ok(false), |restore| restore(data)).map_err(RunError::Other),
         };
-        if self.choice != EngineChoice::Auto || !is_gpu || !restore(data).map_err(RunError::Other)? {
-            return Err(error.into());
-        }
-        report::warning(format_args!("{error}; continuing on the CPU"));
-        self.state = State::Ready(Box::new(cpu()));
-        work(self.ready().map_err(RunError::Other)?, data)
+        self.run_steps(step)?;
+        Ok(timing)
     }
 
     fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {

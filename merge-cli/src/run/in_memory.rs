@@ -10,13 +10,8 @@ use crate::os::memory;
 use crate::say::error::Result;
 use crate::say::stats::{Phase, Stats};
 use bytemuck::Pod;
-use merge_host::{Engine, Error, Index, Timing, permutation};
+use merge_host::{Engine, Error, Index, MergeKernel, Timing, permutation};
 use std::borrow::Cow;
-
-/// Keys, and the value of each.
-pub type Pairs<'a, W, V> = (&'a [W], &'a [V]);
-/// Memory for keys, and for the value of each.
-pub type PairsMut<'a, W, V> = (&'a mut [W], &'a mut [V]);
 
 /// How to merge. Slices of inputs are as long as there are inputs.
 pub trait Merging<W: Word> {
@@ -34,15 +29,48 @@ pub trait Merging<W: Word> {
     fn sort_flags(&self, _input: usize) -> String {
         String::new()
     }
+    /// The runs that are merged.
+    fn runs(&self) -> Runs<'_>;
+}
+
+/// What is merged with what. Except for whole inputs, there are two.
+#[derive(Clone, Copy, Debug)]
+pub enum Runs<'a> {
+    /// Each input is a run. The kernel is for two inputs.
+    Whole(Option<MergeKernel>),
+    /// Merges of `d` keys each, of which the first input has `a_len`.
+    OfLength { d: usize, a_len: usize },
+    /// Each input has runs between these offsets.
+    Between([&'a [usize]; 2]),
+}
+
+impl Runs<'_> {
     /// Merges keys.
-    fn merge(&self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error>;
+    fn merge<W: Word>(self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
+        match (self, inputs) {
+            (Self::Whole(Some(kernel)), [a, b]) => engine.merge_with(kernel, a, b, out),
+            (Self::OfLength { d, a_len }, [a, b]) => engine.merge_batch(a, b, out, d, a_len),
+            (Self::Between([a_offsets, b_offsets]), [a, b]) => engine.merge_ragged((a, a_offsets), (b, b_offsets), out),
+            _ => engine.merge_many(inputs, out),
+        }
+    }
+
     /// Merges keys with values.
-    fn merge_pairs<V: Pod + Send + Sync>(
-        &self,
+    fn merge_pairs<W: Word, V: Pod + Send + Sync>(
+        self,
         engine: &Engine,
-        inputs: &[Pairs<W, V>],
-        out: PairsMut<W, V>,
-    ) -> std::result::Result<Timing, Error>;
+        inputs: &[(&[W], &[V])],
+        out: (&mut [W], &mut [V]),
+    ) -> std::result::Result<Timing, Error> {
+        match (self, inputs) {
+            (Self::Whole(_), [a, b]) => engine.merge_pairs(*a, *b, out),
+            (Self::OfLength { d, a_len }, [a, b]) => engine.merge_batch_pairs(*a, *b, out, d, a_len),
+            (Self::Between([a_offsets, b_offsets]), [a, b]) => {
+                engine.merge_ragged_pairs((a.0, a.1, a_offsets), (b.0, b.1, b_offsets), out)
+            }
+            _ => engine.merge_many_pairs(inputs, out),
+        }
+    }
 }
 
 /// The files of a merge.
@@ -66,9 +94,9 @@ pub struct Merged<W> {
 }
 
 /// Reads and merges the files.
-pub fn merge<W: Word, M: Merging<W>>(
+pub fn merge<W: Word>(
     files: Files,
-    merging: &M,
+    merging: &dyn Merging<W>,
     engine: &mut ChosenEngine,
     stats: &mut Stats,
 ) -> Result<Merged<W>> {
@@ -93,7 +121,7 @@ pub fn merge<W: Word, M: Merging<W>>(
     }
     stats.keys = counts.iter().sum();
     let keys: Vec<&[W]> = keys.iter().map(|keys| &**keys).collect();
-    let mut merge = Merge { merging, engine, keys: &keys, count: stats.keys, stats };
+    let mut merge = Merge { runs: merging.runs(), engine, keys: &keys, count: stats.keys, stats };
     let (keys, values) = match width {
         0 => (merge.keys()?, Vec::new()),
         4 => merge.numbers::<u32>(&bytes)?,
@@ -116,7 +144,7 @@ fn read_each<W: Word>(inputs: &mut [Input]) -> Result<Vec<Vec<W>>> {
 }
 
 /// An error that names the first key out of order, if there is one.
-fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &impl Merging<W>) -> Result<()> {
+fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &dyn Merging<W>) -> Result<()> {
     for (i, (input, keys)) in inputs.iter().zip(keys).enumerate() {
         if let Some(index) = merging.first_disorder(i, keys) {
             let (location, flags) = (merging.location(i, index), merging.sort_flags(i));
@@ -127,29 +155,29 @@ fn check_order<W: Word>(inputs: &[Input], keys: &[Vec<W>], merging: &impl Mergin
 }
 
 /// A merge of keys in memory. The inputs stay as they are, and all of the output is written by every run of the engine.
-struct Merge<'a, W, M> {
-    merging: &'a M,
+struct Merge<'a, W> {
+    runs: Runs<'a>,
     engine: &'a mut ChosenEngine,
     keys: &'a [&'a [W]],
     count: u64,
     stats: &'a mut Stats,
 }
 
-impl<W: Word, M: Merging<W>> Merge<'_, W, M> {
+impl<W: Word> Merge<'_, W> {
     fn keys(&mut self) -> Result<Vec<W>> {
         let mut out = memory::zeroed::<W>(self.count, "the output")?;
-        let timing = self.engine.run(&mut out, |engine, out| self.merging.merge(engine, self.keys, out))?;
+        let timing = self.engine.run(&mut out, |engine, out| self.runs.merge(engine, self.keys, out))?;
         self.stats.add(timing);
         Ok(out)
     }
 
     /// Merges the keys with these values of each input.
     fn pairs<'v, V: Pod + Send + Sync>(&mut self, values: impl Iterator<Item = &'v [V]>) -> Result<(Vec<W>, Vec<V>)> {
-        let inputs: Vec<Pairs<W, V>> = self.keys.iter().copied().zip(values).collect();
+        let inputs: Vec<(&[W], &[V])> = self.keys.iter().copied().zip(values).collect();
         let keys = memory::zeroed::<W>(self.count, "the output")?;
         let mut out = (keys, memory::zeroed::<V>(self.count, "the output's values")?);
         let merge = |engine: &Engine, out: &mut (Vec<W>, Vec<V>)| {
-            self.merging.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
+            self.runs.merge_pairs(engine, &inputs, (&mut out.0, &mut out.1))
         };
         let timing = self.engine.run(&mut out, merge)?;
         self.stats.add(timing);

@@ -2,7 +2,7 @@
 
 use super::checksum::Checksum;
 use super::engine::ChosenEngine;
-use super::in_memory::{self, Files, Merged, Merging, Pairs, PairsMut, split_values};
+use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
 use super::order::first_disorder;
 use super::spilled::{self, Outputs, PayloadSource, SortedSource};
 use super::verify::{Expected, verify};
@@ -15,9 +15,8 @@ use crate::os::{limits, threads};
 use crate::plan::{self, Destination, MergeFacts};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
-use bytemuck::Pod;
 use merge_host::external::{Options, Shape};
-use merge_host::{Engine, Error, MergeKernel, Timing, unique};
+use merge_host::{MergeKernel, unique};
 
 /// Merges files.
 pub fn run(job: Merge) -> Result<()> {
@@ -159,7 +158,7 @@ impl Progress {
         output: Output,
         values_output: Option<Output>,
     ) -> Result<Written> {
-        let merged = in_memory::merge::<W, _>(files, &whole, &mut engine, &mut self.stats)?;
+        let merged = in_memory::merge::<W>(files, &whole, &mut engine, &mut self.stats)?;
         let Merged { mut keys, mut values, width } = merged;
         self.width = width;
         if self.unique {
@@ -211,22 +210,7 @@ impl<W: Word> Merging<W> for Whole {
         first_disorder(keys, false)
     }
 
-    fn merge(&self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
-        match (inputs, self.kernel) {
-            ([a, b], Some(kernel)) => engine.merge_with(kernel, a, b, out),
-            _ => engine.merge_many(inputs, out),
-        }
-    }
-
-    fn merge_pairs<V: Pod + Send + Sync>(
-        &self,
-        engine: &Engine,
-        inputs: &[Pairs<W, V>],
-        out: PairsMut<W, V>,
-    ) -> std::result::Result<Timing, Error> {
-        match inputs {
-            [a, b] => engine.merge_pairs(*a, *b, out),
-            _ => engine.merge_many_pairs(inputs, out),
-        }
+    fn runs(&self) -> Runs<'_> {
+        Runs::Whole(self.kernel)
     }
 }

@@ -195,9 +195,9 @@ impl Sorting {
         let width = self.layout.size;
         let mut engine = ChosenEngine::start(self.resources.engine, key_type)?;
         let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
-        let device = || engine.device_memory().map_err(failure);
+        let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };
-        let plan = SortPlan::new(shape, count, destination, &self.resources, device, input.path())?;
+        let plan = SortPlan::new(shape, count, destination, &self.resources, &mut device, input.path())?;
         if let Some(count) = count {
             output.expect(count);
         }

@@ -183,8 +183,8 @@ impl Sorting {
         values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
         let destination = Destination::new(output, values_output, bytes);
         let shape = Shape { key: W::SIZE, width };
-        let device = || self.engine.device_memory().map_err(failure);
-        SortPlan::new(shape, count, destination, &self.resources, device, keys.path())
+        let mut device = || self.engine.device_memory().map_err(failure);
+        SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
     }
 
     /// Sorts the `count` keys of regular files to a regular file. With a GPU, the keys are never in this program's memory as a

@@ -67,9 +67,9 @@ fn top<W: Word>(job: Top) -> Result<()> {
         }
         (writer, first.len() as u64)
     } else {
-        let device = || Ok(None);
+        let mut device = || Ok(None);
         let plan =
-            SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, device, keys.path())?;
+            SortPlan::new(Shape { key: W::SIZE, width: 0 }, count, destination, &resources, &mut device, keys.path())?;
         let source = KeySource::new::<W>(keys, PayloadSource::None, None)?;
         if count.is_some() {
             output.expect(wanted);

@@ -20,6 +20,7 @@ use super::write_combiner;
 use crate::sorted::first_unsorted;
 use crate::{Error, Index, Key, SortOrder, parallel, permutation};
 use bytemuck::Zeroable;
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The greatest number of keys that one thread sorts, unless its share of all keys is greater.
@@ -90,13 +91,15 @@ pub(super) fn argsort<K: Key, I: Index>(
         // The keys are encoded by inverting their bits, which reverses the order of the digit's values.
         counts.iter_mut().for_each(|counts| counts[..digit.values()].reverse());
     }
-    let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
+    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
     let mut scratch = RunMut::new((&mut *scratch.0, &mut *scratch.1));
     let slices = bucket_slices(scratch.part(0..keys.len()), digit.values(), &counts);
     parallel::for_each(keys.chunks(chunk).zip(slices).enumerate(), |(i, (keys, buckets))| {
         let keys = keys.iter().map(|key| order.applied_to(*key));
-        scatter(keys.zip((i * chunk..).map(I::from_usize)), buckets, digit);
+        scatter(keys.zip((i * chunk..).map(|i| MaybeUninit::new(I::from_usize(i)))), buckets, digit);
     });
+    // SAFETY: each bucket's sort ends with a permutation of the bucket's initialised indices in its part of `indices`.
+    let indices = unsafe { memory::as_uninit_mut(indices) };
     let buckets = buckets(scratch, RunMut::of_keys(indices), digit, &counts);
     parallel::try_for_each(buckets, |(run, RunMut { keys: indices, .. })| {
         let mut keys = memory::zeroed(indices.len())?;

@@ -9,7 +9,7 @@
 //!   values   A B C             B C A
 //! ```
 
-use super::blocks::for_each_block;
+use super::blocks::for_each_block_of_keys;
 use super::run::RunMut;
 use super::{memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
@@ -60,21 +60,16 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     threads: usize,
 ) -> Result<(), Error> {
     let (mut indices, mut sorted) = (memory::zeroed::<I>(keys.len())?, memory::uninit(keys.len())?);
-    let unfilled = RunMut::of_keys(&mut indices);
-    for_each_block(unfilled, COPY_BLOCK, threads, |begin, indices| fill_identity(begin, indices.keys));
-    let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
-    {
-        let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
-        sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, &mut indices)), scratch, threads));
-    }
-    drop(scratch);
-    for_each_block(RunMut::of_keys(&mut sorted), COPY_BLOCK, threads, |begin, sorted| {
-        for (value, index) in sorted.keys.iter_mut().zip(&indices[begin..]) {
+    fill_identity(&mut indices, threads);
+    // SAFETY: the sort ends with a permutation of the initialised indices in `indices`.
+    sort_values(order, keys, unsafe { memory::as_uninit_mut(&mut indices) }, threads)?;
+    for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
+        for (value, index) in sorted.iter_mut().zip(&indices[begin..]) {
             *value = values[index.to_usize()];
         }
     });
-    for_each_block(RunMut::of_keys(values), COPY_BLOCK, threads, |begin, values| {
-        values.keys.copy_from_slice(&sorted[begin..][..values.keys.len()]);
+    for_each_block_of_keys(values, COPY_BLOCK, threads, |begin, values| {
+        values.copy_from_slice(&sorted[begin..][..values.len()]);
     });
     Ok(())
 }
@@ -90,17 +85,20 @@ pub(crate) fn argsort<K: Key, I: Index>(
         return parallel_radix::argsort(order, keys, indices, threads);
     }
     let mut sorted = memory::zeroed(keys.len())?;
-    let mut scratch = (memory::zeroed(keys.len())?, memory::zeroed(keys.len())?);
-    let mut run = RunMut::new((&mut *sorted, indices));
-    for_each_block(run.part(0..keys.len()), COPY_BLOCK, threads, |begin, block| {
-        block.keys.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
-        fill_identity(begin, block.values);
+    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
+    fill_identity(indices, threads);
+    for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
+        sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
     });
+    // SAFETY: a sort ends with a permutation of the initialised indices in `indices`.
+    let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
     sort::sort(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
 }
 
-/// Sets `indices` to `begin`, `begin + 1`, and so on.
-fn fill_identity<I: Index>(begin: usize, indices: &mut [I]) {
-    indices.iter_mut().enumerate().for_each(|(i, index)| *index = I::from_usize(begin + i));
+/// Sets `indices` to 0, 1, 2, and so on.
+fn fill_identity<I: Index>(indices: &mut [I], threads: usize) {
+    for_each_block_of_keys(indices, COPY_BLOCK, threads, |begin, indices| {
+        indices.iter_mut().zip(begin..).for_each(|(index, i)| *index = I::from_usize(i));
+    });
 }
