@@ -1,55 +1,62 @@
 //! A part of a source or of a run in memory.
 
+use super::shape::Shape;
 use crate::{Error, Word, unique};
 use bytemuck::Pod;
 use std::ops::Range;
 
-/// Memory for keys and a payload of `width` bytes for each.
+/// Memory for keys of any type and a payload for each.
+///
+/// The type of the keys is that of the calls. Whatever it is, threads pass on blocks of one type.
 #[derive(Debug)]
-pub(super) struct Block<W> {
-    keys: Vec<W>,
+pub(super) struct Block {
+    /// The keys' bytes, as the widest numbers so that they are aligned as numbers of any width.
+    keys: Vec<u128>,
     /// The payloads' bytes, as numbers so that they are aligned as numbers.
     payload: Vec<u64>,
-    width: usize,
+    shape: Shape,
+    len: usize,
 }
 
-impl<W: Word> Block<W> {
-    /// Memory for `count` keys. The system gives its pages when they are first written to.
-    pub(super) fn new(count: usize, width: usize) -> Result<Self, Error> {
-        Ok(Self { keys: zeroed(count)?, payload: zeroed_bytes(count, width)?, width })
+impl Block {
+    /// Memory for `len` keys. The system gives its pages when they are first written to.
+    pub(super) fn new(len: usize, shape: Shape) -> Result<Self, Error> {
+        let (keys, payload) = (zeroed_bytes(len, shape.key)?, zeroed_bytes(len, shape.width)?);
+        Ok(Self { keys, payload, shape, len })
     }
 
     /// The number of slots.
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.len
     }
 
     /// Bytes of a key's payload.
     pub(super) fn width(&self) -> usize {
-        self.width
+        self.shape.width
     }
 
     /// Gives up all slots but the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
-        self.keys.truncate(len);
-        self.payload.truncate((len * self.width).div_ceil(size_of::<u64>()));
+        self.len = self.len.min(len);
+        self.keys.truncate((len * self.shape.key).div_ceil(size_of::<u128>()));
+        self.payload.truncate((len * self.shape.width).div_ceil(size_of::<u64>()));
     }
 
     /// The keys and payloads of these slots.
-    pub(super) fn parts(&self, slots: Range<usize>) -> (&[W], &[u8]) {
-        let bytes = slots.start * self.width..slots.end * self.width;
-        (&self.keys[slots], &bytemuck::cast_slice(&self.payload)[bytes])
+    pub(super) fn parts<W: Word>(&self, slots: Range<usize>) -> (&[W], &[u8]) {
+        let bytes = slots.start * self.shape.width..slots.end * self.shape.width;
+        (&bytemuck::cast_slice(&self.keys)[slots], &bytemuck::cast_slice(&self.payload)[bytes])
     }
 
     /// The keys and payloads of these slots.
-    pub(super) fn parts_mut(&mut self, slots: Range<usize>) -> (&mut [W], &mut [u8]) {
-        let bytes = slots.start * self.width..slots.end * self.width;
-        (&mut self.keys[slots], &mut bytemuck::cast_slice_mut(&mut self.payload)[bytes])
+    pub(super) fn parts_mut<W: Word>(&mut self, slots: Range<usize>) -> (&mut [W], &mut [u8]) {
+        let bytes = slots.start * self.shape.width..slots.end * self.shape.width;
+        (&mut bytemuck::cast_slice_mut(&mut self.keys)[slots], &mut bytemuck::cast_slice_mut(&mut self.payload)[bytes])
     }
 
     /// Moves the first of equal keys in these slots to the front of them, as [`unique()`] does, and returns how many there are.
-    pub(super) fn unique(&mut self, slots: Range<usize>, before: Option<W>) -> usize {
-        let width = self.width;
+    pub(super) fn unique<W: Word>(&mut self, slots: Range<usize>, before: Option<W>) -> usize {
+        let width = self.width();
         let (keys, payload) = self.parts_mut(slots);
         unique(keys, payload, width, before)
     }
@@ -66,8 +73,8 @@ pub(super) fn zeroed<T: Pod>(count: usize) -> Result<Vec<T>, Error> {
     bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::OutOfHostMemory { needed: needed() })
 }
 
-/// At least `count` times `width` bytes, all zero.
-pub(super) fn zeroed_bytes(count: usize, width: usize) -> Result<Vec<u64>, Error> {
+/// At least `count` times `width` bytes, all zero, as numbers of type `T`.
+pub(super) fn zeroed_bytes<T: Pod>(count: usize, width: usize) -> Result<Vec<T>, Error> {
     let bytes = count.checked_mul(width).ok_or(Error::OutOfHostMemory { needed: u64::MAX })?;
-    zeroed(bytes.div_ceil(size_of::<u64>()))
+    zeroed(bytes.div_ceil(size_of::<T>()))
 }

@@ -13,7 +13,7 @@ use super::engines::Engines;
 use super::error::Error;
 use super::observer::{Observer, Phase};
 use super::run::{RunWriter, SpilledRun};
-use super::shape::CHUNKS;
+use super::shape::{CHUNKS, Shape};
 use super::sorter::{Chunk, Sorter, lock};
 use super::source::{Input, Source};
 use super::spill::Spill;
@@ -29,7 +29,7 @@ pub(super) fn make_runs<W, S, E, G, O>(
     sorter: &mut Sorter<W, S, G, O>,
     spill: &Arc<Spill>,
     slots: usize,
-    width: usize,
+    shape: Shape,
 ) -> Result<Vec<SpilledRun>, Error<E>>
 where
     W: Word,
@@ -42,15 +42,15 @@ where
         let (give_back, empty) = channel();
         for _ in 0..CHUNKS {
             // The receiver is there.
-            let _ = give_back.send(Block::<W>::new(slots, width)?);
+            let _ = give_back.send(Block::new(slots, shape)?);
         }
         let (read, unsorted) = sync_channel(1);
-        let (sorted, unwritten) = sync_channel::<(Block<W>, usize)>(1);
+        let (sorted, unwritten) = sync_channel::<(Block, usize)>(1);
         let reader = spawn(scope, "read", move || read_chunks(input, empty, &read))?;
         let writer = spawn(scope, "write", move || {
             let mut runs = Vec::new();
-            for (mut block, count) in unwritten {
-                runs.push(write_run(spill, &mut block, 0..count)?);
+            for (block, count) in unwritten {
+                runs.push(write_run::<W, E>(spill, &block, 0..count)?);
                 // It fails where all has been read.
                 let _ = give_back.send(block);
             }
@@ -67,8 +67,8 @@ where
 /// Reads chunks to `empty` blocks, until the source ends or `read` is closed because another thread has failed.
 fn read_chunks<W: Word, S: Source<W>>(
     input: &Mutex<Input<W, S>>,
-    empty: Receiver<Block<W>>,
-    read: &SyncSender<(Block<W>, Chunk)>,
+    empty: Receiver<Block>,
+    read: &SyncSender<(Block, Chunk)>,
 ) -> Result<(), Error<S::Error>> {
     for mut block in empty {
         let mut input = lock(input);
@@ -87,8 +87,8 @@ fn read_chunks<W: Word, S: Source<W>>(
 /// Sorts chunks, until no more come or another thread has failed. Then the others have nothing more to wait for.
 fn sort_chunks<W, S, E, G, O>(
     sorter: &mut Sorter<W, S, G, O>,
-    unsorted: Receiver<(Block<W>, Chunk)>,
-    sorted: SyncSender<(Block<W>, usize)>,
+    unsorted: Receiver<(Block, Chunk)>,
+    sorted: SyncSender<(Block, usize)>,
 ) -> Result<(), Error<E>>
 where
     W: Word,
@@ -108,11 +108,11 @@ where
 /// Spills these slots of a sorted block.
 pub(super) fn write_run<W: Word, E>(
     spill: &Arc<Spill>,
-    block: &mut Block<W>,
+    block: &Block,
     slots: Range<usize>,
 ) -> Result<SpilledRun, Error<E>> {
     let mut run = RunWriter::new(spill.clone());
-    let (keys, payload) = block.parts_mut(slots);
+    let (keys, payload) = block.parts::<W>(slots);
     run.write(keys, payload)?;
     Ok(run.finish())
 }

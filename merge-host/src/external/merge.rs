@@ -26,6 +26,7 @@ use crate::permutation::{fill_identity, gather_with};
 use crate::{Engine, Word, parallel};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
 /// Blocks of output: one is merged to, one written.
 const OUTPUTS: usize = 2;
@@ -51,32 +52,32 @@ impl Pass<'_> {
         S: Source<W, Error = E>,
         E: Send,
     {
-        let Self { shape: Shape { width, .. }, engine, .. } = self;
+        let Self { shape, engine, .. } = self;
         let count = runs.len();
         let slot = self.slot(runs);
         std::thread::scope(|scope| {
             let (requests, requested) = channel();
-            let (mut replies, mut streams) = (Vec::new(), Vec::new());
+            let (mut readers, mut replies, mut streams) = (Vec::new(), Vec::new(), Vec::new());
             for (number, run) in runs.iter_mut().enumerate() {
                 let (reply, ahead) = channel();
-                let (reader, block) = (run.reader(), Block::new(slot, width)?);
-                streams.push(Stream::new(number, Block::new(slot, width)?, reader.left(), ahead));
+                let reader = run.reader();
+                let window = Block::new(slot, shape)?;
+                streams.push(Stream { number, window, slots: 0..0, behind: reader.left(), ahead });
                 replies.push(reply);
+                readers.push(Mutex::new(reader));
                 // The receiver is there.
-                let _ = requests.send((number, Reading { reader, block, slots: 0..0 }));
+                let _ = requests.send((number, Block::new(slot, shape)?));
             }
-
             let (give_back, empty) = channel();
             for _ in 0..OUTPUTS {
-                let _ = give_back.send(Block::new(slot * count, width)?);
+                let _ = give_back.send(Block::new(slot * count, shape)?);
             }
-            let indices = if width == 0 { 0 } else { slot * count };
+            let indices = if shape.width == 0 { 0 } else { slot * count };
             let mut merge =
                 Merge { engine, streams, requests, slot, identity: zeroed(indices)?, merged: zeroed(indices)? };
             fill_identity(&mut merge.identity);
-
-            let (merged, unwritten) = sync_channel::<(Block<W>, usize)>(1);
-            let reader = spawn(scope, "read", move || read_ahead(&requested, &replies))?;
+            let (merged, unwritten) = sync_channel::<(Block, usize)>(1);
+            let reader = spawn(scope, "read", move || read_ahead(&requested, &readers, &replies))?;
             let writer = spawn(scope, "write", move || {
                 for (mut block, count) in unwritten {
                     sink.put(&mut block, count)?;
@@ -85,7 +86,7 @@ impl Pass<'_> {
                 }
                 Ok(sink.written())
             })?;
-            let merging = merge.rounds(&empty, merged, observer);
+            let merging = merge.rounds::<W>(&empty, merged, observer);
             // Now the others have nothing more to wait for.
             drop(merge);
             let written = observer.time(Phase::Write, || join(writer));
@@ -103,98 +104,85 @@ impl Pass<'_> {
     }
 }
 
-/// A part of a run that is being read.
+/// A run's number, and a block to read the next part of it to.
+type Request = (usize, Block);
+
+/// A part of a run.
 #[derive(Debug)]
-struct Reading<'a, W, S> {
-    reader: Reader<'a, W, S>,
-    block: Block<W>,
+struct Part {
+    block: Block,
     /// The slots of the block that were read.
     slots: Range<usize>,
+    /// Keys of the run that come after it, at most. 0 is exact.
+    behind: u64,
 }
-
-impl<W: Word, S: Source<W>> Reading<'_, W, S> {
-    /// Fills the block behind its head.
-    fn read(&mut self) -> Result<(), Error<S::Error>> {
-        let (begin, end) = (head(self.block.len()), self.block.len());
-        let count = self.reader.read(&mut self.block, begin..end)?;
-        self.slots = begin..begin + count;
-        Ok(())
-    }
-}
-
-/// A run's number and a part of it that is to be read.
-type Request<'a, W, S> = (usize, Reading<'a, W, S>);
-/// A part of a run that was read.
-type Reply<'a, W, S, E> = Result<Reading<'a, W, S>, Error<E>>;
 
 /// Serves requests until there can be no more, and replies to the run's stream.
-fn read_ahead<'a, W: Word, S: Source<W>>(
-    requested: &Receiver<Request<'a, W, S>>,
-    replies: &[Sender<Reply<'a, W, S, S::Error>>],
+fn read_ahead<W: Word, S: Source<W>>(
+    requested: &Receiver<Request>,
+    readers: &[Mutex<Reader<W, S>>],
+    replies: &[Sender<Result<Part, Error<S::Error>>>],
 ) {
+    let read = |number: usize, mut block: Block| {
+        let mut reader = readers[number].lock().unwrap_or_else(PoisonError::into_inner);
+        let (begin, end) = (head(block.len()), block.len());
+        let count = reader.read(&mut block, begin..end)?;
+        Ok(Part { block, slots: begin..begin + count, behind: reader.left() })
+    };
     while let Ok(first) = requested.recv() {
         let all: Vec<_> = [first].into_iter().chain(requested.try_iter()).collect();
-        parallel::for_each(all, |(number, mut reading)| {
+        parallel::for_each(all, |(number, block)| {
             // The stream is gone where another thread has failed.
-            let _ = replies[number].send(reading.read().map(|()| reading));
+            let _ = replies[number].send(read(number, block));
         });
     }
 }
 
 /// The part of a run that is in memory.
 #[derive(Debug)]
-struct Stream<'a, W, S, E> {
-    window: Block<W>,
+struct Stream<E> {
+    number: usize,
+    window: Block,
     /// The slots of the window whose keys are not merged yet.
     slots: Range<usize>,
     /// Keys of the run that come after the window, at most. 0 is exact.
     behind: u64,
-    number: usize,
-    ahead: Receiver<Reply<'a, W, S, E>>,
+    ahead: Receiver<Result<Part, Error<E>>>,
 }
 
-impl<'a, W: Word, S: Source<W>> Stream<'a, W, S, S::Error> {
-    /// A run of at most `behind` keys, of which none is in memory.
-    fn new(number: usize, window: Block<W>, behind: u64, ahead: Receiver<Reply<'a, W, S, S::Error>>) -> Self {
-        Self { window, slots: 0..0, behind, number, ahead }
-    }
-
+impl<E> Stream<E> {
     /// Refills the window if it is short and the run goes on. Returns `false` if the thread that reads has ended.
-    fn refill(
-        &mut self,
-        requests: &Sender<Request<'a, W, S>>,
-        observer: &mut impl Observer,
-    ) -> Result<bool, Error<S::Error>> {
+    fn refill<W: Word>(&mut self, requests: &Sender<Request>, observer: &mut impl Observer) -> Result<bool, Error<E>> {
         let left = self.slots.len();
         if self.behind == 0 || left > head(self.window.len()) {
             return Ok(true);
         }
-        let Ok(reading) = observer.time(Phase::Read, || self.ahead.recv()) else { return Ok(false) };
-        let mut reading = reading?;
-        let begin = reading.slots.start - left;
-        let (keys, payload) = reading.block.parts_mut(begin..reading.slots.start);
-        let (left_keys, left_payload) = self.window.parts(self.slots.clone());
+        let Ok(part) = observer.time(Phase::Read, || self.ahead.recv()) else { return Ok(false) };
+        let Part { mut block, slots, behind } = part?;
+        let begin = slots.start - left;
+        let (keys, payload) = block.parts_mut::<W>(begin..slots.start);
+        let (left_keys, left_payload) = self.window.parts::<W>(self.slots.clone());
         keys.copy_from_slice(left_keys);
         payload.copy_from_slice(left_payload);
-        self.slots = begin..reading.slots.end;
-        self.behind = reading.reader.left();
-        std::mem::swap(&mut self.window, &mut reading.block);
-        if self.behind > 0 {
+        self.slots = begin..slots.end;
+        self.behind = behind;
+        std::mem::swap(&mut self.window, &mut block);
+        if behind > 0 {
             // It fails only where the thread has ended, which the next to wait for it will see.
-            let _ = requests.send((self.number, reading));
+            let _ = requests.send((self.number, block));
         }
         Ok(true)
     }
 
-    fn window(&self) -> Window<'_, W> {
+    fn window<W: Word>(&self) -> Window<'_, W> {
         Window { keys: self.window.parts(self.slots.clone()).0, continues: self.behind > 0 }
     }
 }
 
-struct Merge<'e, 'a, W, S, E> {
+struct Merge<'e, E> {
     engine: &'e Engine,
-    streams: Vec<Stream<'a, W, S, E>>,
-    requests: Sender<Request<'a, W, S>>,
+    streams: Vec<Stream<E>>,
+    requests: Sender<Request>,
     /// Keys of a block.
     slot: usize,
     /// The index of each payload in all runs' windows as if these lay one after the other: 0, 1, 2 and so on.
@@ -203,28 +191,28 @@ struct Merge<'e, 'a, W, S, E> {
     merged: Vec<u32>,
 }
 
-impl<W: Word, S: Source<W>> Merge<'_, '_, W, S, S::Error> {
+impl<E> Merge<'_, E> {
     /// Merges round by round to blocks from `empty`, and sends them on to `merged`, until nothing is left or another
     /// thread has failed.
-    fn rounds(
+    fn rounds<W: Word>(
         &mut self,
-        empty: &Receiver<Block<W>>,
-        merged: SyncSender<(Block<W>, usize)>,
+        empty: &Receiver<Block>,
+        merged: SyncSender<(Block, usize)>,
         observer: &mut impl Observer,
-    ) -> Result<(), Error<S::Error>> {
+    ) -> Result<(), Error<E>> {
         loop {
             for stream in &mut self.streams {
-                if !stream.refill(&self.requests, observer)? {
+                if !stream.refill::<W>(&self.requests, observer)? {
                     return Ok(());
                 }
             }
-            let splits = splits(&self.streams.iter().map(Stream::window).collect::<Vec<_>>());
+            let splits = splits(&self.streams.iter().map(Stream::window::<W>).collect::<Vec<_>>());
             let count = splits.iter().sum();
             if count == 0 {
                 return Ok(());
             }
             let Ok(mut block) = observer.time(Phase::Write, || empty.recv()) else { return Ok(()) };
-            observer.time(Phase::Compute, || self.merge(&splits, &mut block, count))?;
+            observer.time(Phase::Compute, || self.merge::<W>(&splits, &mut block, count))?;
             for (stream, split) in self.streams.iter_mut().zip(&splits) {
                 stream.slots.start += split;
             }
@@ -235,13 +223,13 @@ impl<W: Word, S: Source<W>> Merge<'_, '_, W, S, S::Error> {
     }
 
     /// Merges the first keys of each window, as many as `splits` says, to the first `count` slots of a block.
-    fn merge(&mut self, splits: &[usize], block: &mut Block<W>, count: usize) -> Result<(), crate::Error> {
+    fn merge<W: Word>(&mut self, splits: &[usize], block: &mut Block, count: usize) -> Result<(), crate::Error> {
         let Self { engine, streams, slot, identity, merged, .. } = self;
         let slot = *slot;
-        let (width, (out, payload)) = (block.width(), block.parts_mut(0..count));
+        let (width, (out, payload)) = (block.width(), block.parts_mut::<W>(0..count));
         let runs = streams.iter().zip(splits).map(|(stream, split)| {
             let slots = stream.slots.start..stream.slots.start + split;
-            (stream.number, slots.clone(), stream.window.parts(slots).0)
+            (stream.number, slots.clone(), stream.window.parts::<W>(slots).0)
         });
         if width == 0 {
             engine.merge_many(&runs.map(|(_, _, keys)| keys).collect::<Vec<_>>(), out)?;
@@ -253,7 +241,7 @@ impl<W: Word, S: Source<W>> Merge<'_, '_, W, S, S::Error> {
         });
         let merged = &mut merged[..count];
         engine.merge_many_pairs(&runs.collect::<Vec<_>>(), (out, &mut *merged))?;
-        let windows: Vec<&[u8]> = streams.iter().map(|stream| stream.window.parts(0..slot).1).collect();
+        let windows: Vec<&[u8]> = streams.iter().map(|stream| stream.window.parts::<W>(0..slot).1).collect();
         gather_with(width, merged, payload, |index| &windows[index / slot][index % slot * width..][..width]);
         Ok(())
     }

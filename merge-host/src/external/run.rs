@@ -100,11 +100,11 @@ impl<W: Word, S: Source<W>> Reader<'_, W, S> {
 
     /// Fills these slots of `block` from the front with the next keys, and returns the number of keys: fewer only at the
     /// end.
-    pub(super) fn read(&mut self, block: &mut Block<W>, slots: Range<usize>) -> Result<usize, Error<S::Error>> {
+    pub(super) fn read(&mut self, block: &mut Block, slots: Range<usize>) -> Result<usize, Error<S::Error>> {
         match self {
             Self::Spilled { keys: from, payload: payload_from, left } => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(slots.len());
-                let (keys, payload) = block.parts_mut(slots.start..slots.start + count);
+                let (keys, payload) = block.parts_mut::<W>(slots.start..slots.start + count);
                 from.read(bytemuck::cast_slice_mut(keys))?;
                 payload_from.read(payload)?;
                 *left -= count as u64;

@@ -22,9 +22,9 @@ impl<'a, W: Word, E> Sink<'a, W, E> {
     }
 
     /// Takes the first `count` keys of a block, at least one. What the block holds afterwards is unspecified.
-    pub(super) fn put(&mut self, block: &mut Block<W>, count: usize) -> Result<(), Error<E>> {
+    pub(super) fn put(&mut self, block: &mut Block, count: usize) -> Result<(), Error<E>> {
         let kept = if self.unique {
-            let last = block.parts(0..count).0.last().copied();
+            let last = block.parts::<W>(0..count).0.last().copied();
             let before = std::mem::replace(&mut self.last, last);
             block.unique(0..count, before)
         } else {

@@ -54,12 +54,12 @@ where
 
     /// Reads all keys if they can be sorted in memory, or as many as can if the source does not know how many it has. If
     /// it knows that they are too many, reads none.
-    fn read_first(&mut self) -> Result<Block<W>, Error<E>> {
+    fn read_first(&mut self) -> Result<Block, Error<E>> {
         let len = lock(&self.input).len();
         let mut block = match len {
-            Some(len) if self.fits_memory(len) && self.fits_engine(len)? => Block::new(len as usize, self.shape.width)?,
-            Some(_) => Block::new(0, self.shape.width)?,
-            None => largest_block(self.shape.most_in_memory(self.options.memory), self.shape.width)?,
+            Some(len) if self.fits_memory(len) && self.fits_engine(len)? => Block::new(len as usize, self.shape)?,
+            Some(_) => Block::new(0, self.shape)?,
+            None => largest_block(self.shape.most_in_memory(self.options.memory), self.shape)?,
         };
         let (input, slots) = (&self.input, 0..block.len());
         let count = self.observer.time(Phase::Read, || lock(input).read(&mut block, slots)).map_err(Error::Other)?;
@@ -80,7 +80,7 @@ where
     }
 
     /// Sorts all keys, which are in `block`.
-    fn in_memory(self, mut block: Block<W>, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
+    fn in_memory(self, mut block: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, input, engines, observer, .. } = self;
         let keys_read = block.len();
         let mut sorter = Sorter::new(&input, engines, observer, options.unique);
@@ -94,7 +94,7 @@ where
     }
 
     /// Sorts the keys in `first` and those left in the source to runs, and merges these.
-    fn in_runs(self, first: Block<W>, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
+    fn in_runs(self, first: Block, begin: Begin<W, E>) -> Result<Summary, Error<E>> {
         let Self { options, shape, input, engines, observer } = self;
         let fan_in = shape.fan_in(options.memory, options.fan_in)?;
         let device = engines.device_memory()?;
@@ -106,7 +106,7 @@ where
         let mut runs = spill_block(sorter, first, most, &spill)?;
         if lock(&input).left() > 0 {
             let mut sorter = Sorter::new(&input, engines, observer, options.unique);
-            runs.extend(make_runs(&input, &mut sorter, &spill, chunk, shape.width)?);
+            runs.extend(make_runs(&input, &mut sorter, &spill, chunk, shape)?);
         }
         let summary = Summary { keys_read: lock(&input).position(), keys_written: 0, runs: runs.len() as u64 };
         drop(input);
@@ -120,7 +120,7 @@ where
 /// Sorts the keys of a block, at most `most` at once, and spills them as runs. Frees the memory of both.
 fn spill_block<W, S, E, G, O>(
     mut sorter: Sorter<W, S, G, O>,
-    mut block: Block<W>,
+    mut block: Block,
     most: usize,
     spill: &Arc<Spill>,
 ) -> Result<Vec<SpilledRun>, Error<E>>
@@ -134,17 +134,17 @@ where
     for begin in (0..block.len()).step_by(most) {
         let chunk = Chunk { slots: begin..block.len().min(begin.saturating_add(most)), index: begin as u64 };
         let count = sorter.sort(&mut block, &chunk)?;
-        let run = sorter.observer.time(Phase::Write, || write_run(spill, &mut block, begin..begin + count));
+        let run = sorter.observer.time(Phase::Write, || write_run::<W, E>(spill, &block, begin..begin + count));
         runs.push(run?);
     }
     Ok(runs)
 }
 
 /// A block of `count` slots, or of as many as the system gives memory for.
-fn largest_block<W: Word>(count: u64, width: usize) -> Result<Block<W>, crate::Error> {
+fn largest_block(count: u64, shape: Shape) -> Result<Block, crate::Error> {
     let mut count = usize::try_from(count).unwrap_or(usize::MAX);
     loop {
-        match Block::new(count, width) {
+        match Block::new(count, shape) {
             Err(_) if count > MIN_BLOCK => count /= 2,
             result => return result,
         }
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn a_block_that_the_system_has_no_memory_for_is_smaller() {
-        let block = largest_block::<u64>(u64::MAX, 100).unwrap();
+        let block = largest_block(u64::MAX, Shape { key: 8, width: 100 }).unwrap();
         assert!(block.len() >= MIN_BLOCK);
-        assert_eq!(largest_block::<u8>(1000, 3).unwrap().len(), 1000);
-        assert!(largest_block::<u8>(1000, usize::MAX).is_err());
+        assert_eq!(largest_block(1000, Shape { key: 1, width: 3 }).unwrap().len(), 1000);
+        assert!(largest_block(1000, Shape { key: 1, width: usize::MAX }).is_err());
     }
 }

@@ -50,7 +50,7 @@ where
 
     /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just the
     /// first of equal keys are wanted.
-    pub(super) fn sort(&mut self, block: &mut Block<W>, chunk: &Chunk) -> Result<usize, Error<E>> {
+    pub(super) fn sort(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         let count = chunk.slots.len();
         let timing = match block.width() {
             0 => self.run(block, chunk, |engine, keys, _| engine.sort(keys)),
@@ -63,17 +63,17 @@ where
         if !self.unique {
             return Ok(count);
         }
-        Ok(self.observer.time(Phase::Compute, || block.unique(chunk.slots.clone(), None)))
+        Ok(self.observer.time(Phase::Compute, || block.unique::<W>(chunk.slots.clone(), None)))
     }
 
     /// Runs `sort` on the keys and payloads of a chunk.
     fn run(
         &mut self,
-        block: &mut Block<W>,
+        block: &mut Block,
         chunk: &Chunk,
         sort: impl Fn(&Engine, &mut [W], &mut [u8]) -> Result<Timing, crate::Error>,
     ) -> Result<Timing, Error<E>> {
-        let sort = |engine: &Engine, block: &mut Block<W>| {
+        let sort = |engine: &Engine, block: &mut Block| {
             let (keys, payload) = block.parts_mut(chunk.slots.clone());
             Ok(sort(engine, keys, payload)?)
         };
@@ -82,7 +82,7 @@ where
     }
 
     /// Sorts keys and their indices, and gathers the payloads in that order.
-    fn sort_by_index<I: Index>(&mut self, block: &mut Block<W>, chunk: &Chunk) -> Result<Timing, Error<E>> {
+    fn sort_by_index<I: Index>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<Timing, Error<E>> {
         let (width, count) = (block.width(), chunk.slots.len());
         reserve(&mut self.permutation, count, size_of::<I>())?;
         reserve(&mut self.gathered, count, width)?;
@@ -90,8 +90,8 @@ where
         self.observer.time(Phase::Compute, || fill_identity(permutation));
 
         let mut data = (&mut *block, permutation);
-        let sort = |engine: &Engine, (block, permutation): &mut (&mut Block<W>, &mut [I])| {
-            let (keys, _) = block.parts_mut(chunk.slots.clone());
+        let sort = |engine: &Engine, (block, permutation): &mut (&mut Block, &mut [I])| {
+            let (keys, _) = block.parts_mut::<W>(chunk.slots.clone());
             Ok(engine.sort_pairs(SortOrder::Ascending, keys, permutation)?)
         };
         let input = self.input;
@@ -104,11 +104,11 @@ where
         let spare = &mut self.gathered;
         self.observer.time(Phase::Compute, || {
             let gathered = &mut cast_slice_mut(spare)[..count * width];
-            gather(width, &[block.parts(chunk.slots.clone()).1], permutation, gathered);
+            gather(width, &[block.parts::<W>(chunk.slots.clone()).1], permutation, gathered);
             if count == block.len() {
                 block.swap_payload(spare);
             } else {
-                block.parts_mut(chunk.slots.clone()).1.copy_from_slice(gathered);
+                block.parts_mut::<W>(chunk.slots.clone()).1.copy_from_slice(gathered);
             }
         });
         Ok(timing)
@@ -135,7 +135,7 @@ fn sort_pairs<W: Word, V: bytemuck::Pod + Send + Sync>(
 /// Reads a chunk again, if that is possible.
 fn restore<W: Word, S: Source<W>>(
     input: &Mutex<Input<W, S>>,
-    block: &mut Block<W>,
+    block: &mut Block,
     chunk: &Chunk,
 ) -> Result<bool, S::Error> {
     lock(input).read_again(chunk.index, block, chunk.slots.clone())

@@ -122,7 +122,7 @@ impl<W: Word, S: Source<W>> Input<W, S> {
     }
 
     /// Fills these slots of `block` from the front and returns the number of keys: fewer only at the end.
-    pub(super) fn read(&mut self, block: &mut Block<W>, slots: Range<usize>) -> Result<usize, S::Error> {
+    pub(super) fn read(&mut self, block: &mut Block, slots: Range<usize>) -> Result<usize, S::Error> {
         let wanted = usize::try_from(self.left()).unwrap_or(usize::MAX).min(slots.len());
         if wanted == 0 {
             return Ok(0);
@@ -136,12 +136,7 @@ impl<W: Word, S: Source<W>> Input<W, S> {
     }
 
     /// Fills these slots of `block` again with the keys from `index` on, if the source can be read twice.
-    pub(super) fn read_again(
-        &mut self,
-        index: u64,
-        block: &mut Block<W>,
-        slots: Range<usize>,
-    ) -> Result<bool, S::Error> {
+    pub(super) fn read_again(&mut self, index: u64, block: &mut Block, slots: Range<usize>) -> Result<bool, S::Error> {
         let (keys, payload) = block.parts_mut(slots);
         self.source.read_again(index, keys, payload)
     }
