@@ -39,7 +39,10 @@ impl<K: Key + Kernels> GpuKey for K {}
 pub(crate) mod sealed {
     use std::ops::{BitOr, BitXor, Not, Shl, Shr};
 
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The type itself if [`ON_GPU`](super::Key::ON_GPU), and otherwise any, which is not used.
+        type OnGpu: super::GpuKey;
+    }
 
     /// Ordered bits: an unsigned integer.
     pub trait Bits:
@@ -84,9 +87,20 @@ macro_rules! bits {
 }
 bits!(u8 u16 u32 u64 u128);
 
+macro_rules! on_gpu {
+    (true $t:ident) => {
+        $t
+    };
+    (false $t:ident) => {
+        u32
+    };
+}
+
 macro_rules! key {
-    ($on_gpu:literal; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
-        impl sealed::Sealed for $t {}
+    ($on_gpu:tt; $($t:ident as $bits:ident: $to_ordered:expr, $from_ordered:expr;)*) => {$(
+        impl sealed::Sealed for $t {
+            type OnGpu = on_gpu!($on_gpu $t);
+        }
         impl Key for $t {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);

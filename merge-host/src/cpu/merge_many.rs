@@ -143,8 +143,14 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
                 let (a_part, b_part) = part_ranges(a.keys, b.keys, self.begin, end);
                 merge_block(a.part(a_part), b.part(b_part), self.out);
             }
-            _ if moves_values::<V>() => self.merge_values()?,
-            _ => self.merge_indices()?,
+            // A constant, so that the other way is not compiled.
+            _ => {
+                if const { moves_values::<V>() } {
+                    self.merge_values()?;
+                } else {
+                    self.merge_indices()?;
+                }
+            }
         }
         Ok(())
     }

@@ -30,7 +30,8 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
 ) -> Result<(), Error> {
     // SAFETY: both sorts end with a permutation of the initialised values in `values`.
     let values = unsafe { memory::as_uninit_mut(values) };
-    if size_of::<V>() <= MAX_MOVED_VALUE {
+    // A constant, so that the other way is not compiled.
+    if const { size_of::<V>() <= MAX_MOVED_VALUE } {
         sort_values(order, keys, values, threads)
     } else if keys.len() as u128 <= u32::COUNT {
         sort_indices::<K, V, u32>(order, keys, values, threads)

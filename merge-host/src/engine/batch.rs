@@ -3,8 +3,6 @@
 use super::Engine;
 use super::check::{check_batch, check_ragged, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_batch, merge_ragged};
-#[cfg(feature = "gpu")]
-use crate::gpu::on_gpu;
 use crate::{Error, Key, Timing};
 #[cfg(feature = "gpu")]
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -46,10 +44,8 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_batch(a.len(), b.len(), out.len(), d, a_len)?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                gpu.merge_batch_host::<G>(cast_slice(a), cast_slice(b), cast_slice_mut(out), d, a_len)
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.merge_batch_host::<K::OnGpu>(cast_slice(a), cast_slice(b), cast_slice_mut(out), d, a_len);
         }
         let (a, b, out) = (Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out));
         self.workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
@@ -84,11 +80,15 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let out = (cast_slice_mut(out.0), out.1);
-                gpu.merge_batch_pairs_host::<G, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), out, d, a_len)
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let out = (cast_slice_mut(out.0), out.1);
+            return gpu.merge_batch_pairs_host::<K::OnGpu, V>(
+                (cast_slice(a.0), a.1),
+                (cast_slice(b.0), b.1),
+                out,
+                d,
+                a_len,
+            );
         }
         let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
         self.workers.merge(out.keys.len(), |threads| merge_batch::merge(a, b, out, d, a_len, threads))
@@ -131,10 +131,12 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_ragged((a.0.len(), a.1), (b.0.len(), b.1), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                gpu.merge_ragged_host::<G>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), cast_slice_mut(out))
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.merge_ragged_host::<K::OnGpu>(
+                (cast_slice(a.0), a.1),
+                (cast_slice(b.0), b.1),
+                cast_slice_mut(out),
+            );
         }
         let problems = merge_ragged::Offsets { a: a.1, b: b.1 };
         let (a, b, out) = (Run::of_keys(a.0), Run::of_keys(b.0), RunMut::of_keys(out));
@@ -170,11 +172,9 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_ragged((a.0.len(), a.2), (b.0.len(), b.2), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let (a, b) = ((cast_slice(a.0), a.1, a.2), (cast_slice(b.0), b.1, b.2));
-                gpu.merge_ragged_pairs_host::<G, V>(a, b, (cast_slice_mut(out.0), out.1))
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let (a, b) = ((cast_slice(a.0), a.1, a.2), (cast_slice(b.0), b.1, b.2));
+            return gpu.merge_ragged_pairs_host::<K::OnGpu, V>(a, b, (cast_slice_mut(out.0), out.1));
         }
         let problems = merge_ragged::Offsets { a: a.2, b: b.2 };
         let (a, b, out) = (Run::new((a.0, a.1)), Run::new((b.0, b.1)), RunMut::new(out));

@@ -3,8 +3,6 @@
 use super::Engine;
 use super::check::{check_all_runs, check_two_runs, check_values, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_many, merge_path, reference};
-#[cfg(feature = "gpu")]
-use crate::gpu::on_gpu;
 use crate::{Error, Key, MergeKernel, Timing};
 #[cfg(feature = "gpu")]
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -59,8 +57,8 @@ impl Engine {
     pub fn merge_with<K: Key>(&self, kernel: MergeKernel, a: &[K], b: &[K], out: &mut [K]) -> Result<Timing, Error> {
         check_two_runs(a.len(), b.len(), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => gpu.merge_host::<G>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out)));
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.merge_host::<K::OnGpu>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out));
         }
         self.workers.merge(out.len(), |threads| match kernel {
             MergeKernel::Basic => reference::basic::merge(a, b, out, threads),
@@ -108,11 +106,9 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_two_runs(a.0.len(), b.0.len(), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let out = (cast_slice_mut(out.0), out.1);
-                gpu.merge_pairs_host::<G, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), out)
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let out = (cast_slice_mut(out.0), out.1);
+            return gpu.merge_pairs_host::<K::OnGpu, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), out);
         }
         let (a, b, out) = (Run::new(a), Run::new(b), RunMut::new(out));
         self.workers.merge(out.keys.len(), |threads| merge_path::merge(a, b, out, threads))
@@ -145,11 +141,9 @@ impl Engine {
     pub fn merge_many<K: Key>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
         check_all_runs(runs.iter().map(|run| run.len()), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let runs: Vec<&[G]> = runs.iter().map(|run| cast_slice(run)).collect();
-                gpu.merge_many_host::<G>(&runs, cast_slice_mut(out))
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let runs: Vec<&[K::OnGpu]> = runs.iter().map(|run| cast_slice(run)).collect();
+            return gpu.merge_many_host::<K::OnGpu>(&runs, cast_slice_mut(out));
         }
         let (runs, out) = (runs.iter().map(|run| Run::of_keys(run)), RunMut::of_keys(out));
         self.workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs, out, threads))
@@ -183,11 +177,9 @@ impl Engine {
         check_values("out", out.0.len(), out.1.len())?;
         check_all_runs(runs.iter().map(|run| run.0.len()), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let runs: Vec<(&[G], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
-                gpu.merge_many_pairs_host::<G, V>(&runs, (cast_slice_mut(out.0), out.1))
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let runs: Vec<(&[K::OnGpu], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
+            return gpu.merge_many_pairs_host::<K::OnGpu, V>(&runs, (cast_slice_mut(out.0), out.1));
         }
         let (runs, out) = (runs.iter().map(|run| Run::new(*run)), RunMut::new(out));
         self.workers.try_merge(out.keys.len(), |threads| merge_many::merge(runs, out, threads))

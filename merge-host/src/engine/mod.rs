@@ -184,10 +184,13 @@ impl Engine {
         }
     }
 
-    /// The GPU, if it handles keys of type `K`; otherwise the CPU does.
+    /// The GPU, if it handles keys of type `K`; otherwise the CPU does, or nothing may.
     #[cfg(feature = "gpu")]
-    fn gpu_for<K: Key>(&self) -> Option<&Gpu> {
-        self.gpu.as_ref().filter(|_| K::ON_GPU || self.gpu_only)
+    fn gpu_for<K: Key>(&self) -> Result<Option<&Gpu>, Error> {
+        if !K::ON_GPU && self.gpu_only {
+            return Err(Error::NoKernels { key: K::NAME });
+        }
+        Ok(self.gpu.as_ref().filter(|_| K::ON_GPU))
     }
 
     /// The kind of processor that this engine uses.

@@ -3,8 +3,6 @@
 use super::Engine;
 use super::check::{check_length, check_values};
 use crate::cpu::{self, blocks, memory, sort_pairs};
-#[cfg(feature = "gpu")]
-use crate::gpu::on_gpu;
 use crate::index::check_index_range;
 use crate::timing::timed;
 use crate::{Error, Index, Key, SortOrder, Timing};
@@ -54,8 +52,8 @@ impl Engine {
     /// ```
     pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => gpu.sort_host::<G>(order, cast_slice_mut(keys)));
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.sort_host::<K::OnGpu>(order, cast_slice_mut(keys));
         }
         self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
     }
@@ -108,11 +106,9 @@ impl Engine {
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => {
-                let read = |begin, keys: &mut [G]| read(begin, cast_slice_mut(keys));
-                gpu.sort_streamed::<G, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)))
-            });
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
+            return gpu.sort_streamed::<K::OnGpu, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)));
         }
         let mut keys = memory::zeroed::<K>(len)?;
         let (read, upload) = timed(|| self.for_each_block(&mut keys, &read));
@@ -166,8 +162,8 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values("the input", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => gpu.sort_pairs_host::<G, V>(order, cast_slice_mut(keys), values));
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.sort_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
     }
@@ -197,8 +193,8 @@ impl Engine {
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_index_range::<I>(keys.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>() {
-            return on_gpu!(K as G => gpu.argsort_host::<G, I>(order, cast_slice(keys), indices));
+        if let Some(gpu) = self.gpu_for::<K>()? {
+            return gpu.argsort_host::<K::OnGpu, I>(order, cast_slice(keys), indices);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
     }

@@ -35,28 +35,6 @@ fn zeroed<T: bytemuck::Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
         .map_err(|()| Error::OutOfHostMemory { needed: len.saturating_mul(size_of::<T>()) as u64 })
 }
 
-/// Evaluates an expression with `$G` being the type `$K`, if the GPU has kernels for keys of it.
-macro_rules! on_gpu {
-    ($K:ident as $G:ident => $call:expr) => {{
-        macro_rules! case {
-            ($t:ty) => {{
-                type $G = $t;
-                $call
-            }};
-        }
-        match $K::NAME {
-            "u32" => case!(u32),
-            "i32" => case!(i32),
-            "f32" => case!(f32),
-            "u64" => case!(u64),
-            "i64" => case!(i64),
-            "f64" => case!(f64),
-            key => Err($crate::Error::NoKernels { key }.into()),
-        }
-    }};
-}
-pub(crate) use on_gpu;
-
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Error> {
     initialise()?;
     let list = Device::devices().or_failure("cuDeviceGetCount")?;
