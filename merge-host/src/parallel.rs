@@ -31,7 +31,19 @@ use std::thread;
 /// # Panics
 /// Panics if `work` does.
 pub fn for_each<T: Send>(items: impl IntoIterator<Item = T, IntoIter: Send>, work: impl Fn(T) + Sync) {
-    share(items.into_iter(), work, on_pool);
+    for_each_on(usize::MAX, items, work);
+}
+
+/// [`for_each`] on up to `threads` threads. If that is 1, it is the calling thread.
+pub(crate) fn for_each_on<T: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) + Sync,
+) {
+    share(Threads::OfPool(threads), items, |item| {
+        work(item);
+        Next::Take
+    });
 }
 
 /// Calls `work` with every item, unless one call fails. After an error no further call begins.
@@ -45,7 +57,16 @@ pub fn try_for_each<T: Send, E: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    try_share(items.into_iter(), work, on_pool)
+    try_share(Threads::OfPool(usize::MAX), items, work)
+}
+
+/// [`try_for_each`] on up to `threads` threads. If that is 1, it is the calling thread.
+pub(crate) fn try_for_each_on<T: Send, E: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    try_share(Threads::OfPool(threads), items, work)
 }
 
 /// [`try_for_each`] on threads that are started for it, `threads` of them together with the calling one.
@@ -53,11 +74,11 @@ pub fn try_for_each<T: Send, E: Send>(
 /// They belong to no pool, because a thread of a pool that waits takes up other work of that pool. If `work` held a lock
 /// and used the pool, its thread could begin another call of `work`, and wait for the lock that it holds itself.
 pub(crate) fn try_for_each_on_new_threads<T: Send, E: Send>(
-    items: impl IntoIterator<Item = T, IntoIter: Send>,
     threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    try_share(items.into_iter(), work, |_, work| on_new_threads(threads, work))
+    try_share(Threads::New(threads), items, work)
 }
 
 /// The results of `work`, in the order of the items.
@@ -73,8 +94,17 @@ pub fn map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
+    map_on(usize::MAX, items, work)
+}
+
+/// [`map`] on up to `threads` threads. If that is 1, it is the calling thread.
+pub(crate) fn map_on<T: Send, R: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
     let results = Mutex::new(Vec::new());
-    for_each(items.into_iter().enumerate(), |(i, item)| {
+    for_each_on(threads, items.into_iter().enumerate(), |(i, item)| {
         let result = Some(work(item));
         let mut results = lock(&results);
         if results.len() <= i {
@@ -82,7 +112,7 @@ pub fn map<T: Send, R: Send>(
         }
         results[i] = result;
     });
-    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+    into_inner(results).into_iter().flatten().collect()
 }
 
 /// The result for the first of the items for which `work` finds something.
@@ -99,16 +129,16 @@ pub fn find_first<T: Send, R: Send>(
     work: impl Fn(T) -> Option<R> + Sync,
 ) -> Option<R> {
     let found: Mutex<Option<(usize, R)>> = Mutex::new(None);
-    // Threads take items in order, so those before one for which something is found have been taken.
-    let items = items.into_iter().enumerate().take_while(|_| lock(&found).is_none());
-    for_each(items, |(i, item)| {
-        let Some(result) = work(item) else { return };
+    share(Threads::OfPool(usize::MAX), items.into_iter().enumerate(), |(i, item)| {
+        let Some(result) = work(item) else { return Next::Take };
         let mut found = lock(&found);
         if found.as_ref().is_none_or(|(first, _)| i < *first) {
             *found = Some((i, result));
         }
+        // Threads take items in order, so those before this one have been taken.
+        Next::Stop
     });
-    Some(found.into_inner().unwrap_or_else(PoisonError::into_inner)?.1)
+    Some(into_inner(found)?.1)
 }
 
 /// Calls both functions, at the same time if there is a thread for each.
@@ -134,43 +164,97 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     }
 }
 
-/// Calls `work` with items, which threads take one after the other. `start` is given their greatest number, and calls the
-/// function it is given on as many threads as are to take items.
+/// Which threads work.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// Those of the pool, up to this number.
+    OfPool(usize),
+    /// As many, of which all but the calling one are started for the work.
+    New(usize),
+}
+
+/// What threads do after an item.
+#[derive(Clone, Copy, PartialEq)]
+enum Next {
+    /// They take another one.
+    Take,
+    /// No thread takes another one.
+    Stop,
+}
+
+/// Calls `work` with items until it stops.
 fn share<T: Send>(
-    items: impl Iterator<Item = T> + Send,
-    work: impl Fn(T) + Sync,
-    start: impl FnOnce(usize, &(dyn Fn() + Sync)),
+    threads: Threads,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
+    work: impl Fn(T) -> Next + Sync,
 ) {
+    let mut items = items.into_iter();
     let most = items.size_hint().1.unwrap_or(usize::MAX);
-    let items = Mutex::new(items.fuse());
-    let next = || lock(&items).next();
-    start(most, &|| {
-        while let Some(item) = next() {
-            work(item);
+    share_items(threads.up_to(most), &mut || items.next(), &work);
+}
+
+/// [`share`], compiled once for each type of items. `None` from `next` is the end.
+fn share_items<T: Send>(
+    threads: Threads,
+    next: &mut (dyn FnMut() -> Option<T> + Send),
+    work: &(dyn Fn(T) -> Next + Sync),
+) {
+    let source = Mutex::new(Some(next));
+    let take = || {
+        let mut source = lock(&source);
+        let item = source.as_mut()?();
+        if item.is_none() {
+            *source = None;
+        }
+        item
+    };
+    threads.run(&|| {
+        while let Some(item) = take() {
+            if work(item) == Next::Stop {
+                *lock(&source) = None;
+            }
         }
     });
 }
 
 fn try_share<T: Send, E: Send>(
-    items: impl Iterator<Item = T> + Send,
+    threads: Threads,
+    items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Result<(), E> + Sync,
-    start: impl FnOnce(usize, &(dyn Fn() + Sync)),
 ) -> Result<(), E> {
     let error = Mutex::new(None);
-    let items = items.take_while(|_| lock(&error).is_none());
-    let work = |item| {
-        if let Err(found) = work(item) {
+    share(threads, items, |item| match work(item) {
+        Ok(()) => Next::Take,
+        Err(found) => {
             lock(&error).get_or_insert(found);
+            Next::Stop
         }
-    };
-    share(items, work, start);
-    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    });
+    into_inner(error).map_or(Ok(()), Err)
+}
+
+impl Threads {
+    /// No more than `most` of them.
+    fn up_to(self, most: usize) -> Self {
+        match self {
+            Self::OfPool(threads) => Self::OfPool(threads.min(most)),
+            Self::New(threads) => Self::New(threads.min(most)),
+        }
+    }
+
+    /// Calls `work` on each of the threads.
+    fn run(self, work: &(dyn Fn() + Sync)) {
+        match self {
+            Self::OfPool(threads) => on_pool(threads, work),
+            Self::New(threads) => on_new_threads(threads, work),
+        }
+    }
 }
 
 /// Calls `work` on all threads of the pool, but on no more than `most`.
 fn on_pool(most: usize, work: &(dyn Fn() + Sync)) {
-    let threads = most.min(threads());
-    if threads <= 1 {
+    let threads = if most <= 1 { 1 } else { most.min(threads()) };
+    if threads == 1 {
         return work();
     }
     rayon::scope(|scope| {
@@ -210,6 +294,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The contents of such a mutex.
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +331,7 @@ mod tests {
         let all = Barrier::new(3);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         pool.install(|| for_each(0..3, |_| _ = all.wait()));
-        try_for_each_on_new_threads(0..3, 3, |_| Ok::<_, ()>(_ = all.wait())).unwrap();
+        try_for_each_on_new_threads(3, 0..3, |_| Ok::<_, ()>(_ = all.wait())).unwrap();
         let both = Barrier::new(2);
         pool.install(|| join(|| both.wait(), || both.wait()));
     }
@@ -256,7 +345,7 @@ mod tests {
                 if i == 3 { Err(i) } else { Ok(()) }
             };
             assert_eq!(try_for_each(0..1_000_000, fail), Err(3));
-            assert_eq!(try_for_each_on_new_threads(0..1_000_000, 4, fail), Err(3));
+            assert_eq!(try_for_each_on_new_threads(4, 0..1_000_000, fail), Err(3));
             assert!(calls.load(Ordering::Relaxed) < 2_000_000);
             assert_eq!(try_for_each(0..3, fail), Ok(()));
         });

@@ -4,7 +4,7 @@ use super::{progress, report};
 use crate::spec::StatsFormat;
 use merge_host::Timing;
 use merge_host::external::{self, Observer};
-use serde::{Serialize, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -174,10 +174,8 @@ impl Observer for Stats {
 }
 
 /// The object that `--stats json` prints.
-#[derive(Serialize)]
 struct Object {
     op: &'static str,
-    #[serde(rename = "type")]
     key_type: &'static str,
     keys: u64,
     value_bytes: Option<usize>,
@@ -189,10 +187,33 @@ struct Object {
     total_ms: f64,
 }
 
-#[derive(Serialize)]
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { op, key_type, keys, value_bytes, bytes, engine, kernel, threads, phases, total_ms } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("op", op)?;
+        map.serialize_entry("type", key_type)?;
+        map.serialize_entry("keys", keys)?;
+        map.serialize_entry("value_bytes", value_bytes)?;
+        map.serialize_entry("bytes", bytes)?;
+        map.serialize_entry("engine", engine)?;
+        map.serialize_entry("kernel", kernel)?;
+        map.serialize_entry("threads", threads)?;
+        map.serialize_entry("phases", phases)?;
+        map.serialize_entry("total_ms", total_ms)?;
+        map.end()
+    }
+}
+
 struct Figures {
     ms: f64,
     gb_per_s: f64,
+}
+
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("ms", self.ms), ("gb_per_s", self.gb_per_s)])
+    }
 }
 
 /// An object with the phases' names as its keys.

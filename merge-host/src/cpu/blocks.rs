@@ -14,12 +14,7 @@ pub(super) fn for_each_block<K: Send, V: Send>(
     threads: usize,
     fill: impl Fn(usize, RunMut<K, V>) + Sync,
 ) {
-    let fill = |(i, out)| fill(i * block, out);
-    if threads == 1 {
-        out.chunks(block).enumerate().for_each(fill);
-    } else {
-        parallel::for_each(out.chunks(block).enumerate(), fill);
-    }
+    parallel::for_each_on(threads, out.chunks(block).enumerate(), |(i, out)| fill(i * block, out));
 }
 
 /// [`for_each_block`] of keys alone.
@@ -44,7 +39,7 @@ pub(crate) fn try_for_each_callback<K: Send, E: Send>(
     let blocks = keys.chunks_mut(CALLBACK_BLOCK).enumerate();
     let work = |(i, block): (usize, &mut [K])| work(i * CALLBACK_BLOCK, block);
     match own_threads {
-        Some(threads) => parallel::try_for_each_on_new_threads(blocks, threads, work),
+        Some(threads) => parallel::try_for_each_on_new_threads(threads, blocks, work),
         None => parallel::try_for_each(blocks, work),
     }
 }

@@ -105,11 +105,7 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
             shares.push(Share { runs, begin, out });
         }
     }
-    if threads == 1 {
-        shares.into_iter().try_for_each(Share::fill)?;
-    } else {
-        parallel::try_for_each(shares, Share::fill)?;
-    }
+    parallel::try_for_each_on(threads, shares, Share::fill)?;
     Ok(lengths)
 }
 

@@ -39,20 +39,14 @@ pub(crate) fn set_operation<K: Key>(
 ) -> Result<(), Error> {
     let (kept, blocks) = (operation.kept(), blocks(a, b, if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD }));
     let count = |&(a, b): &(&[K], &[K])| kept.count(a.len(), b.len(), partners(a, b));
-    let counts: Vec<usize> = match threads {
-        1 => blocks.iter().map(count).collect(),
-        _ => parallel::map(&blocks, count),
-    };
+    let counts = parallel::map_on(threads, &blocks, count);
     let total = counts.iter().sum();
     out.clear();
     out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
     let mut slots = &mut out.spare_capacity_mut()[..total];
     let slots = counts.iter().map(|&count| slots.split_off_mut(..count).expect("the counts add up to `total`"));
     let work: Vec<_> = blocks.into_iter().zip(slots).collect();
-    match threads {
-        1 => work.into_iter().for_each(|((a, b), slots)| write(kept, a, b, slots)),
-        _ => parallel::for_each(work, |((a, b), slots)| write(kept, a, b, slots)),
-    }
+    parallel::for_each_on(threads, work, |((a, b), slots)| write(kept, a, b, slots));
     // SAFETY: the slots of all blocks together are the first `total` ones, and `write` has filled each, or panicked.
     unsafe { out.set_len(total) };
     Ok(())
