@@ -375,7 +375,8 @@ mod tests {
     #[test]
     fn loops_may_be_nested() {
         with_threads(|| {
-            let sums = map(0..20, |i| map(0..i, |j| map(0..j, |k| k).into_iter().sum::<usize>()).into_iter().sum());
+            let sum = |count: usize| map(0..count, |i| i).into_iter().sum::<usize>();
+            let sums = map(0..20, |i| map(0..i, sum).into_iter().sum::<usize>());
             let expected = |i: usize| (0..i).map(|j| (0..j).sum::<usize>()).sum();
             assert_eq!(sums, (0..20).map(expected).collect::<Vec<usize>>());
         });

@@ -146,8 +146,11 @@ impl<W: Word> Candidates<W> {
         }
         let (wanted, threshold) = (self.wanted, self.threshold);
         let blocks = parallel::map(keys.chunks(BLOCK), |block| {
-            let keys = block.iter().copied();
-            let mut passed: Vec<W> = keys.filter(|key| threshold.is_none_or(|last| *key < last)).collect();
+            let mut passed = Vec::new();
+            match threshold {
+                None => passed.extend_from_slice(block),
+                Some(last) => passed.extend(block.iter().copied().filter(|key| *key < last)),
+            }
             select(&mut passed, wanted);
             passed
         });

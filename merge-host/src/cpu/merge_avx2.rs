@@ -16,6 +16,7 @@
 use super::bidirectional::BidirectionalMerge;
 use super::run::{Keys, Run, RunMut};
 use crate::Key;
+use bytemuck::Zeroable;
 use kernels_gpu::co_rank::co_rank;
 use std::arch::x86_64::*;
 
@@ -134,7 +135,11 @@ fn merge_rest<K: Key>(a: &[K], b: &[K], out: &mut [K]) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<K: Key>(keys: &[K], i: usize) -> __m256i {
-    let bits: [K::Bits; WIDTH] = std::array::from_fn(|lane| keys[i..i + WIDTH][lane].to_ordered());
+    let mut bits = [K::Bits::zeroed(); WIDTH];
+    let keys = &keys[i..i + WIDTH];
+    for lane in 0..WIDTH {
+        bits[lane] = keys[lane].to_ordered();
+    }
     bytemuck::cast(bits)
 }
 
@@ -143,8 +148,9 @@ fn load<K: Key>(keys: &[K], i: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn store<K: Key>(bits: __m256i, keys: &mut [K], i: usize) {
     let bits: [K::Bits; WIDTH] = bytemuck::cast(bits);
-    for (key, bits) in keys[i..i + WIDTH].iter_mut().zip(bits) {
-        *key = K::from_ordered(bits);
+    let keys = &mut keys[i..i + WIDTH];
+    for lane in 0..WIDTH {
+        keys[lane] = K::from_ordered(bits[lane]);
     }
 }
 

@@ -57,14 +57,16 @@ pub(super) fn sort<K: Key, V: Copy>(
     let last = Digit::last_of(DIGITS, differing);
     let index_bits = leaf::index_bits(run.keys.len());
     let Workspace { numbers, scratch } = workspace;
-    numbers.clear();
-    for (i, keys) in run.keys.chunks(PREFETCH_KEYS).enumerate() {
+    numbers.resize(run.keys.len(), 0);
+    scratch.resize(run.keys.len(), 0);
+    for (i, numbers) in numbers.chunks_mut(PREFETCH_KEYS).enumerate() {
         let first = i * PREFETCH_KEYS;
         prefetch(&run.values[first..]);
-        let number = |(index, key): (usize, &K)| ((last.prefix(*key).low() << index_bits) | index) as PrefixIndex;
-        numbers.extend((first..).zip(keys).map(number));
+        let keys = &run.keys[first..first + numbers.len()];
+        for (lane, number) in numbers.iter_mut().enumerate() {
+            *number = ((last.prefix(keys[lane]).low() << index_bits) | (first + lane)) as PrefixIndex;
+        }
     }
-    scratch.resize(numbers.len(), 0);
     let by_prefix = Digit::after(index_bits);
     lsd::sort::<_, _, RADIX, DIGITS>(RunMut::of_keys(numbers), RunMut::of_keys(scratch), false, by_prefix);
     sorted.gather(run, numbers.iter().map(|number| *number as usize & ((1 << index_bits) - 1)));
