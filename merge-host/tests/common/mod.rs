@@ -231,6 +231,32 @@ macro_rules! for_all_value_types {
     };
 }
 
+/// Calls a generic test function of a key type and a value type with each key type, each width of keys with each value type,
+/// and no pair of types twice. Keys of one width differ in their order, which has nothing to do with their values.
+#[macro_export]
+macro_rules! for_all_pairs {
+    (@ $test:ident $arguments:tt $($K:ty: $($V:ty),*;)*) => {
+        $($($test::<$K, $V> $arguments;)*)*
+    };
+    ($test:ident($($argument:expr),*)) => {
+        $crate::for_all_pairs! {
+            @ $test ($($argument),*)
+            u8: u32, f64, ();
+            i8: u64, [u8; 3], (u64, u64, u64);
+            u16: u32, f64;
+            i16: u64, (u64, u64, u64);
+            merge_host::f16: [u8; 3], ();
+            u32: u32, f64;
+            i32: u64, (u64, u64, u64);
+            f32: [u8; 3], ();
+            u64: u32, f64;
+            i64: u64, ();
+            f64: [u8; 3], (u64, u64, u64);
+            u128: u32, u64, f64, [u8; 3], (u64, u64, u64), ();
+        }
+    };
+}
+
 /// The number of a value that occurs in no input.
 const POISON: usize = 0xdead00;
 

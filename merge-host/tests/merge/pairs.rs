@@ -31,14 +31,10 @@ fn all_short_lengths<K: TestKey, V: TestValue>(seed: u64) {
     }
 }
 
-fn all_short_lengths_and_values<K: TestKey>(seed: u64) {
-    for_all_value_types!(all_short_lengths::<K>(seed));
-}
-
 #[test]
 fn merges_all_short_lengths() {
     let seed = seed();
-    for_all_key_types!(all_short_lengths_and_values(seed));
+    for_all_pairs!(all_short_lengths(seed));
 }
 
 fn lengths_around_edges<K: TestKey, V: TestValue>(seed: u64) {
@@ -54,14 +50,10 @@ fn lengths_around_edges<K: TestKey, V: TestValue>(seed: u64) {
     }
 }
 
-fn lengths_around_edges_and_values<K: TestKey>(seed: u64) {
-    for_all_value_types!(lengths_around_edges::<K>(seed));
-}
-
 #[test]
 fn merges_lengths_around_edges() {
     let seed = seed();
-    for_all_key_types!(lengths_around_edges_and_values(seed));
+    for_all_pairs!(lengths_around_edges(seed));
 }
 
 #[test]
@@ -173,14 +165,10 @@ fn all_shapes<K: TestKey, V: TestValue>(seed: u64) {
     }
 }
 
-fn all_shapes_and_values<K: TestKey>(seed: u64) {
-    for_all_value_types!(all_shapes::<K>(seed));
-}
-
 #[test]
 fn merges_batches_of_all_shapes() {
     let seed = seed();
-    for_all_key_types!(all_shapes_and_values(seed));
+    for_all_pairs!(all_shapes(seed));
 }
 
 #[test]

@@ -81,14 +81,10 @@ fn random_lengths<K: TestKey, V: TestValue>(seed: u64) {
     }
 }
 
-fn random_lengths_and_values<K: TestKey>(seed: u64) {
-    for_all_value_types!(random_lengths::<K>(seed));
-}
-
 #[test]
 fn merges_runs_of_random_lengths() {
     let seed = seed();
-    for_all_key_types!(random_lengths_and_values(seed));
+    for_all_pairs!(random_lengths(seed));
 }
 
 #[test]
