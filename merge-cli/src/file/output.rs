@@ -437,10 +437,9 @@ mod tests {
             let mut writer = output();
             if in_regions {
                 let region = writer.region(expected.len() as u64).unwrap();
-                words
-                    .par_chunks(100_001)
-                    .enumerate()
-                    .for_each(|(i, words)| region.write(100_001 * i as u64, words).unwrap());
+                parallel::for_each(words.chunks(100_001).enumerate(), |(i, words)| {
+                    region.write(100_001 * i as u64, words).unwrap();
+                });
             } else {
                 words.chunks(100_001).for_each(|words| writer.write(words).unwrap());
             }
