@@ -36,6 +36,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "gmerge supports little-en
 pub fn main() -> ExitCode {
     let args = args::Args::try_parse().unwrap_or_else(|text| print_and_exit(&text));
     let result = report::catch_bugs(|| {
+        os::limits::share_heap();
         os::signals::install().map_err(|e| Failure::new(format!("cannot handle signals: {e}")))?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;
         report::start(quiet, verbose, progress);

@@ -40,6 +40,16 @@ pub fn mappable() -> Option<u64> {
     left_of(limits, &fs::read_to_string("/proc/self/status").ok()?)
 }
 
+/// Has all threads allocate from one heap where `ulimit -v` limits the memory that can be mapped. Otherwise glibc reserves up
+/// to 128 MiB for the heap of each thread as soon as it allocates, and nothing is left for the keys.
+pub fn share_heap() {
+    #[cfg(target_env = "gnu")]
+    if getrlimit(Resource::As).current.is_some() {
+        // SAFETY: mallopt(3) changes a parameter of the allocator. It is thread-safe.
+        let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+}
+
 /// The lesser of what is left of the limits of address space and of data, in bytes. `status` is the text of
 /// /proc/self/status.
 fn left_of(limits: [Option<u64>; 2], status: &str) -> Option<u64> {
