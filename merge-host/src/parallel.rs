@@ -164,6 +164,17 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     }
 }
 
+/// Shares of an output for each thread: more than one, so that other threads take over some from a thread that is delayed.
+const SHARES_PER_THREAD: usize = 8;
+
+/// The length of an output's shares: a multiple of `block` items, of which there are `total`, for `threads` threads.
+///
+/// Threads that write to adjacent blocks of fresh memory get in each other's way when the system provides its pages, so
+/// shares are as long as they can be without leaving a thread idle.
+pub(crate) fn share_length(total: usize, block: usize, threads: usize) -> usize {
+    total.div_ceil(threads * SHARES_PER_THREAD).next_multiple_of(block).max(block)
+}
+
 /// Which threads work.
 #[derive(Clone, Copy)]
 enum Threads {

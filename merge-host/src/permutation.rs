@@ -17,7 +17,7 @@
 
 use crate::{Index, parallel};
 
-/// Values that a thread gathers at once.
+/// The fewest values that a thread gathers at once.
 const BLOCK: usize = 1 << 14;
 
 /// Writes 0, 1, 2 and so on to `indices`. Takes linear time, on the threads of [`parallel`] loops.
@@ -26,8 +26,9 @@ const BLOCK: usize = 1 << 14;
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
     assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
-    parallel::for_each(indices.chunks_mut(BLOCK).enumerate(), |(block, indices)| {
-        indices.iter_mut().zip(block * BLOCK..).for_each(|(index, i)| *index = I::from_usize(i));
+    let share = parallel::share_length(indices.len(), BLOCK, parallel::threads());
+    parallel::for_each(indices.chunks_mut(share).enumerate(), |(i, indices)| {
+        indices.iter_mut().enumerate().for_each(|(j, index)| *index = I::from_usize(i * share + j));
     });
 }
 
@@ -71,7 +72,8 @@ pub(crate) fn gather_with<'a, I: Index>(
     if width == 0 {
         return;
     }
-    parallel::for_each(out.chunks_mut(BLOCK * width).zip(permutation.chunks(BLOCK)), |(out, indices)| {
+    let share = parallel::share_length(permutation.len(), BLOCK, parallel::threads());
+    parallel::for_each(out.chunks_mut(share * width).zip(permutation.chunks(share)), |(out, indices)| {
         for (to, index) in out.chunks_exact_mut(width).zip(indices) {
             to.copy_from_slice(value_at(index.to_usize()));
         }

@@ -4,17 +4,18 @@ use super::run::RunMut;
 use crate::parallel;
 
 /// Keys that a callback reads or writes at once.
-const CALLBACK_BLOCK: usize = 1 << 18;
+const CALLBACK_BLOCK: usize = 1 << 19;
 
-/// Divides `out` into blocks of `block` keys, of which the last may be shorter, and calls `fill` with the index of each
-/// block's first key and the block.
+/// Divides `out` into shares of `block` keys, or a multiple of that, of which the last may be shorter, and calls `fill` with
+/// the index of each share's first key and the share.
 pub(super) fn for_each_block<K: Send, V: Send>(
     mut out: RunMut<K, V>,
     block: usize,
     threads: usize,
     fill: impl Fn(usize, RunMut<K, V>) + Sync,
 ) {
-    parallel::for_each_on(threads, out.chunks(block).enumerate(), |(i, out)| fill(i * block, out));
+    let share = parallel::share_length(out.keys.len(), block, threads);
+    parallel::for_each_on(threads, out.chunks(share).enumerate(), |(i, out)| fill(i * share, out));
 }
 
 /// [`for_each_block`] of keys alone.

@@ -46,8 +46,8 @@ impl<K: Key> Leaf<K> {
         }
         let index_bits = index_bits(run.keys.len());
         let numbers = &mut self.0[..run.keys.len()];
-        for (index, (number, key)) in numbers.iter_mut().zip(&*run.keys).enumerate() {
-            *number = key.to_ordered() << index_bits | K::Bits::from_low(index);
+        for (index, key) in run.keys.iter().enumerate() {
+            numbers[index] = key.to_ordered() << index_bits | K::Bits::from_low(index);
         }
         numbers.sort_unstable();
         scratch.gather(run.as_run(), numbers.iter().map(|number| number.low() & ((1 << index_bits) - 1)));
@@ -60,9 +60,13 @@ impl<K: Key> Leaf<K> {
 /// Sorts keys alone. `buffer` is at least as long.
 pub(super) fn sort_keys<K: Key>(keys: &mut [K], buffer: &mut [K::Bits]) {
     let buffer = &mut buffer[..keys.len()];
-    buffer.iter_mut().zip(&*keys).for_each(|(bits, key)| *bits = key.to_ordered());
+    for (i, key) in keys.iter().enumerate() {
+        buffer[i] = key.to_ordered();
+    }
     buffer.sort_unstable();
-    keys.iter_mut().zip(&*buffer).for_each(|(key, bits)| *key = K::from_ordered(*bits));
+    for (i, key) in keys.iter_mut().enumerate() {
+        *key = K::from_ordered(buffer[i]);
+    }
 }
 
 /// The number of bits of an index of `keys` keys.

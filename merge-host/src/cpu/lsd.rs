@@ -56,13 +56,14 @@ pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
         *count = begin;
     }
     // The equal lengths let the compiler check the index of a key and of its value at once.
+    let from_values = &from.values[..from.keys.len()];
     let keys = &mut *to.keys;
     let values = &mut to.values[..keys.len()];
-    for (key, value) in from.keys.iter().zip(from.values) {
+    for (i, key) in from.keys.iter().enumerate() {
         let next = &mut counts[digit.of(*key)];
         let slot = *next;
         keys[slot] = *key;
-        values[slot] = *value;
+        values[slot] = from_values[i];
         *next += 1;
     }
 }

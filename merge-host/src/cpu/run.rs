@@ -99,15 +99,17 @@ impl<'a, K, V> RunMut<'a, K, V> {
 
     /// Copies the keys with the given indices in `from`, in that order, with their values.
     #[inline(always)]
-    pub fn gather(&mut self, from: Run<K, V>, indices: impl Iterator<Item = usize>)
+    pub fn gather(&mut self, from: Run<K, V>, mut indices: impl Iterator<Item = usize>)
     where
         K: Copy,
         V: Copy,
     {
         // The equal lengths let the compiler check the index of a key and of its value at once.
-        let values = &from.values[..from.keys.len()];
-        for (index, (key, value)) in indices.zip(self.keys.iter_mut().zip(&mut *self.values)) {
-            (*key, *value) = (from.keys[index], values[index]);
+        let from_values = &from.values[..from.keys.len()];
+        let values = &mut self.values[..self.keys.len()];
+        for (i, key) in self.keys.iter_mut().enumerate() {
+            let Some(index) = indices.next() else { break };
+            (*key, values[i]) = (from.keys[index], from_values[index]);
         }
     }
 

@@ -79,9 +79,11 @@ impl<K: Key, V: Copy> Scratch<K, V> {
         self.keys.sort_unstable();
         self.values.clear();
         self.values.extend_from_slice(run.values);
-        for ((key, value), (bits, index)) in run.keys.iter_mut().zip(run.values).zip(&self.keys) {
-            *key = order.applied_to(K::from_ordered(*bits));
-            *value = self.values[*index as usize];
+        let values = &mut run.values[..self.keys.len()];
+        let keys = &mut run.keys[..self.keys.len()];
+        for (i, (bits, index)) in self.keys.iter().enumerate() {
+            keys[i] = order.applied_to(K::from_ordered(*bits));
+            values[i] = self.values[*index as usize];
         }
     }
 }

@@ -50,7 +50,7 @@ fn check<K: TestKey>(engine: &Engine, order: SortOrder, keys: Vec<K>, what: &str
 fn lengths_around_blocks<K: TestKey>(seed: u64) {
     let mut rng = rng(seed);
     for engine in cpu_engines() {
-        for length in [0, 1, 1000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 600_001] {
+        for length in [0, 1, 1000, (1 << 19) - 1, 1 << 19, (1 << 19) + 1, 1_200_001] {
             for order in [SortOrder::Ascending, SortOrder::Descending] {
                 let what = format!("{length} keys, {order:?}, {engine:?}, seed {seed}");
                 check(&engine, order, keys::<K>("any bits", length, &mut rng), &what);
