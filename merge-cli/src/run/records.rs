@@ -18,7 +18,7 @@ use merge_host::external::{Engines, Shape, Source};
 use merge_host::{Index, parallel, permutation};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
-const BLOCK: usize = 4 << 20;
+const BLOCK: usize = 1 << 20;
 /// Bytes of records that are verified at once.
 const VERIFIED: usize = 8 << 20;
 /// Bytes of the longest key that records are sorted by in chunks.
