@@ -32,7 +32,8 @@
 //!
 //! A run is an ascending array of keys. The value of a key is the element with the same index of a second array.
 //!
-//! What does not fit in memory is sorted and merged by the module [`external`].
+//! What does not fit in memory is sorted and merged by the module [`external`]. The loops over blocks that run on all threads
+//! are in the module [`parallel`].
 //!
 //! # Order
 //!
