@@ -165,13 +165,21 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
 }
 
 /// Shares of an output for each thread: more than one, so that other threads take over some from a thread that is delayed.
-const SHARES_PER_THREAD: usize = 8;
+const SHARES_PER_THREAD: usize = 16;
 
-/// The length of an output's shares: a multiple of `block` items, of which there are `total`, for `threads` threads.
+/// The best length of shares of `total` items that threads write to: a multiple of `block`, which is at least 1.
 ///
 /// Threads that write to adjacent blocks of fresh memory get in each other's way when the system provides its pages, so
 /// shares are as long as they can be without leaving a thread idle.
-pub(crate) fn share_length(total: usize, block: usize, threads: usize) -> usize {
+///
+/// # Panics
+/// Panics if `block` is 0.
+pub fn share_length(total: usize, block: usize) -> usize {
+    share_length_for(threads(), total, block)
+}
+
+/// [`share_length`] for `threads` threads.
+pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> usize {
     total.div_ceil(threads * SHARES_PER_THREAD).next_multiple_of(block).max(block)
 }
 

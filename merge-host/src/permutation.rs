@@ -26,7 +26,7 @@ const BLOCK: usize = 1 << 14;
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
     assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
-    let share = parallel::share_length(indices.len(), BLOCK, parallel::threads());
+    let share = parallel::share_length(indices.len(), BLOCK);
     parallel::for_each(indices.chunks_mut(share).enumerate(), |(i, indices)| {
         indices.iter_mut().enumerate().for_each(|(j, index)| *index = I::from_usize(i * share + j));
     });
@@ -72,7 +72,7 @@ pub(crate) fn gather_with<'a, I: Index>(
     if width == 0 {
         return;
     }
-    let share = parallel::share_length(permutation.len(), BLOCK, parallel::threads());
+    let share = parallel::share_length(permutation.len(), BLOCK);
     parallel::for_each(out.chunks_mut(share * width).zip(permutation.chunks(share)), |(out, indices)| {
         for (to, index) in out.chunks_exact_mut(width).zip(indices) {
             to.copy_from_slice(value_at(index.to_usize()));

@@ -114,20 +114,26 @@ impl Concatenation {
 
     /// Fills `bytes`, which are all bytes of regular files, with all threads.
     ///
-    /// Each `block` bytes are read by one thread, which then calls `each` with them and with the item of `payload` for that
-    /// block, while they are still in its cache.
+    /// There is an item for each `size` bytes. A thread reads `block` of these at a time, and then calls `each` with the bytes
+    /// and their items, while they are still in its cache.
     pub fn read_blocks<T: Send>(
         &mut self,
-        bytes: &mut [u8],
+        (bytes, size): (&mut [u8], usize),
+        items: &mut [T],
         block: usize,
-        payload: impl Iterator<Item = T> + Send,
-        each: impl Fn(&[u8], T) + Sync,
+        each: impl Fn(&[u8], &mut [T]) + Sync,
     ) -> Result<()> {
         let this = &*self;
-        let blocks = bytes.chunks_mut(block).zip(payload).enumerate();
-        parallel::try_for_each(blocks, |(i, (bytes, item))| {
-            this.read_at((i * block) as u64, bytes)?;
-            each(bytes, item);
+        let share = parallel::share_length(items.len(), block);
+        let shares = bytes.chunks_mut(share * size).zip(items.chunks_mut(share)).enumerate();
+        parallel::try_for_each(shares, |(i, (bytes, items))| {
+            let blocks = bytes.chunks_mut(block * size).zip(items.chunks_mut(block));
+            let mut begin = (i * share * size) as u64;
+            for (bytes, items) in blocks {
+                this.read_at(begin, bytes)?;
+                each(bytes, items);
+                begin += bytes.len() as u64;
+            }
             Ok::<_, Failure>(())
         })?;
         self.current = self.inputs.len();

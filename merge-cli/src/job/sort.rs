@@ -60,6 +60,12 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let target = OutputTarget::find(&output)?;
     let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
     if merge {
+        if !values.is_empty() && values.len() != inputs.len() {
+            let (count, expected) = (values.len(), inputs.len());
+            return Err(Failure::new(format!(
+                "--values names {count} files, expected {expected} with --merge, one for each file of keys"
+            )));
+        }
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None };
         return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
     }

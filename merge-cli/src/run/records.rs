@@ -144,9 +144,7 @@ impl Sorting {
         let mut words = memory::zeroed::<W>(length / size as u64, "the records' keys")?;
         memory::prefer_large_pages(&mut records);
         memory::prefer_large_pages(&mut words);
-        input.read_blocks(&mut records, block * size, words.chunks_mut(block), |records, words| {
-            first_words(records, words);
-        })?;
+        input.read_blocks((&mut records, size), &mut words, block, first_words)?;
         Ok((records, words))
     }
 

@@ -266,6 +266,8 @@ fn one_flag_needs_the_other() {
     run("--values-out out.rows").is_misuse(&["--values <V>..."]);
     run("--values a.rows --values-out out.rows").fails(2, &["--values names 1 files, expected 2"]);
     run("--values a.rows b.rows a.rows --values-out out.rows").fails(2, &["--values names 3 files, expected 2"]);
+    let merge = folder.run("sort -m a.u32 b.u32 -o out.u32 --values a.rows --values-out out.rows");
+    merge.fails(2, &["--values names 1 files, expected 2 with --merge"]);
     unchanged(&folder, &before);
 }
 

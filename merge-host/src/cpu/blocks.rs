@@ -14,7 +14,7 @@ pub(super) fn for_each_block<K: Send, V: Send>(
     threads: usize,
     fill: impl Fn(usize, RunMut<K, V>) + Sync,
 ) {
-    let share = parallel::share_length(out.keys.len(), block, threads);
+    let share = parallel::share_length_for(threads, out.keys.len(), block);
     parallel::for_each_on(threads, out.chunks(share).enumerate(), |(i, out)| fill(i * share, out));
 }
 
