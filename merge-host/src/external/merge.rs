@@ -117,11 +117,14 @@ struct Part {
     behind: u64,
 }
 
+/// A part of a run that was read.
+type Reply<E> = Result<Part, Error<E>>;
+
 /// Serves requests until there can be no more, and replies to the run's stream.
 fn read_ahead<W: Word, S: Source<W>>(
     requested: &Receiver<Request>,
     readers: &[Mutex<Reader<W, S>>],
-    replies: &[Sender<Result<Part, Error<S::Error>>>],
+    replies: &[Sender<Reply<S::Error>>],
 ) {
     let read = |number: usize, mut block: Block| {
         let mut reader = readers[number].lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +150,7 @@ struct Stream<E> {
     slots: Range<usize>,
     /// Keys of the run that come after the window, at most. 0 is exact.
     behind: u64,
-    ahead: Receiver<Result<Part, Error<E>>>,
+    ahead: Receiver<Reply<E>>,
 }
 
 impl<E> Stream<E> {
