@@ -34,7 +34,7 @@ pub fn for_each<T: Send>(items: impl IntoIterator<Item = T, IntoIter: Send>, wor
     for_each_on(usize::MAX, items, work);
 }
 
-/// [`for_each`] on up to `threads` threads. If that is 1, it is the calling thread.
+/// [`for_each`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
 pub(crate) fn for_each_on<T: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -57,28 +57,24 @@ pub fn try_for_each<T: Send, E: Send>(
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    try_share(Threads::OfPool(usize::MAX), items, work)
+    try_for_each_on(Threads::OfPool(usize::MAX), items, work)
 }
 
-/// [`try_for_each`] on up to `threads` threads. If that is 1, it is the calling thread.
+/// [`try_for_each`] on these threads.
 pub(crate) fn try_for_each_on<T: Send, E: Send>(
-    threads: usize,
+    threads: Threads,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
     work: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    try_share(Threads::OfPool(threads), items, work)
-}
-
-/// [`try_for_each`] on threads that are started for it, `threads` of them together with the calling one.
-///
-/// They belong to no pool, because a thread of a pool that waits takes up other work of that pool. If `work` held a lock
-/// and used the pool, its thread could begin another call of `work`, and wait for the lock that it holds itself.
-pub(crate) fn try_for_each_on_new_threads<T: Send, E: Send>(
-    threads: usize,
-    items: impl IntoIterator<Item = T, IntoIter: Send>,
-    work: impl Fn(T) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    try_share(Threads::New(threads), items, work)
+    let error = Mutex::new(None);
+    share(threads, items, |item| match work(item) {
+        Ok(()) => Next::Take,
+        Err(found) => {
+            lock(&error).get_or_insert(found);
+            Next::Stop
+        }
+    });
+    into_inner(error).map_or(Ok(()), Err)
 }
 
 /// The results of `work`, in the order of the items.
@@ -97,7 +93,7 @@ pub fn map<T: Send, R: Send>(
     map_on(usize::MAX, items, work)
 }
 
-/// [`map`] on up to `threads` threads. If that is 1, it is the calling thread.
+/// [`map`] on up to `threads` threads of the pool. If that is 1, it is the calling thread.
 pub(crate) fn map_on<T: Send, R: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -185,10 +181,13 @@ pub(crate) fn share_length_for(threads: usize, total: usize, block: usize) -> us
 
 /// Which threads work.
 #[derive(Clone, Copy)]
-enum Threads {
-    /// Those of the pool, up to this number.
+pub(crate) enum Threads {
+    /// Those of the pool, up to this number. If that is 1, it is the calling thread.
     OfPool(usize),
     /// As many, of which all but the calling one are started for the work.
+    ///
+    /// They belong to no pool, because a thread of a pool that waits takes up other work of that pool. If the work held a
+    /// lock and used the pool, its thread could begin another call of it, and wait for the lock that it holds itself.
     New(usize),
 }
 
@@ -234,22 +233,6 @@ fn share_items<T: Send>(
             }
         }
     });
-}
-
-fn try_share<T: Send, E: Send>(
-    threads: Threads,
-    items: impl IntoIterator<Item = T, IntoIter: Send>,
-    work: impl Fn(T) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    let error = Mutex::new(None);
-    share(threads, items, |item| match work(item) {
-        Ok(()) => Next::Take,
-        Err(found) => {
-            lock(&error).get_or_insert(found);
-            Next::Stop
-        }
-    });
-    into_inner(error).map_or(Ok(()), Err)
 }
 
 impl Threads {
@@ -350,7 +333,7 @@ mod tests {
         let all = Barrier::new(3);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         pool.install(|| for_each(0..3, |_| _ = all.wait()));
-        try_for_each_on_new_threads(3, 0..3, |_| Ok::<_, ()>(_ = all.wait())).unwrap();
+        try_for_each_on(Threads::New(3), 0..3, |_| Ok::<_, ()>(_ = all.wait())).unwrap();
         let both = Barrier::new(2);
         pool.install(|| join(|| both.wait(), || both.wait()));
     }
@@ -364,7 +347,7 @@ mod tests {
                 if i == 3 { Err(i) } else { Ok(()) }
             };
             assert_eq!(try_for_each(0..1_000_000, fail), Err(3));
-            assert_eq!(try_for_each_on_new_threads(4, 0..1_000_000, fail), Err(3));
+            assert_eq!(try_for_each_on(Threads::New(4), 0..1_000_000, fail), Err(3));
             assert!(calls.load(Ordering::Relaxed) < 2_000_000);
             assert_eq!(try_for_each(0..3, fail), Ok(()));
         });

@@ -26,8 +26,13 @@ const BLOCK: usize = 1 << 14;
 /// Panics if `I` is `u32` and there are more than 2^32 indices.
 pub fn fill_identity<I: Index>(indices: &mut [I]) {
     assert!(indices.len() as u128 <= I::COUNT, "{} indices exceed {}", indices.len(), I::NAME);
-    let share = parallel::share_length(indices.len(), BLOCK);
-    parallel::for_each(indices.chunks_mut(share).enumerate(), |(i, indices)| {
+    fill_identity_on(parallel::threads(), indices);
+}
+
+/// [`fill_identity`] on up to `threads` threads. If that is 1, it is the calling thread.
+pub(crate) fn fill_identity_on<I: Index>(threads: usize, indices: &mut [I]) {
+    let share = parallel::share_length_for(threads, indices.len(), BLOCK);
+    parallel::for_each_on(threads, indices.chunks_mut(share).enumerate(), |(i, indices)| {
         indices.iter_mut().enumerate().for_each(|(j, index)| *index = I::from_usize(i * share + j));
     });
 }

@@ -19,7 +19,8 @@ const BLOCK: usize = 1 << 16;
 /// assert_eq!(first_unsorted::<u64>(&[]), None);
 /// ```
 pub fn first_unsorted<K: Key>(keys: &[K]) -> Option<usize> {
-    parallel::find_first((0..keys.len()).step_by(BLOCK), |begin| {
+    // There is a pair of neighbours for each key but the last.
+    parallel::find_first((0..keys.len().saturating_sub(1)).step_by(BLOCK), |begin| {
         // One key more than the block, to compare its last key with the next block's first.
         let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
         first_unsorted_in_block(block).map(|i| begin + i)

@@ -5,14 +5,18 @@ use crate::file::Input;
 use crate::say::error::Failure;
 use merge_host::{SortOrder, parallel};
 
-/// Keys that a thread checks at once.
-const BLOCK: usize = 1 << 18;
+/// Keys that a thread checks at once: as many as the library checks on one thread.
+const BLOCK: usize = 1 << 16;
 
 /// The index of the first key that is less than the one before it, or, if `strict`, not greater.
 pub fn first_disorder<W: Word>(keys: &[W], strict: bool) -> Option<usize> {
-    first_in_blocks(keys, |block| match strict {
-        false => merge_host::first_unsorted(block),
-        true => block.windows(2).position(|pair| pair[0] >= pair[1]).map(|i| i + 1),
+    if !strict {
+        return merge_host::first_unsorted(keys);
+    }
+    parallel::find_first((0..keys.len()).step_by(BLOCK), |begin| {
+        // One key more, to compare the last of this block with the first of the next.
+        let block = &keys[begin..keys.len().min(begin + BLOCK + 1)];
+        Some(begin + block.windows(2).position(|pair| pair[0] >= pair[1])? + 1)
     })
 }
 
@@ -40,13 +44,6 @@ pub fn first_disorder_in_runs<W: Word>(keys: &[W], length: usize) -> Option<usiz
     parallel::find_first(keys.chunks(runs * length).enumerate(), |(block, keys)| {
         let mut runs_of_block = keys.chunks(length).enumerate();
         runs_of_block.find_map(|(run, keys)| Some((block * runs + run) * length + merge_host::first_unsorted(keys)?))
-    })
-}
-
-/// The first index that `find` gives for a block of keys and the key after it.
-fn first_in_blocks<W: Word>(keys: &[W], find: impl Fn(&[W]) -> Option<usize> + Sync) -> Option<usize> {
-    parallel::find_first((0..keys.len()).step_by(BLOCK), |begin| {
-        Some(begin + find(&keys[begin..keys.len().min(begin + BLOCK + 1)])?)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Loops over the blocks of an output, on one thread or on several.
 
 use super::run::RunMut;
-use crate::parallel;
+use crate::parallel::{self, Threads};
 
 /// Keys that a callback reads or writes at once.
 const CALLBACK_BLOCK: usize = 1 << 19;
@@ -30,17 +30,11 @@ pub(super) fn for_each_block_of_keys<K: Send>(
 
 /// Calls `work`, which the user of the library provides, with blocks of `keys` and the index of each block's first key.
 /// After an error no further call begins; gives one of the errors.
-///
-/// With `own_threads`, that many threads are started for the calls. Otherwise they run on those of the current pool.
 pub(crate) fn try_for_each_callback<K: Send, E: Send>(
+    threads: Threads,
     keys: &mut [K],
-    own_threads: Option<usize>,
     work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     let blocks = keys.chunks_mut(CALLBACK_BLOCK).enumerate();
-    let work = |(i, block): (usize, &mut [K])| work(i * CALLBACK_BLOCK, block);
-    match own_threads {
-        Some(threads) => parallel::try_for_each_on_new_threads(threads, blocks, work),
-        None => parallel::try_for_each(blocks, work),
-    }
+    parallel::try_for_each_on(threads, blocks, |(i, block)| work(i * CALLBACK_BLOCK, block))
 }

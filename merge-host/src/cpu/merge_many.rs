@@ -19,7 +19,8 @@ use super::merge_path::{self, merge_block};
 use super::multiway_split::MultiwaySplit;
 use super::split::part_ranges;
 use super::{memory, run};
-use crate::{Error, Key, parallel};
+use crate::parallel::{self, Threads};
+use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
 /// Bytes of a block. It needs the same amount of scratch memory, and both fit a core's second-level cache.
@@ -105,7 +106,7 @@ fn merge_groups<K: Key, V: Copy + Send + Sync>(
             shares.push(Share { runs, begin, out });
         }
     }
-    parallel::try_for_each_on(threads, shares, Share::fill)?;
+    parallel::try_for_each_on(Threads::OfPool(threads), shares, Share::fill)?;
     Ok(lengths)
 }
 

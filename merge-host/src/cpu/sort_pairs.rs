@@ -13,6 +13,7 @@ use super::blocks::for_each_block_of_keys;
 use super::run::RunMut;
 use super::{memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
+use crate::permutation::fill_identity_on;
 use crate::{Error, Index, Key, SortOrder};
 use std::mem::MaybeUninit;
 
@@ -61,7 +62,7 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     threads: usize,
 ) -> Result<(), Error> {
     let (mut indices, mut sorted) = (memory::zeroed::<I>(keys.len())?, memory::uninit(keys.len())?);
-    fill_identity(&mut indices, threads);
+    fill_identity_on(threads, &mut indices);
     // SAFETY: the sort ends with a permutation of the initialised indices in `indices`.
     sort_values(order, keys, unsafe { memory::as_uninit_mut(&mut indices) }, threads)?;
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
@@ -87,7 +88,7 @@ pub(crate) fn argsort<K: Key, I: Index>(
     }
     let mut sorted = memory::zeroed(keys.len())?;
     let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
-    fill_identity(indices, threads);
+    fill_identity_on(threads, indices);
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
         sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));
     });
@@ -95,11 +96,4 @@ pub(crate) fn argsort<K: Key, I: Index>(
     let run = RunMut::new((&mut *sorted, unsafe { memory::as_uninit_mut(indices) }));
     sort::sort(run, RunMut::new((&mut scratch.0, &mut scratch.1)), threads);
     Ok(())
-}
-
-/// Sets `indices` to 0, 1, 2, and so on.
-fn fill_identity<I: Index>(indices: &mut [I], threads: usize) {
-    for_each_block_of_keys(indices, COPY_BLOCK, threads, |begin, indices| {
-        indices.iter_mut().zip(begin..).for_each(|(index, i)| *index = I::from_usize(i));
-    });
 }

@@ -4,6 +4,7 @@ use super::Engine;
 use super::check::{check_length, check_values};
 use crate::cpu::{self, blocks, memory, sort_pairs};
 use crate::index::check_index_range;
+use crate::parallel::Threads;
 use crate::timing::timed;
 use crate::{Error, Index, Key, SortOrder, Timing};
 #[cfg(feature = "gpu")]
@@ -125,9 +126,12 @@ impl Engine {
         keys: &mut [K],
         work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let on_pool = self.workers.are_of_current_pool();
-        let own_threads = (!on_pool).then(|| self.workers.threads_to_sort(keys.len()));
-        blocks::try_for_each_callback(keys, own_threads, work)
+        let threads = if self.workers.are_of_current_pool() {
+            Threads::OfPool(usize::MAX)
+        } else {
+            Threads::New(self.workers.threads_to_sort(keys.len()))
+        };
+        blocks::try_for_each_callback(threads, keys, work)
     }
 
     /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a

@@ -87,8 +87,9 @@
 //!
 //! # Threads
 //!
-//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on rayon's global pool. A program that calls
-//! [`sort`] or [`merge`] on all threads of that pool at once waits for ever, because none is left to help.
+//! Besides the engine's threads, two threads read and write, with the help of [`parallel`](crate::parallel) loops on rayon's
+//! global pool. A program that calls [`sort`] or [`merge`] on all threads of that pool at once waits for ever, because none
+//! is left to help.
 //!
 //! # Errors
 //!
@@ -187,11 +188,8 @@ where
     T: Target<W, Error = E>,
     E: Send,
 {
-    let mut target = None;
     let source: AnySource<W, E> = Box::new(source);
-    let begin: Begin<W, E> = Box::new(|| Ok(target.insert(begin()?)));
-    let summary = Sort::new(options, source, engines, observer).run(begin)?;
-    Ok((target.expect("a sort opens its target"), summary))
+    with_target(begin, |begin| Sort::new(options, source, engines, observer).run(begin))
 }
 
 /// Merges `sources`, each of which is sorted, to the target that `begin` opens, and returns that target. Of equal keys,
@@ -219,11 +217,18 @@ where
     E: Send,
 {
     let fan_in = options.shape::<W>().fan_in(options.memory, options.fan_in)?;
-    let mut target = None;
     let any = |source| -> AnySource<W, E> { Box::new(source) };
-    let begin: Begin<W, E> = Box::new(|| Ok(target.insert(begin()?)));
     let runs = sources.into_iter().map(|source| Run::Source(Input::new(any(source)))).collect();
     let merger = Merger { options, engine, observer, spill: None, summary: Summary::default() };
-    let summary = merger.merge(runs, fan_in, begin)?;
-    Ok((target.expect("a merge opens its target"), summary))
+    with_target(begin, |begin| merger.merge(runs, fan_in, begin))
+}
+
+/// Calls `work` with `begin`, which it calls once, as a function that opens a target of any type. Returns that target.
+fn with_target<W: Word, T: Target<W, Error = E>, E>(
+    begin: impl FnOnce() -> Result<T, E>,
+    work: impl FnOnce(Begin<W, E>) -> Result<Summary, Error<E>>,
+) -> Result<(T, Summary), Error<E>> {
+    let mut target = None;
+    let summary = work(Box::new(|| Ok(target.insert(begin()?))))?;
+    Ok((target.expect("`work` opens the target"), summary))
 }
