@@ -99,22 +99,34 @@ impl KeyFlags {
     }
 }
 
+/// How many files of values there have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueFiles {
+    /// One for all files of keys, or one for each.
+    OneOrEach,
+    /// One for each, as the command has it.
+    Each,
+    /// One for each, because of the flag `--merge`.
+    EachByMerge,
+}
+
 /// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for them.
-/// `keys_output` is where the keys go. There is a file for each input, or one for all if `is_one_enough`.
+/// `keys_output` is where the keys go, and `count` how many files of values there have to be.
 pub fn open_values(
     paths: &[PathBuf],
     target: Option<OutputTarget>,
     inputs: &[Input],
     size: usize,
     keys_output: &Output,
-    is_one_enough: bool,
+    count: ValueFiles,
 ) -> Result<Option<Values<Vec<Input>>>> {
     // clap asks for both flags or none.
     let (Some(_), Some(target)) = (paths.first(), target) else { return Ok(None) };
-    if paths.len() != inputs.len() && !(is_one_enough && paths.len() == 1) {
-        let (count, expected) = (paths.len(), inputs.len());
+    if paths.len() != inputs.len() && !(count == ValueFiles::OneOrEach && paths.len() == 1) {
+        let (found, expected) = (paths.len(), inputs.len());
+        let by = if count == ValueFiles::EachByMerge { " with --merge" } else { "" };
         return Err(Failure::new(format!(
-            "--values names {count} files, expected {expected}, one for each file of keys"
+            "--values names {found} files, expected {expected}{by}, one for each file of keys"
         )));
     }
     let files = inputs.len() + paths.len();

@@ -1,6 +1,6 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
-use super::keys::{KeyFlags, open_values, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
 use super::{Batch, BatchRuns, Job, Merge, Resources, Set};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
 use crate::file::input::check_standard_input;
@@ -20,6 +20,7 @@ pub struct Flags {
     pub verify: bool,
     /// For two files.
     pub kernel: Option<Kernel>,
+    pub value_files: ValueFiles,
 }
 
 /// The job of `gmerge merge`.
@@ -47,7 +48,8 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
         )));
     }
     let flags = common.key_flags(output.format, order_of(reverse));
-    let flags = Flags { flags, assume_sorted, unique, verify, kernel: (count == 2).then_some(kernel) };
+    let kernel = (count == 2).then_some(kernel);
+    let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
     let resources = resources(engine.engine, parallel, memory);
     let target = OutputTarget::find(&output.output)?;
     let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
@@ -64,14 +66,14 @@ pub fn job(
     resources: Resources,
     stats: Option<StatsFormat>,
 ) -> Result<Job> {
-    let Flags { flags, assume_sorted, unique, verify, kernel } = flags;
+    let Flags { flags, assume_sorted, unique, verify, kernel, value_files } = flags;
     check_standard_inputs(inputs, values, &[])?;
     let mut inputs = flags.open_all(inputs)?;
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let mut stats = flags.stats("merge", key_type, stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(values, values_target, &inputs, key_type.size(), &output, false)?;
+    let values = open_values(values, values_target, &inputs, key_type.size(), &output, value_files)?;
     let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
     Ok(Job::Merge(Merge { inputs, key_type, values, kernel, output, unique, verify, assume_sorted, resources, stats }))
 }
@@ -102,7 +104,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, false)?;
+    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
     let memory = MemoryArgs::default();
     let resources = resources(engine.engine, parallel, memory);
     Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))

@@ -1,6 +1,6 @@
 //! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
 
-use super::keys::{KeyFlags, open_values, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
 use super::refuse::{self, Flag};
 use super::{Job, Payload, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
@@ -60,13 +60,8 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let target = OutputTarget::find(&output)?;
     let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
     if merge {
-        if !values.is_empty() && values.len() != inputs.len() {
-            let (count, expected) = (values.len(), inputs.len());
-            return Err(Failure::new(format!(
-                "--values names {count} files, expected {expected} with --merge, one for each file of keys"
-            )));
-        }
-        let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None };
+        let value_files = ValueFiles::EachByMerge;
+        let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
         return merge::job(flags, &inputs, &values, target, values_target, resources, stats);
     }
     let mut inputs = flags.open_all(&inputs)?;
@@ -91,7 +86,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         }));
     }
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, true)?;
+    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
     let bounds = match (segments, segment_len) {

@@ -49,9 +49,9 @@ impl Runs<'_> {
     fn merge<W: Word>(self, engine: &Engine, inputs: &[&[W]], out: &mut [W]) -> std::result::Result<Timing, Error> {
         match (self, inputs) {
             (Self::Whole(Some(kernel)), [a, b]) => engine.merge_with(kernel, a, b, out),
-            (Self::OfLength { d, a_len }, [a, b]) => engine.merge_batch(a, b, out, d, a_len),
-            (Self::Between([a_offsets, b_offsets]), [a, b]) => engine.merge_ragged((a, a_offsets), (b, b_offsets), out),
-            _ => engine.merge_many(inputs, out),
+            (Self::Whole(_), _) => engine.merge_many(inputs, out),
+            (Self::OfLength { d, a_len }, _) => engine.merge_batch(inputs[0], inputs[1], out, d, a_len),
+            (Self::Between([a, b]), _) => engine.merge_ragged((inputs[0], a), (inputs[1], b), out),
         }
     }
 
@@ -64,11 +64,11 @@ impl Runs<'_> {
     ) -> std::result::Result<Timing, Error> {
         match (self, inputs) {
             (Self::Whole(_), [a, b]) => engine.merge_pairs(*a, *b, out),
-            (Self::OfLength { d, a_len }, [a, b]) => engine.merge_batch_pairs(*a, *b, out, d, a_len),
-            (Self::Between([a_offsets, b_offsets]), [a, b]) => {
-                engine.merge_ragged_pairs((a.0, a.1, a_offsets), (b.0, b.1, b_offsets), out)
+            (Self::Whole(_), _) => engine.merge_many_pairs(inputs, out),
+            (Self::OfLength { d, a_len }, _) => engine.merge_batch_pairs(inputs[0], inputs[1], out, d, a_len),
+            (Self::Between([a, b]), _) => {
+                engine.merge_ragged_pairs((inputs[0].0, inputs[0].1, a), (inputs[1].0, inputs[1].1, b), out)
             }
-            _ => engine.merge_many_pairs(inputs, out),
         }
     }
 }
