@@ -14,6 +14,9 @@ edition = "2024"
 [dependencies]
 merge-host = { path = "MERGE_HOST", default-features = false }
 
+[profile.dev]
+debug = false
+
 [workspace]
 "#;
 

@@ -1,12 +1,15 @@
 //! The input with many bank conflicts: a model of shared memory counts them, against those of random keys.
 
+#[path = "../../tests/src/bank_conflicts.rs"]
+mod bank_conflicts;
+
+use bank_conflicts::{conflicting, keys_across, pairs};
 use kernels_gpu::sort::merge_pass::runs_in_tiles;
 use kernels_gpu::sort::runs::{Division, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use tests::bank_conflicts::{conflicting, keys_across, pairs};
 
 /// Reads of warps, and how many of them had to come one after the other.
 #[derive(Clone, Copy, Default)]
