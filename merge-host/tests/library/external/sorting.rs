@@ -1,6 +1,6 @@
 //! Sorts of every size and shape.
 
-use crate::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
+use super::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
 use merge_host::external::{Options, Summary, sort};
 use merge_host::{Engine, Word};
 
@@ -121,7 +121,7 @@ fn the_example_sorts_a_file() {
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     let mut keys = pairs::<u64>(300_000, u64::MAX, 0).keys;
     std::fs::write(&input, bytemuck::cast_slice(&keys)).unwrap();
-    let summary = crate::example::sort_file(&input, &output, 1 << 20).unwrap();
+    let summary = super::example::sort_file(&input, &output, 1 << 20).unwrap();
     assert!(summary.runs > 1);
     keys.sort();
     assert!(std::fs::read(&output).unwrap() == bytemuck::cast_slice::<u64, u8>(&keys));

@@ -1,10 +1,10 @@
 //! The examples run, and their assertions hold.
 
-#[path = "../../examples/compaction.rs"]
+#[path = "../../../examples/compaction.rs"]
 mod compaction;
-#[path = "../../examples/merge_runs.rs"]
+#[path = "../../../examples/merge_runs.rs"]
 mod merge_runs;
-#[path = "../../examples/sort_vec.rs"]
+#[path = "../../../examples/sort_vec.rs"]
 mod sort_vec;
 
 #[test]

@@ -1,7 +1,7 @@
 //! `Engine::merge_many` and `Engine::merge_many_pairs` against the standard library's stable sort.
 
 use crate::common::*;
-use merge_host::{Engine, Error};
+use merge_host::{Engine, Error, SortOrder};
 use proptest::prelude::*;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -25,10 +25,8 @@ fn check<K: TestKey, V: TestValue>(engine: &Engine, runs: &[Vec<K>], what: impl 
     check_keys(engine, runs, &what);
     let all = runs.concat();
     let numbers = values::<V>(0, all.len());
-    let mut want: Vec<(K, V)> = all.into_iter().zip(numbers.iter().copied()).collect();
     // The sort keeps the order of the runs, which are adjacent.
-    want.sort_by(|x, y| x.0.order(&y.0));
-    let want: (Vec<K>, Vec<V>) = want.into_iter().unzip();
+    let want = sorted_pairs(SortOrder::Ascending, &all, &numbers);
 
     let mut rest = &numbers[..];
     let mut pairs = Vec::new();

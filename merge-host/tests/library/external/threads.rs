@@ -1,6 +1,6 @@
 //! Threads that do not start.
 
-use crate::slices::{Calls, FromSlice, ToVec, pairs};
+use super::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{Error, Options, merge, sort};
 use merge_host::{Engine, parallel};
 use std::env;
@@ -49,7 +49,7 @@ fn threads_that_do_not_start_are_errors() {
     for case in ["pool", "readers and writers"] {
         // No machine has memory for that stack.
         let output = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "threads::threads_that_do_not_start_are_errors", "--test-threads=1"])
+            .args(["--exact", "external::threads::threads_that_do_not_start_are_errors", "--test-threads=1"])
             .envs([(CASE, case), ("RUST_MIN_STACK", "70368744177664")])
             .output()
             .unwrap();

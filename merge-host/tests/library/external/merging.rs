@@ -1,6 +1,6 @@
 //! Merges of sorted sources.
 
-use crate::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
+use super::slices::{Calls, FromSlice, Pairs, ToVec, pairs};
 use merge_host::Engine;
 use merge_host::external::{Options, Summary, merge};
 

@@ -1,6 +1,6 @@
 //! External sort and merge: the same results as in memory, and an error wherever something fails.
 
-#[path = "../../../examples/sort_file.rs"]
+#[path = "../../../../examples/sort_file.rs"]
 #[allow(dead_code)]
 mod example;
 mod failing;

@@ -22,24 +22,20 @@ impl<K: TestKey> Ragged<K> {
             *end += length;
             Some(*end)
         }));
-        let mut all = keys::<K>(kind, offsets[lengths.len()], rng);
-        offsets.windows(2).for_each(|run| all[run[0]..run[1]].sort_by(K::order));
-        Ragged { keys: all, offsets }
+        let all = keys::<K>(kind, offsets[lengths.len()], rng);
+        let runs = offsets.windows(2).map(|run| sorted(all[run[0]..run[1]].to_vec()));
+        Ragged { keys: runs.collect::<Vec<_>>().concat(), offsets }
     }
 }
 
 /// The result of each merge problem by a stable sort, which keeps A's pairs before B's.
 fn wanted<K: TestKey, V: TestValue>(a: &Ragged<K>, a_values: &[V], b: &Ragged<K>, b_values: &[V]) -> (Vec<K>, Vec<V>) {
-    let of = |keys: &[K], values: &[V]| keys.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
-    let (of_a, of_b) = (of(&a.keys, a_values), of(&b.keys, b_values));
-    let mut want = Vec::new();
-    for (i, j) in a.offsets.windows(2).zip(b.offsets.windows(2)) {
-        let begin = want.len();
-        want.extend_from_slice(&of_a[i[0]..i[1]]);
-        want.extend_from_slice(&of_b[j[0]..j[1]]);
-        want[begin..].sort_by(|x: &(K, V), y: &(K, V)| x.0.order(&y.0));
-    }
-    want.into_iter().unzip()
+    let runs = a.offsets.windows(2).zip(b.offsets.windows(2)).map(|(i, j)| {
+        let (i, j) = (i[0]..i[1], j[0]..j[1]);
+        merged_pairs((&a.keys[i.clone()], &a_values[i]), (&b.keys[j.clone()], &b_values[j]))
+    });
+    let (keys, values): (Vec<_>, Vec<_>) = runs.unzip();
+    (keys.concat(), values.concat())
 }
 
 /// Checks the merge of keys alone and that of keys with values.

@@ -31,14 +31,14 @@ fn check_argsort<I: Index + TestValue>(engine: &Engine, order: SortOrder, keys: 
 /// Checks every sort of these keys, except that of key-value pairs.
 fn check_keys<K: TestKey>(engine: &Engine, keys: &[K], what: impl Fn() -> String) {
     for order in ORDERS {
-        let mut pairs: Vec<(K, usize)> = keys.iter().copied().zip(0..).collect();
-        pairs.sort_by(|x, y| if order == SortOrder::Ascending { x.0.order(&y.0) } else { y.0.order(&x.0) });
-        let want: (Vec<K>, Vec<usize>) = pairs.into_iter().unzip();
+        let indices = sorted_indices(order, keys);
         let mut found = keys.to_vec();
         engine.sort_with(order, &mut found).unwrap();
-        assert_same(&found, &want.0, || format!("{} keys, {order:?}, {engine:?}, {}", keys.len(), what()));
-        check_argsort::<u32>(engine, order, keys, &want.1);
-        check_argsort::<u64>(engine, order, keys, &want.1);
+        assert_same(&found, &gathered(keys, &indices), || {
+            format!("{} keys, {order:?}, {engine:?}, {}", keys.len(), what())
+        });
+        check_argsort::<u32>(engine, order, keys, &indices);
+        check_argsort::<u64>(engine, order, keys, &indices);
     }
 }
 

@@ -1,7 +1,6 @@
 //! `first_unsorted` against a loop.
 
-mod common;
-use common::*;
+use crate::common::*;
 use merge_host::first_unsorted;
 use rand::Rng;
 use std::cmp::Ordering;

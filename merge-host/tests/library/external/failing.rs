@@ -1,6 +1,6 @@
 //! Sources, targets, engines and folders that fail.
 
-use crate::slices::{Calls, FromSlice, ToVec, pairs};
+use super::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::external::{Engines, Error, Options, RunError, Source, Target, merge, sort};
 use merge_host::{Engine, Timing};
 use std::sync::mpsc::channel;

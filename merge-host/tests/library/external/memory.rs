@@ -1,6 +1,6 @@
 //! How much is in memory at once.
 
-use crate::slices::{Calls, FromSlice, ToVec, pairs};
+use super::slices::{Calls, FromSlice, ToVec, pairs};
 use merge_host::Engine;
 use merge_host::external::{Observer, Options, Phase, Source, sort};
 use merge_host::{Timing, Word};

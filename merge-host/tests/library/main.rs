@@ -1,0 +1,13 @@
+//! Tests of the library as its users see it, in one program, so that the engine is compiled once for each type.
+
+#[macro_use]
+mod common;
+
+mod engine;
+mod errors;
+mod examples;
+mod external;
+mod first_unsorted;
+mod merge;
+mod properties;
+mod sort;

@@ -1,0 +1,8 @@
+//! Tests of all merges.
+
+mod batch;
+mod keys;
+mod many;
+mod pairs;
+mod ragged;
+mod set_operation;
