@@ -1,6 +1,6 @@
 //! `gmerge batch`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted};
 
 /// `count` sorted runs of `length` keys, one after the other.
 fn runs<K: TestKey>(random: &mut Random, count: usize, length: usize) -> Vec<K> {
@@ -21,9 +21,7 @@ fn merges<K: TestKey>(random: &mut Random, engine: &str) {
             folder.run(&run).succeeds();
             let expected = (0..count).flat_map(|i| {
                 let a_run = &a[i * a_length..][..a_length];
-                let mut out = [a_run, &b[i * (d - a_length)..][..d - a_length]].concat();
-                out.sort_by(K::order);
-                out
+                sorted(&[a_run, &b[i * (d - a_length)..][..d - a_length]].concat())
             });
             let expected: Vec<K> = expected.collect();
             assert_same(&folder.read::<K>(&format!("out.{name}")), &expected, &format!("{count} pairs: {run}"));

@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use merge_host::f16;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::fs;
 use std::io::Write;
@@ -266,9 +267,7 @@ impl Random {
     }
 
     pub fn sorted<K: TestKey>(&mut self, count: usize) -> Vec<K> {
-        let mut keys = self.keys(count);
-        keys.sort_by(K::order);
-        keys
+        sorted(&self.keys(count))
     }
 }
 
@@ -280,7 +279,7 @@ pub trait TestKey: Pod + Debug {
     const ON_GPU: bool = matches!(size_of::<Self>(), 4 | 8);
     /// The key with these bits, or the lower ones of them.
     fn from_bits(bits: u128) -> Self;
-    fn order(&self, other: &Self) -> std::cmp::Ordering;
+    fn order(&self, other: &Self) -> Ordering;
 }
 
 macro_rules! integer_test_key {
@@ -291,7 +290,7 @@ macro_rules! integer_test_key {
             fn from_bits(bits: u128) -> Self {
                 bits as Self
             }
-            fn order(&self, other: &Self) -> std::cmp::Ordering {
+            fn order(&self, other: &Self) -> Ordering {
                 self.cmp(other)
             }
         }
@@ -316,13 +315,29 @@ macro_rules! float_test_key {
             fn from_bits(bits: u128) -> Self {
                 Self::from_bits(bits as $bits)
             }
-            fn order(&self, other: &Self) -> std::cmp::Ordering {
+            fn order(&self, other: &Self) -> Ordering {
                 self.total_cmp(other)
             }
         }
     )*};
 }
 float_test_key!(f16 as u16; f32 as u32; f64 as u64;);
+
+/// The places of `keys` in ascending or descending order, by the standard library's stable sort. All types share one
+/// instance of it, which is compiled in a fraction of the time of one for each type.
+pub fn sorted_places<K: TestKey>(keys: &[K], reverse: bool) -> Vec<usize> {
+    fn sort(places: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
+        places.sort_by(|&x, &y| compare(x, y));
+    }
+    let mut places: Vec<usize> = (0..keys.len()).collect();
+    sort(&mut places, &|x, y| if reverse { keys[y].order(&keys[x]) } else { keys[x].order(&keys[y]) });
+    places
+}
+
+/// The keys in ascending order.
+pub fn sorted<K: TestKey>(keys: &[K]) -> Vec<K> {
+    sorted_places(keys, false).into_iter().map(|place| keys[place]).collect()
+}
 
 /// Runs `$body` for each of the types, named `$K`.
 macro_rules! for_each_type {

@@ -1,6 +1,6 @@
 //! `gmerge sort` of more than memory holds, `--unique` and `--check`.
 
-use crate::common::{Folder, GMERGE, Random, TestKey, assert_same, for_each_type};
+use crate::common::{Folder, GMERGE, Random, TestKey, assert_same, for_each_type, sorted_places};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Stdio;
@@ -25,9 +25,7 @@ fn nothing_is_left(folder: &Folder, files: &[&str]) {
 }
 
 fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> Vec<K> {
-    let mut sorted = keys.to_vec();
-    sorted.sort_by(|x, y| if reverse { y.order(x) } else { x.order(y) });
-    sorted
+    sorted_places(keys, reverse).into_iter().map(|place| keys[place]).collect()
 }
 
 #[test]

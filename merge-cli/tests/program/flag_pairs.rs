@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// Triples of a command that are tried, at random.
-const TRIPLES: usize = 300;
+/// The most triples of a command that are tried, at random. Of few flags there are half as many as pairs.
+const MOST_TRIPLES: usize = 300;
 /// Samples of a flag from which on not all of them are paired with those of all other flags.
 const MANY: usize = 8;
 /// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of u128.
@@ -51,9 +51,11 @@ fn verdicts(subject: &Subject, seed: u64) -> Known<'_> {
     let mut known = Known::new();
     known.insert(BTreeSet::new(), Case { subject, usages: Vec::new(), seed, short: false }.judge(&known));
     add(&mut known, subject, seed, usages.iter().map(|usage| vec![*usage]).collect());
-    add(&mut known, subject, seed, pairs(&usages, seed as usize));
+    let pairs = pairs(&usages, seed as usize);
+    let triples = triples(&usages, seed, (pairs.len() / 2).min(MOST_TRIPLES));
+    add(&mut known, subject, seed, pairs);
     add(&mut known, subject, seed, pairs_on_streams(&usages, seed));
-    add(&mut known, subject, seed, triples(&usages, seed));
+    add(&mut known, subject, seed, triples);
     known
 }
 
@@ -96,15 +98,15 @@ fn pairs_on_streams<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> 
     pairs.map(|(i, j)| [vec![sample(i), sample(j)], streams.clone()].concat()).collect()
 }
 
-/// Triples of flags, at random; none where there are not three flags.
-fn triples<'a>(usages: &[&'a Usage], seed: u64) -> Vec<Vec<&'a Usage>> {
+/// `count` triples of flags, at random; none where there are not three flags.
+fn triples<'a>(usages: &[&'a Usage], seed: u64, count: usize) -> Vec<Vec<&'a Usage>> {
     let mut random = input::Random::new(seed);
     let ids = |usages: &[&Usage]| usages.iter().map(|usage| usage.id.clone()).collect::<BTreeSet<_>>().len();
     if ids(usages) < 3 {
         return Vec::new();
     }
     let triple = || (0..3).map(|_| usages[random.below(usages.len())]).collect::<Vec<_>>();
-    std::iter::repeat_with(triple).filter(|triple| ids(triple) == 3).take(TRIPLES).collect()
+    std::iter::repeat_with(triple).filter(|triple| ids(triple) == 3).take(count).collect()
 }
 
 /// Judges these samples, and enters the verdicts. Single flags that have two names are given by each of them.

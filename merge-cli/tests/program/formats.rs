@@ -1,6 +1,6 @@
 //! Files with headers, and both byte orders. The headers are built here, byte by byte.
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+use crate::common::{self, Folder, Random, TestKey, assert_same, for_each_type, sorted_places};
 use std::fs;
 
 /// What must not change: an output that exists.
@@ -96,10 +96,8 @@ fn every_command<K: TestKey>(random: &mut Random, order: &str, size: usize) {
     let folder = Folder::new();
     let what = format!("{} {order} {size}", K::NAME);
     let keys = random.keys::<K>(size);
-    let mut sorted = keys.clone();
-    sorted.sort_by(K::order);
-    let mut twice = [&*sorted, &*sorted].concat();
-    twice.sort_by(K::order);
+    let sorted = common::sorted(&keys);
+    let twice = common::sorted(&[&*sorted, &*sorted].concat());
 
     // Raw, by the flag and by the extension.
     let name = K::NAME;
@@ -254,9 +252,8 @@ fn values_and_indices_are_arrays_where_their_names_say_so() {
     let folder = Folder::new();
     let keys = random.keys::<f64>(5001);
     let values: Vec<u32> = (0..5001).collect();
-    let mut places: Vec<u64> = (0..5001).collect();
-    places.sort_by(|&i, &j| keys[i as usize].order(&keys[j as usize]));
-    let sorted: Vec<f64> = places.iter().map(|&i| keys[i as usize]).collect();
+    let places: Vec<u64> = sorted_places(&keys, false).into_iter().map(|place| place as u64).collect();
+    let sorted = common::sorted(&keys);
     fs::write(folder.path("keys.npy"), npy("big", &keys)).unwrap();
     folder.write("values", &values);
     let read = |name: &str| fs::read(folder.path(name)).unwrap();

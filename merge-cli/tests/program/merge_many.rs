@@ -1,6 +1,6 @@
 //! `gmerge merge` of any number of files
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted_places};
 
 /// A value of `width` bytes for each number.
 fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
@@ -11,19 +11,18 @@ fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
 /// Merges runs of these lengths, with values of `width` bytes if that is not 0, and checks the output.
 pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], width: usize) {
     let (folder, name) = (Folder::new(), K::NAME);
-    let (mut pairs, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
+    let (mut all, mut keys, mut rows) = (Vec::new(), String::new(), String::new());
     for (i, &length) in lengths.iter().enumerate() {
         let run = random.sorted::<K>(length);
         folder.write(&format!("{i}.{name}"), &run);
-        folder.write(&format!("{i}.rows"), &values(pairs.len()..pairs.len() + length, width));
-        let first = pairs.len();
-        pairs.extend(run.into_iter().zip(first..));
+        folder.write(&format!("{i}.rows"), &values(all.len()..all.len() + length, width));
+        all.extend(run);
         keys += &format!(" {i}.{name}");
         rows += &format!(" {i}.rows");
     }
     // Keeps the order of the files, which follow one another.
-    pairs.sort_by(|x, y| x.0.order(&y.0));
-    let (want, places): (Vec<K>, Vec<usize>) = pairs.into_iter().unzip();
+    let places = sorted_places(&all, false);
+    let want: Vec<K> = places.iter().map(|&place| all[place]).collect();
     let with_values = if width > 0 { format!("--values {rows} --values-out out.rows") } else { String::new() };
     folder.run(&format!("merge {keys} -o out.{name} {options} {with_values}")).succeeds();
     let what = format!("{name}, width {width}, {options}, files of {lengths:?}");

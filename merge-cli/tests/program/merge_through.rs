@@ -58,7 +58,7 @@ fn descending_files() {
         folder.write(&format!("{i}.f64"), &run);
         all.extend(run);
     }
-    all.sort_by(|x, y| y.total_cmp(x));
+    all.sort_by(|x: &f64, y| y.total_cmp(x));
     for command in ["merge", "sort -m"] {
         folder.run(&format!("{command} -r 0.f64 1.f64 2.f64 -o out.f64 {SMALL}")).succeeds();
         assert_same(&folder.read::<f64>("out.f64"), &all, command);

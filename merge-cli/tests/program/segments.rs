@@ -1,6 +1,6 @@
 //! Files of offsets: `gmerge batch --offsets` and `gmerge sort --segments`, and `--segment-len`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted_places};
 
 /// Lengths of runs, many of them short and some empty.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
@@ -25,15 +25,15 @@ fn merges<K: TestKey>(random: &mut Random, options: &str, pairs: usize, most: u6
     let (of_a, of_b) = (lengths(random, pairs, most), lengths(random, pairs, most));
     let mut runs = |lengths: &[usize]| lengths.iter().flat_map(|&n| random.sorted::<K>(n)).collect::<Vec<K>>();
     let (a, b) = (runs(&of_a), runs(&of_b));
-    let (mut want, mut i, mut j) = (Vec::new(), 0, 0);
+    let (mut want, mut places, mut i, mut j) = (Vec::<K>::new(), Vec::new(), 0, 0);
     for (m, n) in of_a.iter().zip(&of_b) {
-        let begin = want.len();
-        want.extend(a[i..i + m].iter().copied().zip(i..));
-        want.extend(b[j..j + n].iter().copied().zip(a.len() + j..));
-        want[begin..].sort_by(|x: &(K, usize), y: &(K, usize)| x.0.order(&y.0));
+        let run = [&a[i..i + m], &b[j..j + n]].concat();
+        for place in sorted_places(&run, false) {
+            want.push(run[place]);
+            places.push(if place < *m { i + place } else { a.len() + j + place - m });
+        }
         (i, j) = (i + m, j + n);
     }
-    let (want, places): (Vec<K>, Vec<usize>) = want.into_iter().unzip();
     folder.write(&format!("a.{name}"), &a);
     folder.write(&format!("b.{name}"), &b);
     folder.write("a.offsets", &offsets(&of_a));
@@ -103,12 +103,12 @@ fn sorts<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], how:
     folder.write(&format!("in.{name}"), &keys);
     folder.write("in.offsets", &offsets);
     for (width, reverse) in [(0, false), (4, true), (8, false), (3, true)] {
-        let mut pairs: Vec<(K, usize)> = keys.iter().copied().zip(0..).collect();
+        let mut places = Vec::new();
         for ends in offsets.windows(2) {
-            let order = |x: &(K, usize), y: &(K, usize)| if reverse { y.0.order(&x.0) } else { x.0.order(&y.0) };
-            pairs[ends[0] as usize..ends[1] as usize].sort_by(order);
+            let (begin, end) = (ends[0] as usize, ends[1] as usize);
+            places.extend(sorted_places(&keys[begin..end], reverse).into_iter().map(|place| begin + place));
         }
-        let (want, places): (Vec<K>, Vec<usize>) = pairs.into_iter().unzip();
+        let want: Vec<K> = places.iter().map(|&place| keys[place]).collect();
         let row = |i: usize| i.to_le_bytes().into_iter().take(width);
         let mut command = format!("sort in.{name} {how} -o out.{name} {options}");
         if reverse {

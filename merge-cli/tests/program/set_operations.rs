@@ -1,13 +1,12 @@
 //! `gmerge union`, `intersect`, `difference` and `symmetric-difference`
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted};
 
 const COMMANDS: [&str; 4] = ["union", "intersect", "difference", "symmetric-difference"];
 
 /// The result by walking along both, with the standard library's order.
 fn expected<K: TestKey>(command: &str, a: &[K], b: &[K]) -> Vec<K> {
-    let mut all = [a, b].concat();
-    all.sort_by(K::order);
+    let mut all = sorted(&[a, b].concat());
     all.dedup_by(|x, y| x.order(y).is_eq());
     let count = |keys: &[K], key: &K| keys.iter().filter(|other| other.order(key).is_eq()).count();
     let times = |key: &K| {
@@ -30,8 +29,7 @@ fn works<K: TestKey>(random: &mut Random) {
         // Random bits have nothing in common.
         b.extend(a.iter().step_by(3));
         a.extend(b.iter().step_by(4));
-        a.sort_by(K::order);
-        b.sort_by(K::order);
+        let (a, b) = (sorted(&a), sorted(&b));
         folder.write(&format!("a.{name}"), &a);
         folder.write(&format!("b.{name}"), &b);
         for command in COMMANDS {

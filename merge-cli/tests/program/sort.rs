@@ -1,6 +1,6 @@
 //! `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes, sorted};
 
 fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
     let folder = Folder::new();
@@ -9,9 +9,7 @@ fn sorts<K: TestKey>(random: &mut Random, engine: &str) {
         let keys = random.keys::<K>(size);
         folder.write(&format!("in.{name}"), &keys);
         folder.run(&format!("sort in.{name} -o out.{name} --engine {engine}")).succeeds();
-        let mut expected = keys.clone();
-        expected.sort_by(K::order);
-        assert_same(&folder.read::<K>(&format!("out.{name}")), &expected, &format!("{name} {size} {engine}"));
+        assert_same(&folder.read::<K>(&format!("out.{name}")), &sorted(&keys), &format!("{name} {size} {engine}"));
         // The input is still what it was.
         assert_same(&folder.read::<K>(&format!("in.{name}")), &keys, "the input");
     }
@@ -76,8 +74,7 @@ fn any_number_of_threads() {
     let folder = Folder::new();
     let keys = random.keys::<u64>(1_000_003);
     folder.write("in.u64", &keys);
-    let mut expected = keys;
-    expected.sort();
+    let expected = sorted(&keys);
     for threads in [1, 2, 3, 64] {
         folder.run(&format!("sort in.u64 -o out.u64 --engine cpu --parallel {threads}")).succeeds();
         assert_same(&folder.read::<u64>("out.u64"), &expected, &format!("{threads} threads"));

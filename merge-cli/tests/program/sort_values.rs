@@ -1,15 +1,8 @@
 //! `--reverse`, `--values` and `--argsort` of `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes};
+use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes, sorted_places};
 use std::fs;
 use std::os::unix::fs::symlink;
-
-/// The keys with their places, by the standard library's stable sort.
-fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> (Vec<K>, Vec<u64>) {
-    let mut pairs: Vec<(K, u64)> = keys.iter().copied().zip(0..).collect();
-    pairs.sort_by(|x, y| if reverse { y.0.order(&x.0) } else { x.0.order(&y.0) });
-    pairs.into_iter().unzip()
-}
 
 /// A value of `width` bytes for each number.
 fn values(numbers: impl IntoIterator<Item = u64>, width: usize) -> Vec<u8> {
@@ -26,7 +19,9 @@ fn check<K: TestKey>(folder: &Folder, options: &str, keys: &[K], width: usize) {
     for reverse in [false, true] {
         let command = format!("sort {input} {options} {}", if reverse { "--reverse" } else { "" });
         let what = format!("{} keys, width {width}: {command}", keys.len());
-        let (want, places) = sorted(keys, reverse);
+        let places = sorted_places(keys, reverse);
+        let want: Vec<K> = places.iter().map(|&place| keys[place]).collect();
+        let places: Vec<u64> = places.into_iter().map(|place| place as u64).collect();
         folder.run(&format!("{command} -o {output}")).succeeds();
         assert_same(&folder.read::<K>(&output), &want, &what);
         fs::remove_file(folder.path(&output)).unwrap();

@@ -1,10 +1,9 @@
 //! `gmerge sort --top`
 
-use crate::common::{Folder, Random, TestKey, assert_same, for_each_type};
+use crate::common::{Folder, Random, TestKey, assert_same, for_each_type, sorted};
 
 fn first<K: TestKey>(keys: &[K], reverse: bool, count: usize) -> Vec<K> {
-    let mut sorted = keys.to_vec();
-    sorted.sort_by(K::order);
+    let mut sorted = sorted(keys);
     if reverse {
         sorted.reverse();
     }
