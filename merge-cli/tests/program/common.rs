@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use merge_host::f16;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::fs;
@@ -73,12 +73,15 @@ impl Folder {
     }
 
     /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by default,
-    /// even where the tests run under nohup(1), and is ended after some minutes.
+    /// even where the tests run under nohup(1).
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.0.path()).stdin(Stdio::null()).process_group(0);
-        // SAFETY: The closure only makes system calls that are permitted between fork(2) and exec(2).
-        unsafe { command.pre_exec(start_as_from_a_shell) };
+        if are_signals_ignored() {
+            // Only then, because a process that runs code between fork(2) and exec(2) takes far longer to start.
+            // SAFETY: The closure only makes system calls that are permitted there.
+            unsafe { command.pre_exec(handle_signals_by_default) };
+        }
         // Whoever has it set must not see a backtrace either.
         command.env("RUST_BACKTRACE", "1");
         command
@@ -132,15 +135,35 @@ pub fn run_without_end(command: &mut Command, input: &[u8]) -> Run {
     Run::until_end(format!("{command:?}"), child)
 }
 
-/// Runs in a child between fork(2) and exec(2): sets the default action of every signal, and an alarm that ends the
-/// program in case the test waits for it without a limit.
-fn start_as_from_a_shell() -> std::io::Result<()> {
+/// Starts a command that the test itself waits for, and kills it if it has not ended after some minutes.
+pub fn spawn(command: &mut Command) -> Child {
+    let child = command.spawn().unwrap();
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+    thread::spawn(move || {
+        thread::sleep(2 * LIMIT);
+        // An error if it has ended.
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    });
+    child
+}
+
+/// Whether a signal is ignored, which children inherit. PIPE is ignored by Rust programs, but not by their children.
+fn are_signals_ignored() -> bool {
+    static ARE_IGNORED: OnceLock<bool> = OnceLock::new();
+    *ARE_IGNORED.get_or_init(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let of_pipe = 1 << (libc::SIGPIPE - 1);
+        u64::from_str_radix(ignored.trim(), 16).unwrap() & !of_pipe != 0
+    })
+}
+
+/// Runs in a child between fork(2) and exec(2): sets the default action of every signal.
+fn handle_signals_by_default() -> std::io::Result<()> {
     for signal in 1..32 {
         // SAFETY: SIG_DFL is an action for any signal. The two that must keep theirs, KILL and STOP, give an error.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // SAFETY: alarm(2) has no conditions. The alarm outlives exec(2).
-    unsafe { libc::alarm(2 * LIMIT.as_secs() as u32) };
     Ok(())
 }
 

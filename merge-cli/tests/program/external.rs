@@ -1,6 +1,6 @@
 //! `gmerge sort` of more than memory holds, `--unique` and `--check`.
 
-use crate::common::{Folder, GMERGE, Random, TestKey, assert_same, for_each_type, sorted_places};
+use crate::common::{Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, sorted_places, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Stdio;
@@ -235,7 +235,7 @@ fn an_input_that_shrinks_is_an_error() {
         folder.write("out.u64", &[7u64]);
         let mut command = folder.command(GMERGE);
         command.args("sort in.u64 -o out.u64 -S 1M -T tmp --engine cpu --parallel 1".split(' ')).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
+        let child = spawn(&mut command);
         std::thread::sleep(Duration::from_millis(3 * i));
         fs::File::options().write(true).open(folder.path("in.u64")).unwrap().set_len(4000).unwrap();
         let output = child.wait_with_output().unwrap();
@@ -267,7 +267,7 @@ fn killed_at_any_moment() {
         folder.write("in.u32", &keys);
         let mut command = folder.command(GMERGE);
         command.args("sort in.u32 -o in.u32 -S 1M -T tmp --batch-size 4 --engine cpu".split(' '));
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut child = spawn(command.stderr(Stdio::null()));
         std::thread::sleep(Duration::from_millis(random.next() % 100));
         kill_process(Pid::from_child(&child), signal).unwrap();
         killed += usize::from(!child.wait().unwrap().success());
@@ -289,9 +289,9 @@ fn resident_memory_stays_within_bounds() {
     let script = "\
         $0 sort in.u64 -o out.u64 -S 16M -T tmp --engine cpu & \
         while grep VmHWM /proc/$!/status 2> /dev/null; do sleep 0.02; done; wait $!";
-    let output = folder.command("sh").args(["-c", script, GMERGE]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{text}");
+    let run = Run::of(folder.command("sh").args(["-c", script, GMERGE]));
+    run.succeeds();
+    let text = std::str::from_utf8(run.stdout()).unwrap();
     let peaks = text.lines().filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     let kilobytes = peaks.max().unwrap();
     assert!(kilobytes < (16 + 64) << 10, "{kilobytes}");

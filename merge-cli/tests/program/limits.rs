@@ -3,7 +3,7 @@
 //! Limits are set in the child, between fork and exec. The limit of threads does not hold for root, so that tests of it
 //! run the program as another user if root runs them.
 
-use crate::common::{Folder, GMERGE, Run, wait_until};
+use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::fs;
 use std::io::Write;
@@ -102,7 +102,7 @@ fn a_sort_in_chunks_has_no_more_threads_than_it_was_given() {
     let folder = Folder::new();
     let arguments = format!("sort - -o out.u64 --engine cpu --parallel {THREADS} --memory 16M");
     let mut command = folder.command(GMERGE);
-    let mut child = command.args(arguments.split_whitespace()).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = spawn(command.args(arguments.split_whitespace()).stdin(Stdio::piped()));
     let mut pipe = child.stdin.take().unwrap();
     let keys: Vec<u64> = (0..MANY).rev().collect();
     let chunk: &[u8] = bytemuck::cast_slice(&keys);

@@ -1,6 +1,6 @@
 //! `--progress`, `--quiet` and `--verbose`, and what goes to a terminal.
 
-use crate::common::{Folder, GMERGE, Run};
+use crate::common::{Folder, GMERGE, Run, spawn};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -111,7 +111,7 @@ fn seen(folder: &Folder, script: &str) -> String {
     let (mut ours, theirs) = terminal();
     let mut command = folder.command("sh");
     command.args(["-c", script]).env("GMERGE", GMERGE).env("TERM", "xterm").stderr(theirs);
-    let mut child = command.spawn().unwrap();
+    let mut child = spawn(&mut command);
     // The other end is the child's alone from now on, so that reading ends with it.
     drop(command);
     let mut seen = Vec::new();
@@ -141,8 +141,8 @@ fn no_keys_go_to_a_terminal() {
     for name in ["-", "/dev/stdout"] {
         let (_ours, theirs) = terminal();
         let mut command = folder.command(GMERGE);
-        command.args(["sort", "in.u32", "-o", name]).stdout(theirs);
-        let output = command.stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        command.args(["sort", "in.u32", "-o", name]).stdout(theirs).stderr(std::process::Stdio::piped());
+        let output = spawn(&mut command).wait_with_output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{text}");
         assert!(text.starts_with(&format!("gmerge: {name}: standard output is a terminal, ")), "{text}");

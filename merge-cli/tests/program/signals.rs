@@ -1,6 +1,6 @@
 //! Signals: the old file or none, no temporary file, and the exit code that shells report.
 
-use crate::common::{Folder, GMERGE, Run, wait_until};
+use crate::common::{Folder, GMERGE, Run, spawn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn start(folder: &Folder, arguments: &str) -> Child {
     let mut command = folder.command(GMERGE);
     command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.stdin(Stdio::piped()).spawn().unwrap()
+    spawn(command.stdin(Stdio::piped()))
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -66,7 +66,7 @@ fn a_temporary_file_with_a_name_is_removed() {
     let script = format!("mount -t tmpfs none /proc && exec {GMERGE} gen -n 1000000000 -o out.u64");
     let mut command = folder.command("unshare");
     command.args(["--mount", "sh", "-c", &script]).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    let child = spawn(&mut command);
     let named = || folder.files().iter().any(|name| name.starts_with(".gmerge-") && name.ends_with(".tmp"));
     wait_until("there is a temporary file or an error", || named() || has_ended(&child));
     if !named() {
@@ -197,7 +197,7 @@ fn ignored_signals_stay_ignored() {
         let folder = Folder::new();
         let script = format!("trap '' {name}; exec {GMERGE} sort - -o out.u32");
         let mut command = folder.command("sh");
-        let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = spawn(command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut pipe = child.stdin.take().unwrap();
         // Not before sh has become gmerge.
         wait_until("signals are handled", || handles(&child, Signal::USR2));

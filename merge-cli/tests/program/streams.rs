@@ -1,6 +1,6 @@
 //! Pipes in and out.
 
-use crate::common::{Folder, GMERGE, Random, assert_same};
+use crate::common::{Folder, GMERGE, Random, assert_same, spawn};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -58,7 +58,7 @@ fn a_reader_that_goes_away_is_no_news() {
     let folder = Folder::new();
     let mut command = folder.command(GMERGE);
     command.args("gen -n 100000000 --type u32 -o -".split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = spawn(&mut command);
     child.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
     let output = child.wait_with_output().unwrap();
     // As a shell reports it for other programs.
