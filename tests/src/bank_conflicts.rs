@@ -23,7 +23,8 @@ use kernels_gpu::sort::merge_pass::runs_in_tiles;
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 
-/// Keys of `bytes` bytes, 4 or 8, that lie next to each other across all banks. So many lanes read at a time.
+/// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that read at
+/// a time.
 pub const fn keys_across(bytes: usize) -> usize {
     128 / bytes
 }

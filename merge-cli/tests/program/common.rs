@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, Once, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,13 +75,10 @@ impl Folder {
     /// A command in this folder, with nothing on standard input. It handles signals as a shell's children do by default,
     /// even where the tests run under nohup(1).
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        static BEFORE_THE_FIRST: Once = Once::new();
+        BEFORE_THE_FIRST.call_once(handle_ignored_signals);
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.0.path()).stdin(Stdio::null()).process_group(0);
-        if are_signals_ignored() {
-            // Only then, because a process that runs code between fork(2) and exec(2) takes far longer to start.
-            // SAFETY: The closure only makes system calls that are permitted there.
-            unsafe { command.pre_exec(handle_signals_by_default) };
-        }
         // Whoever has it set must not see a backtrace either.
         command.env("RUST_BACKTRACE", "1");
         command
@@ -147,24 +144,17 @@ pub fn spawn(command: &mut Command) -> Child {
     child
 }
 
-/// Whether a signal is ignored, which children inherit. PIPE is ignored by Rust programs, but not by their children.
-fn are_signals_ignored() -> bool {
-    static ARE_IGNORED: OnceLock<bool> = OnceLock::new();
-    *ARE_IGNORED.get_or_init(|| {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-        let of_pipe = 1 << (libc::SIGPIPE - 1);
-        u64::from_str_radix(ignored.trim(), 16).unwrap() & !of_pipe != 0
-    })
-}
-
-/// Runs in a child between fork(2) and exec(2): sets the default action of every signal.
-fn handle_signals_by_default() -> std::io::Result<()> {
-    for signal in 1..32 {
-        // SAFETY: SIG_DFL is an action for any signal. The two that must keep theirs, KILL and STOP, give an error.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+/// Gives each signal that this process ignores a handler without an effect. Children inherit what is ignored, as under
+/// nohup(1) or in the background of a shell, but no handlers. To reset signals in each child instead would mean code
+/// between fork(2) and exec(2), with which a child takes far longer to start.
+fn handle_ignored_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    // Rust programs ignore PIPE, but their children do not.
+    for signal in (1..32).filter(|&signal| ignored >> (signal - 1) & 1 == 1 && signal != libc::SIGPIPE) {
+        signal_hook::flag::register(signal, Arc::default()).unwrap();
     }
-    Ok(())
 }
 
 /// A run that ended.

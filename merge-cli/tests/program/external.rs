@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How many keys make so many chunks, of keys of `size` bytes and with memory of 1 MiB.
+/// The number of keys of `size` bytes in this number of chunks, with memory of 1 MiB.
 fn keys_in(chunks: usize, size: usize) -> usize {
     chunks * ((1 << 18) / size)
 }
@@ -272,7 +272,7 @@ fn killed_at_any_moment() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         killed += usize::from(!child.wait().unwrap().success());
         assert_eq!(fs::read_dir(folder.path("tmp")).unwrap().count(), 0);
-        // The output has a name while it is written, which a kill that nobody can handle leaves behind.
+        // The output has a name while it is written, which SIGKILL leaves behind.
         let left: Vec<String> = folder.files().into_iter().filter(|name| name.ends_with(".tmp")).collect();
         assert!(left.is_empty() || signal == Signal::KILL, "{left:?}");
         left.iter().for_each(|name| fs::remove_file(folder.path(name)).unwrap());

@@ -53,7 +53,7 @@ fn npy<K: TestKey>(order: &str, keys: &[K]) -> Vec<u8> {
     [header::<K>(order, keys.len()), bytes(order, keys)].concat()
 }
 
-/// The keys of a file in a byte order, after so many other bytes.
+/// The keys of a file in a byte order, from byte `begin` on.
 fn keys_after<K: TestKey>(begin: usize, order: &str, file: &[u8]) -> Vec<K> {
     let mut file = file[begin..].to_vec();
     if order == "big" {

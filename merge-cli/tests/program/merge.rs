@@ -98,7 +98,7 @@ fn unsorted_input_is_named_with_the_index() {
     // -0.0 is before 0.0.
     folder.write("zeros.f64", &[0.0f64, -0.0]);
     folder.run("merge zeros.f64 zeros.f64 -o out.f64").fails(2, &["zeros.f64: ", "index 1", "-0.0 after 0.0"]);
-    // Where nobody looks, the result has some order, and its length.
+    // Where the order is not checked, only the length of the result is specified.
     folder.run("merge good.u32 bad.u32 -o out.u32 --assume-sorted").succeeds();
     assert_eq!(folder.read::<u32>("out.u32").len(), 7);
 }

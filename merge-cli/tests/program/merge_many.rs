@@ -143,7 +143,7 @@ fn what_is_refused() {
     folder.run("merge -o out.u32").is_misuse(&["<FILE>"]);
     folder.run("merge a.u32 a.u32 --values four four -o out.u32").is_misuse(&["--values-out"]);
     assert_eq!(folder.files(), before);
-    // Where nobody looks, the result has some order, and its length.
+    // Where the order is not checked, only the length of the result is specified.
     folder.run("merge a.u32 bad.u32 a.u32 -o out.u32 --assume-sorted").succeeds();
     assert_eq!(folder.read::<u32>("out.u32").len(), 7);
 }

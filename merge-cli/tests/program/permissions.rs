@@ -94,7 +94,7 @@ fn what_may_not_be_written_is_not_replaced() {
     folder.write("secret.u32", &[9u32]);
     fs::create_dir(folder.path("closed")).unwrap();
     folder.write("closed/old.u32", &[9u32]);
-    // A folder that may be written to, with a file that may not; and the other way round.
+    // A folder that may be written to, with a file that may not; and a file that may, in a folder that may not.
     set_mode(&folder, ".", 0o777);
     set_mode(&folder, "closed.u32", 0o444);
     set_mode(&folder, "secret.u32", 0o000);

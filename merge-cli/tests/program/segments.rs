@@ -183,7 +183,7 @@ fn sorts_of_segments_that_are_refused() {
     run("--segment-len 2 --argsort").is_misuse(&["--argsort"]);
     run("--segments in.o --argsort").is_misuse(&["--argsort"]);
     folder.run("sort - --type u32 --segments - -o out.u32").fails(2, &["IN and OFFSETS are both -"]);
-    // Of a pipe, nobody knows before.
+    // The length of a pipe is unknown until it ends.
     let keys = bytemuck::cast_slice::<u32, u8>(&[3, 2, 1]);
     folder.run_with_input("sort - --segment-len 2 -o out.u32", keys).fails(2, &["-: has 3 keys", "multiple of 2"]);
     assert_eq!(folder.files(), before);

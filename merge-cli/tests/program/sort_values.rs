@@ -140,7 +140,7 @@ fn values_that_do_not_fit_the_keys() {
         folder.run(&format!("sort {keys} --values {values} -o out.u32 --values-out out.txt")).fails(2, parts);
         unchanged(&folder, &before);
     }
-    // Of a pipe, nobody knows before.
+    // The length of a pipe is unknown until it ends.
     folder
         .run_with_input("sort in.u32 --values - -o out.u32 --values-out out.txt", b"aabbcc")
         .fails(2, &["-: has 6 bytes, expected a multiple of 4"]);

@@ -158,7 +158,7 @@ fn values_that_do_not_fit_the_keys() {
     let before = folder.files();
     let options = "-o out.u32 --values-out out.rows";
     let run = |keys: &str, values: &str| folder.run(&format!("merge {keys} --values {values} {options}"));
-    // The same through pipes, whose lengths nobody knows before.
+    // The same through pipes, whose lengths are unknown until they end.
     let run_with_pipes = |keys: &str, values: &str| {
         let (files, mut script) = ([keys, values].map(|names| names.split(' ')), String::new());
         for name in files.into_iter().flatten() {
@@ -250,7 +250,7 @@ fn keys_and_values_go_to_different_files() {
     let both = run("-o - --values-out - --type u32");
     both.fails(2, &["-: is where the keys go"]);
     assert_eq!(both.stdout(), b"");
-    // What nobody reads may be both.
+    // The null device may be both.
     run("-o /dev/null --values-out /dev/null").succeeds();
     unchanged(&folder, &before);
 }
