@@ -123,6 +123,79 @@ fn copies_that_others_read_without_a_barrier() {
     }
 }
 
+/// Copies to element 1.
+fn copy_and_wait(tile: cuda_std::Shared<u64>, x: cuda_std::Global<u64>) {
+    tile.copy_async(1, x, 0);
+    wait_for_copies();
+}
+
+#[test]
+fn uses_before_the_wait() {
+    type Use = fn(cuda_std::Shared<u64>, cuda_std::Global<u64>);
+    let uses: [(Access, Use); 3] = [
+        (Access::Read, |tile, _| assert_eq!(tile.get(1), 5)),
+        (Access::Write, |tile, _| tile.set(1, 6)),
+        (Access::Copy, |tile, x| tile.copy_async(1, x, 2)),
+    ];
+    for seed in SEEDS {
+        for (access, by_thread) in uses {
+            // By the copying thread, and by another one after a barrier, which is no wait.
+            for user in [3, 50] {
+                let launch = |waiting: Option<u32>| {
+                    let mut emulator = Emulator::new(seed);
+                    let x = emulator.buffer(&[5u64; 4]);
+                    emulator.launch("early", 1, 64, 16, || {
+                        let (tile, x) = (shared::<u64>(2), global(x.as_ptr(), 4));
+                        if tid() == 3 {
+                            tile.copy_async(1, x, 0);
+                        }
+                        if waiting == Some(tid()) {
+                            wait_for_copies();
+                        }
+                        thread::sync_threads();
+                        if tid() == user {
+                            by_thread(tile, x);
+                        }
+                    })
+                };
+                launch(Some(3)).unwrap();
+                // A wait of another thread is none.
+                for waiting in [None, Some(50)] {
+                    let fault = launch(waiting).unwrap_err();
+                    let (space, found, with) = race(&fault);
+                    assert_eq!((space, found, with.access), (Space::Shared, access, Access::Copy), "{fault}");
+                    assert_eq!((fault.thread.0, with.thread.0), (user, 3), "{fault}");
+                    assert!(fault.to_string().ends_with("and has not waited for the copy: race"), "{fault}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_to_a_word_whose_bytes_were_used() {
+    for seed in SEEDS {
+        let launch = |wait: bool| {
+            let mut emulator = Emulator::new(seed);
+            let x = emulator.buffer(&[0x0403_0201u32]);
+            emulator.launch("bytes", 1, 4, 4, || {
+                shared::<u8>(4).set(tid(), 9);
+                thread::sync_threads();
+                if tid() == 2 {
+                    shared::<u32>(1).copy_async(0, global(x.as_ptr(), 1), 0);
+                }
+                if wait {
+                    wait_for_copies();
+                }
+                thread::sync_threads();
+                assert_eq!(u32::from(shared::<u8>(4).get(tid())), tid() + 1);
+            })
+        };
+        launch(true).unwrap();
+        assert_eq!(race(&launch(false).unwrap_err()).2.access, Access::Copy);
+    }
+}
+
 #[test]
 fn copies_over_what_others_use() {
     for seed in SEEDS {
@@ -149,7 +222,7 @@ fn copies_over_what_others_use() {
             })
         };
         let firsts: [fn(cuda_std::Shared<u64>, cuda_std::Global<u64>); 3] =
-            [|tile, x| tile.copy_async(1, x, 0), |tile, _| tile.set(1, 6), |tile, _| assert_eq!(tile.get(1), 5)];
+            [copy_and_wait, |tile, _| tile.set(1, 6), |tile, _| assert_eq!(tile.get(1), 5)];
         for first in firsts {
             launch(first, true).unwrap();
             let fault = launch(first, false).unwrap_err();
@@ -176,7 +249,7 @@ fn copies_out_of_bounds() {
             })
         };
         launch(5, 6).unwrap();
-        let (space, access) = (Space::Shared, Access::Write);
+        let (space, access) = (Space::Shared, Access::Copy);
         for (to, from, kind) in [
             (0, 7, FaultKind::OutOfView { start: 7, count: 1, len: 7 }),
             (8, 0, FaultKind::OutOfView { start: 8, count: 1, len: 8 }),
@@ -207,7 +280,7 @@ fn copies_beyond_a_buffer() {
 }
 
 #[test]
-fn copies_of_what_nobody_wrote() {
+fn copies_of_what_was_never_written() {
     for mutable in [false, true] {
         let mut emulator = Emulator::new(1);
         let x = emulator.uninit::<u32>(4);

@@ -1,4 +1,4 @@
-//! Reads of what nobody wrote.
+//! Reads of memory that no thread has written.
 
 mod common;
 

@@ -108,23 +108,33 @@ pub fn reduce_max(mask: u32, value: u32) -> u32 {
     warp_call(mask, Operation::ReduceMax(value))
 }
 
-/// Done at once here; that nobody reads the copy before the wait is not checked.
+/// The value arrives when the thread waits for it.
 #[track_caller]
 pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
     // SAFETY: the caller's promise.
-    unsafe { store_shared(to, load_global_const(from)) }
+    begin_copy(to, unsafe { load_global_const(from) });
 }
 
 /// As [`copy_async`], from memory that may be written in the launch.
 #[track_caller]
 pub unsafe fn copy_async_mut<T: Word>(to: u32, from: *const T) {
     // SAFETY: the caller's promise.
-    unsafe { store_shared(to, load_global(from)) }
+    begin_copy(to, unsafe { load_global(from) });
+}
+
+#[track_caller]
+fn begin_copy<T: Word>(to: u32, value: T) {
+    let location = Location::caller();
+    let begun = in_kernel(|run| run.begin_copy(to, size_of::<T>(), value.to_register(), location));
+    begun.unwrap_or_else(|()| stop());
 }
 
 pub unsafe fn prefetch<T: Word>(_from: *const T) {}
 
-pub fn wait_for_copies() {}
+#[track_caller]
+pub fn wait_for_copies() {
+    in_kernel(Run::finish_copies);
+}
 
 #[track_caller]
 pub unsafe fn load_shared<T: Word>(address: u32) -> T {
@@ -191,14 +201,17 @@ pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
     unsafe { p.write(value) }
 }
 
-/// Not checked for races: all write the same.
+#[track_caller]
 pub unsafe fn raise_global(p: *mut u32) {
-    // SAFETY: the caller's promise.
+    check_global(Access::Update, p.addr(), size_of::<u32>());
+    // SAFETY: the caller's promise, in a launch checked just now.
     unsafe { p.write(1) }
 }
 
+#[track_caller]
 pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
-    // SAFETY: the caller's promise; the threads that add take turns.
+    check_global(Access::Update, p.addr(), size_of::<u32>());
+    // SAFETY: the caller's promise, in a launch checked just now; the threads that add take turns.
     unsafe {
         let before = p.read();
         p.write(before.wrapping_add(value));

@@ -131,8 +131,9 @@ pub enum FaultKind {
         /// Bytes of shared memory or of the buffer.
         len: usize,
     },
-    /// Two accesses of different threads to one byte, one of them a write, that no barrier orders; or a read as
-    /// constant (through `Global`) and a write in one launch, by whatever threads.
+    /// Two accesses of different threads to one byte that no barrier orders, one of them a write, or one of them an atomic
+    /// update and the other not; a read as constant (through `Global`) and a write in one launch, by whatever threads; or
+    /// an access to the destination of an asynchronous copy before the wait for it, by whatever threads.
     Race {
         /// The memory.
         space: Space,
@@ -174,13 +175,19 @@ pub enum Space {
 
 /// What a thread does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Access {
     /// It reads.
-    Read,
+    Read = 0,
     /// It reads through [`Global`](crate::Global): nothing may write there during the launch.
     ReadConstant,
     /// It writes.
     Write,
+    /// It reads and writes in one step, as [`GlobalMut::fetch_add`](crate::GlobalMut::fetch_add) does. Such accesses do not
+    /// race with each other.
+    Update,
+    /// It writes by an [asynchronous copy](crate::Shared::copy_async) that it has not waited for.
+    Copy,
 }
 
 /// The earlier one of two racing accesses.
@@ -257,11 +264,13 @@ impl Display for FaultKind {
                     Access::Read => "read",
                     Access::ReadConstant => "read as constant",
                     Access::Write => "wrote",
+                    Access::Update => "atomically updated",
+                    Access::Copy => "began to copy to",
                 };
-                let order = if matches!((access, earlier), (Access::ReadConstant, _) | (_, Access::ReadConstant)) {
-                    "in the same launch"
-                } else {
-                    "and no barrier is between"
+                let order = match (access, earlier) {
+                    (Access::ReadConstant, _) | (_, Access::ReadConstant) => "in the same launch",
+                    (_, Access::Copy) => "and has not waited for the copy",
+                    _ => "and no barrier is between",
                 };
                 write!(
                     f,
@@ -312,6 +321,8 @@ impl Display for Access {
             Self::Read => "reads",
             Self::ReadConstant => "reads as constant",
             Self::Write => "writes",
+            Self::Update => "atomically updates",
+            Self::Copy => "copies to",
         })
     }
 }

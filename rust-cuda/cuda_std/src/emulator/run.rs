@@ -82,10 +82,19 @@ struct Thread {
     yielder: *const Yielder<(), ()>,
     /// What its last warp operation gave.
     result: u32,
+    /// Asynchronous copies that it has not waited for.
+    copies: Vec<AsyncCopy>,
 }
 
 impl Thread {
-    const NEW: Self = Self { state: State::Ready, yielder: core::ptr::null(), result: 0 };
+    const NEW: Self = Self { state: State::Ready, yielder: core::ptr::null(), result: 0, copies: Vec::new() };
+}
+
+/// A value on its way to shared memory.
+struct AsyncCopy {
+    /// Its first byte and number of bytes in shared memory.
+    place: (usize, usize),
+    bits: u64,
 }
 
 struct SharedMemory {
@@ -321,6 +330,36 @@ impl Run {
         }
     }
 
+    /// Checks and records the start of an asynchronous copy to shared memory. Where it is wrong the launch has failed.
+    pub(super) fn begin_copy(
+        &mut self,
+        address: u32,
+        size: usize,
+        bits: u64,
+        location: &'static Caller<'static>,
+    ) -> Result<(), ()> {
+        match self.check_shared(Access::Copy, address, size, location) {
+            Ok(start) => {
+                let copies = &mut self.threads[usize::from(self.now.thread)].copies;
+                copies.push(AsyncCopy { place: (start, size), bits });
+                Ok(())
+            }
+            Err(kind) => {
+                self.fail(*kind, location.into());
+                Err(())
+            }
+        }
+    }
+
+    /// Lets the copies of the running thread arrive.
+    pub(super) fn finish_copies(&mut self) {
+        let Self { threads, shared, now, .. } = self;
+        for AsyncCopy { place: (start, size), bits } in threads[usize::from(now.thread)].copies.drain(..) {
+            shared.bytes[start..start + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            shared.shadow.finish_copy((start, size), now);
+        }
+    }
+
     fn check_shared(
         &mut self,
         access: Access,
@@ -378,7 +417,7 @@ impl Run {
         self.fail(FaultKind::Panic(message.to_string()), location.unwrap_or(self.launched_at).into());
     }
 
-    /// Ends the launch because nobody can run and somebody waits: the lowest waiting thread is reported.
+    /// Ends the launch because no thread can run and some wait. The waiting thread with the lowest index is reported.
     #[cold]
     fn fail_stuck(&mut self) {
         for at in 0..self.threads.len() {

@@ -15,6 +15,12 @@
 //! thread is never ordered after readers of two warps in one phase, nor after a reader in another block. There is one
 //! exception: a read by a lane that has since synchronised with a part of its warp may be forgotten once another lane,
 //! not in that part, reads the location.
+//!
+//! Atomic updates do not conflict with each other, but with all other unordered accesses. The last write may therefore
+//! be one of several lanes, and there may be another updater of another warp or block, as for reads.
+//!
+//! The destination of an asynchronous copy is written when the copying thread waits for it. Until then every access to
+//! it is wrong.
 
 use super::fault::Access;
 use core::panic::Location;
@@ -59,11 +65,6 @@ impl Now {
         // As long as the warp has not synchronised, none are.
         if others == 0 || self.stamp == 0 { others } else { others & lanes_up_to(&self.known, stamp) }
     }
-
-    /// Whether `lane` of the thread's own warp did what it did at `stamp` before.
-    fn comes_after(&self, lane: usize, stamp: u32) -> bool {
-        self.stamp > 0 && self.known[lane] > stamp
-    }
 }
 
 /// The lanes with a number of at most `limit`.
@@ -82,40 +83,37 @@ pub(super) struct Era {
 
 type Caller = &'static Location<'static>;
 
-#[derive(Clone, Copy, Default)]
-struct Write {
-    location: Option<Caller>,
-    phase: u32,
-    stamp: u32,
-    thread: u16,
-}
-
-/// Lanes of one warp that read at one stamp.
-#[derive(Clone, Copy, Default)]
-struct Readers {
+/// Lanes of one warp that accessed a location in one way, at one stamp.
+#[derive(Clone, Copy)]
+struct Lanes {
     /// Of the last one.
     location: Option<Caller>,
     phase: u32,
     stamp: u32,
     lanes: u32,
     warp: u8,
+    access: Access,
 }
 
-/// A reader that is of another warp or block than the last one, or read the location as constant.
-#[derive(Clone, Copy, Default)]
-struct OtherReader {
+/// A thread of another warp or block than the last [`Lanes`], or one that read the location as constant.
+#[derive(Clone, Copy)]
+struct Other {
     location: Option<Caller>,
     phase: u32,
     thread: u16,
-    constant: bool,
+    access: Access,
 }
 
 /// The record of one location. All zeros: nothing has happened.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Cell {
-    write: Write,
-    readers: Readers,
-    other: OtherReader,
+    /// The last write, or atomic updates of a warp.
+    write: Lanes,
+    /// Another atomic update.
+    other_write: Other,
+    readers: Lanes,
+    /// Another read.
+    other: Other,
 }
 
 /// An access of the past that conflicts with the present one.
@@ -143,123 +141,174 @@ impl Cell {
         match access {
             Access::Read => self.read(era, now, location),
             Access::ReadConstant => self.read_constant(era, now, location),
-            Access::Write => self.write(era, now, location),
+            Access::Write | Access::Copy => self.write(access, era, now, location),
+            Access::Update => self.update(era, now, location),
         }
     }
 
     fn read(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(era)?;
-        self.check_write_before(era, now)?;
+        self.check_writes_before(era, now)?;
         let readers = &mut self.readers;
-        let lane = 1 << now.lane();
-        if readers.phase == now.phase && readers.warp == now.warp() {
-            // The lanes that stay get the new stamp. That is only true to those that have not synchronised since:
-            // their next `sync_warp` has a higher number than both stamps.
-            if readers.stamp != now.stamp {
-                readers.lanes = now.unordered(readers.lanes, readers.stamp);
-                if readers.lanes != 0 {
-                    readers.lanes &= lanes_up_to(&now.latest, readers.stamp);
-                }
-                readers.stamp = now.stamp;
-            }
-            readers.lanes |= lane;
-            readers.location = Some(location);
+        if readers.are_of(now) {
+            readers.join(now, location);
             return Ok(());
         }
-        let last_is_unordered = readers.phase == now.phase || (era.start..now.block_start).contains(&readers.phase);
         // A constant read and one in another block conflict with any write from now on: they are worth keeping.
-        let other = &self.other;
-        let keep_other = other.phase >= era.start && (other.constant || other.phase < now.block_start);
-        if last_is_unordered && !keep_other {
-            self.other = OtherReader {
-                location: readers.location,
-                phase: readers.phase,
-                thread: readers.one(readers.lanes),
-                constant: false,
-            };
+        let keep_other = self.other.is_within(era) && (self.other.is_constant() || self.other.phase < now.block_start);
+        if readers.unordered(era, now) != 0 && !keep_other {
+            self.other = Other::from(readers);
         }
-        self.readers =
-            Readers { location: Some(location), phase: now.phase, stamp: now.stamp, lanes: lane, warp: now.warp() };
+        self.readers = Lanes::new(Access::Read, now, location);
         Ok(())
     }
 
     fn read_constant(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
         self.check_written(era)?;
         if self.write.phase >= era.start {
-            return Err(CellTrouble::Race(self.write.past()));
+            return Err(CellTrouble::Race(self.write.past(self.write.lanes)));
         }
         // One such reader conflicts with every write of the launch, so no other needs to be known.
-        if !(self.other.constant && self.other.phase >= era.start) {
-            self.other = OtherReader { location: Some(location), phase: now.phase, thread: now.thread, constant: true };
+        if !(self.other.is_constant() && self.other.is_within(era)) {
+            let access = Access::ReadConstant;
+            self.other = Other { location: Some(location), phase: now.phase, thread: now.thread, access };
         }
         Ok(())
     }
 
-    fn write(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
-        self.check_write_before(era, now)?;
-        let readers = &self.readers;
-        if readers.phase >= era.start {
-            let unordered = if readers.phase == now.phase && readers.warp == now.warp() {
-                now.unordered(readers.lanes, readers.stamp)
-            } else if readers.phase == now.phase || readers.phase < now.block_start {
-                readers.lanes
-            } else {
-                0
-            };
-            if unordered != 0 {
-                return Err(CellTrouble::Race(Past {
-                    phase: readers.phase,
-                    thread: readers.one(unordered),
-                    access: Access::Read,
-                    location: readers.location,
-                }));
-            }
-        }
-        let other = &self.other;
-        if other.phase >= era.start {
-            // In this phase it is of another warp than the writer: else `readers`, of yet another, would have conflicted.
-            if other.constant || other.phase < now.block_start || other.phase == now.phase {
-                return Err(CellTrouble::Race(Past {
-                    phase: other.phase,
-                    thread: other.thread,
-                    access: if other.constant { Access::ReadConstant } else { Access::Read },
-                    location: other.location,
-                }));
-            }
-        }
-        let write = Write { location: Some(location), phase: now.phase, stamp: now.stamp, thread: now.thread };
-        *self = Self { write, ..Self::default() };
+    fn write(&mut self, access: Access, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        self.check_writes_before(era, now)?;
+        self.check_reads_before(era, now)?;
+        *self = Self { write: Lanes::new(access, now, location), ..NOTHING };
         Ok(())
+    }
+
+    /// An atomic update. Reads stay known, because a later update need not be ordered after this one.
+    fn update(&mut self, era: Era, now: &Now, location: Caller) -> Result<(), CellTrouble> {
+        self.check_written(era)?;
+        if self.write.access != Access::Update {
+            self.check_writes_before(era, now)?;
+        }
+        self.check_reads_before(era, now)?;
+        let write = &mut self.write;
+        if write.access == Access::Update && write.are_of(now) {
+            write.join(now, location);
+            return Ok(());
+        }
+        let keep_other = self.other_write.is_within(era) && self.other_write.phase < now.block_start;
+        if write.access == Access::Update && write.unordered(era, now) != 0 && !keep_other {
+            self.other_write = Other::from(write);
+        }
+        self.write = Lanes::new(Access::Update, now, location);
+        Ok(())
+    }
+
+    /// The copy to this location has arrived.
+    fn finish_copy(&mut self, now: &Now) {
+        self.write = Lanes::new(Access::Write, now, self.write.location);
     }
 
     fn check_written(&self, era: Era) -> Result<(), CellTrouble> {
         if self.write.phase < era.first_write { Err(CellTrouble::Uninitialised) } else { Ok(()) }
     }
 
-    fn check_write_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
+    fn check_writes_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
         let write = &self.write;
-        let ordered = if write.phase == now.phase {
-            let (warp, lane) = (usize::from(write.thread) / WARP, usize::from(write.thread) % WARP);
-            write.thread == now.thread || (warp == usize::from(now.warp()) && now.comes_after(lane, write.stamp))
+        let is_under_way = write.access == Access::Copy && write.phase >= era.start;
+        write.check_before(if is_under_way { write.lanes } else { write.unordered(era, now) })?;
+        self.other_write.check_before(era, now)
+    }
+
+    fn check_reads_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
+        self.readers.check_before(self.readers.unordered(era, now))?;
+        self.other.check_before(era, now)
+    }
+}
+
+impl Lanes {
+    fn new(access: Access, now: &Now, location: impl Into<Option<Caller>>) -> Self {
+        let (location, lanes) = (location.into(), 1 << now.lane());
+        Self { location, phase: now.phase, stamp: now.stamp, lanes, warp: now.warp(), access }
+    }
+
+    /// Whether they are of the running thread's warp, in this phase.
+    fn are_of(&self, now: &Now) -> bool {
+        self.phase == now.phase && self.warp == now.warp()
+    }
+
+    /// Adds the running thread, which is of their warp. Of the others, those stay that may conflict with what is to come.
+    fn join(&mut self, now: &Now, location: Caller) {
+        // The lanes that stay get the new stamp. That is only true to those that have not synchronised since: their
+        // next `sync_warp` has a higher number than both stamps.
+        if self.stamp != now.stamp {
+            self.lanes = now.unordered(self.lanes, self.stamp);
+            if self.lanes != 0 {
+                self.lanes &= lanes_up_to(&now.latest, self.stamp);
+            }
+            self.stamp = now.stamp;
+        }
+        self.lanes |= 1 << now.lane();
+        self.location = Some(location);
+    }
+
+    /// Those whose accesses are not ordered before the running thread's.
+    fn unordered(&self, era: Era, now: &Now) -> u32 {
+        if self.are_of(now) {
+            now.unordered(self.lanes, self.stamp)
+        } else if self.phase == now.phase || (era.start..now.block_start).contains(&self.phase) {
+            self.lanes
         } else {
-            write.phase < era.start || write.phase >= now.block_start
-        };
-        if ordered { Ok(()) } else { Err(CellTrouble::Race(write.past())) }
+            0
+        }
     }
-}
 
-impl Write {
-    fn past(&self) -> Past {
-        Past { phase: self.phase, thread: self.thread, access: Access::Write, location: self.location }
-    }
-}
-
-impl Readers {
     /// One of `lanes` as a thread of the block: the lowest.
     fn one(&self, lanes: u32) -> u16 {
         u16::from(self.warp) * WARP as u16 + lanes.trailing_zeros() as u16
     }
+
+    fn past(&self, lanes: u32) -> Past {
+        Past { phase: self.phase, thread: self.one(lanes), access: self.access, location: self.location }
+    }
+
+    /// A conflict if there are any of `lanes`, which are some of these.
+    fn check_before(&self, lanes: u32) -> Result<(), CellTrouble> {
+        if lanes == 0 { Ok(()) } else { Err(CellTrouble::Race(self.past(lanes))) }
+    }
 }
+
+impl Other {
+    fn from(lanes: &Lanes) -> Self {
+        let Past { phase, thread, access, location } = lanes.past(lanes.lanes);
+        Self { location, phase, thread, access }
+    }
+
+    fn is_constant(&self) -> bool {
+        self.access == Access::ReadConstant
+    }
+
+    fn is_within(&self, era: Era) -> bool {
+        self.phase >= era.start
+    }
+
+    /// In the current phase it is of another warp than the running thread: else the [`Lanes`] beside it, of yet another,
+    /// would have conflicted.
+    fn check_before(&self, era: Era, now: &Now) -> Result<(), CellTrouble> {
+        let is_unordered = self.is_constant() || self.phase < now.block_start || self.phase == now.phase;
+        if !(self.is_within(era) && is_unordered) {
+            return Ok(());
+        }
+        let Self { location, phase, thread, access } = *self;
+        Err(CellTrouble::Race(Past { phase, thread, access, location }))
+    }
+}
+
+/// The record of a location before any access: all zeros.
+const NOTHING: Cell = {
+    let lanes = Lanes { location: None, phase: 0, stamp: 0, lanes: 0, warp: 0, access: Access::Read };
+    let other = Other { location: None, phase: 0, thread: 0, access: Access::Read };
+    Cell { write: lanes, other_write: other, readers: lanes, other }
+};
 
 /// The records of a memory: one a word, and one a byte for the words of which single bytes were used last.
 pub(super) struct Shadow {
@@ -346,6 +395,17 @@ impl Shadow {
         Ok(())
     }
 
+    /// The copy to `size` bytes at `offset`, whole words, has arrived.
+    pub(super) fn finish_copy(&mut self, (offset, size): (usize, usize), now: &Now) {
+        for at in offset / self.word..(offset + size) / self.word {
+            if self.split.is_empty() || !self.split[at] {
+                self.words[at].finish_copy(now);
+            } else {
+                self.bytes[at * self.word..][..self.word].iter_mut().for_each(|cell| cell.finish_copy(now));
+            }
+        }
+    }
+
     /// The first of the `bytes` bytes that was never written.
     pub(super) fn first_unwritten(&self, bytes: usize) -> Option<usize> {
         let unwritten = |cell: &Cell| cell.write.phase == 0;
@@ -362,7 +422,7 @@ impl Shadow {
     pub(super) fn forget_order(&mut self) {
         for cell in self.words.iter_mut().chain(&mut self.bytes) {
             let phase = cell.write.phase.min(HOST_PHASE);
-            *cell = Cell { write: Write { phase, ..Write::default() }, ..Cell::default() };
+            *cell = Cell { write: Lanes { phase, ..NOTHING.write }, ..NOTHING };
         }
     }
 }
@@ -379,6 +439,6 @@ impl CellTrouble {
 
 /// Cells with nothing in them. Pages come from the system zeroed, so that what is never used costs nothing.
 fn blank(cells: usize) -> Box<[Cell]> {
-    // SAFETY: all zeros are a `Cell`: `None`s, zeros and `false`.
+    // SAFETY: all zeros are a `Cell`: `None`s, zeros and `Access::Read`, the first of its kind (see `NOTHING`).
     unsafe { Box::<[Cell]>::new_zeroed_slice(cells).assume_init() }
 }
