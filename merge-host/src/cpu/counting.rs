@@ -21,6 +21,9 @@ const BLOCK: usize = 1 << 14;
 /// Keys for each value that are worth counts of a thread's own, which must be added up afterwards.
 const KEYS_PER_VALUE: usize = 4;
 
+/// Lists of counts for keys of 1 byte.
+const LANES: usize = 4;
+
 /// How often each value occurs, in the order of ordered bits.
 type Counts = Box<[usize]>;
 
@@ -61,8 +64,25 @@ fn values<K: Key>() -> usize {
 
 fn counts<K: Key>(order: SortOrder, keys: &[K]) -> Result<Counts, Error> {
     let mut counts: Counts = memory::zeroed(values::<K>())?;
-    for key in keys {
-        counts[order.applied_to(*key).to_ordered().low()] += 1;
+    let value = |key: K| order.applied_to(key).to_ordered().low();
+    let rest = if K::Bits::COUNT <= 8 {
+        // Counts of equal keys wait for each other: adjacent keys are counted apart.
+        let mut lanes = [[0usize; 1 << 8]; LANES];
+        let mut rows = keys.chunks_exact(LANES);
+        for row in &mut rows {
+            for lane in 0..LANES {
+                lanes[lane][value(row[lane])] += 1;
+            }
+        }
+        for lane in &lanes {
+            counts.iter_mut().zip(lane).for_each(|(count, of_lane)| *count += of_lane);
+        }
+        rows.remainder()
+    } else {
+        keys
+    };
+    for key in rest {
+        counts[value(*key)] += 1;
     }
     Ok(counts)
 }
