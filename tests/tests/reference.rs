@@ -38,8 +38,10 @@ fn agrees<K: GpuKey>(seed: u64) {
 fn one_thread_and_all_cores_agree() {
     let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into();
     println!("seed {seed}");
-    // Each width, and each kind of number.
     agrees::<u32>(seed);
+    agrees::<i32>(seed);
     agrees::<f32>(seed);
+    agrees::<u64>(seed);
     agrees::<i64>(seed);
+    agrees::<f64>(seed);
 }

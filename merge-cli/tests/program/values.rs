@@ -72,8 +72,7 @@ fn merge_of_all_types_and_widths() {
     for engine in engines() {
         for width in WIDTHS {
             if *engine == "cpu" {
-                // Each run tries another half of the combinations.
-                for_each_type!(K => if random.next().is_multiple_of(2) { merges::<K>(&mut random, engine, width) });
+                for_each_type!(K => merges::<K>(&mut random, engine, width));
             } else {
                 merges::<f32>(&mut random, engine, width);
             }
@@ -108,8 +107,7 @@ fn batch_of_all_types_and_widths() {
     for engine in engines() {
         for width in WIDTHS {
             if *engine == "cpu" {
-                // Each run tries another half of the combinations.
-                for_each_type!(K => if random.next().is_multiple_of(2) { merges::<K>(&mut random, engine, width) });
+                for_each_type!(K => merges::<K>(&mut random, engine, width));
             } else {
                 merges::<f32>(&mut random, engine, width);
             }
