@@ -347,9 +347,14 @@ pub fn sorted_places<K: TestKey>(keys: &[K], reverse: bool) -> Vec<usize> {
     places
 }
 
+/// What is at these places.
+pub fn gathered<T: Copy>(from: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().map(|&place| from[place]).collect()
+}
+
 /// The keys in ascending order.
 pub fn sorted<K: TestKey>(keys: &[K]) -> Vec<K> {
-    sorted_places(keys, false).into_iter().map(|place| keys[place]).collect()
+    gathered(keys, &sorted_places(keys, false))
 }
 
 /// Runs `$body` for each of the types, named `$K`.

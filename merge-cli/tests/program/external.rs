@@ -1,6 +1,6 @@
 //! `gmerge sort` of more than memory holds, `--unique` and `--check`.
 
-use crate::common::{Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, sorted_places, spawn};
+use crate::common::{Folder, GMERGE, Random, Run, TestKey, assert_same, for_each_type, gathered, sorted_places, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Stdio;
@@ -25,7 +25,7 @@ fn nothing_is_left(folder: &Folder, files: &[&str]) {
 }
 
 fn sorted<K: TestKey>(keys: &[K], reverse: bool) -> Vec<K> {
-    sorted_places(keys, reverse).into_iter().map(|place| keys[place]).collect()
+    gathered(keys, &sorted_places(keys, reverse))
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn values_of_any_width_go_along() {
                     let outputs = "-o out.i16 --values-out out.rows -T tmp --engine cpu --check";
                     let arguments = format!("sort in.i16 --values in.rows {outputs} -S {memory} {flags} {unique}");
                     folder.run(&arguments).succeeds();
-                    let expected: Vec<i16> = places.iter().map(|&place| keys[place]).collect();
+                    let expected: Vec<i16> = gathered(&keys, &places);
                     assert_same(&folder.read::<i16>("out.i16"), &expected, &arguments);
                     let expected: Vec<u8> =
                         places.iter().flat_map(|&place| &values[place * width..][..width]).copied().collect();

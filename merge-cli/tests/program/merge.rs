@@ -1,7 +1,7 @@
 //! `gmerge merge`
 
 use crate::common::{
-    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes, sorted, sorted_places,
+    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sizes, sorted, sorted_places,
 };
 
 const KERNELS: [&str; 5] = ["auto", "basic", "tiled", "circular", "merge-path"];
@@ -52,7 +52,7 @@ fn descending_files_stay_descending() {
         }
         let runs = runs.concat();
         let places = sorted_places(&runs, true);
-        let keys: Vec<K> = places.iter().map(|&place| runs[place]).collect();
+        let keys: Vec<K> = gathered(&runs, &places);
         let files = format!("0.{name} 1.{name} 2.{name} -o out.{name}");
         for run in [format!("merge {files} -r"), format!("sort -m -r {files}")] {
             folder.run(&run).succeeds();

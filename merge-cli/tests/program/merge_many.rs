@@ -1,6 +1,8 @@
 //! `gmerge merge` of any number of files
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted_places};
+use crate::common::{
+    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
+};
 
 /// A value of `width` bytes for each number.
 fn values(numbers: impl IntoIterator<Item = usize>, width: usize) -> Vec<u8> {
@@ -22,7 +24,7 @@ pub fn check<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], 
     }
     // Keeps the order of the files, which follow one another.
     let places = sorted_places(&all, false);
-    let want: Vec<K> = places.iter().map(|&place| all[place]).collect();
+    let want: Vec<K> = gathered(&all, &places);
     let with_values = if width > 0 { format!("--values {rows} --values-out out.rows") } else { String::new() };
     folder.run(&format!("merge {keys} -o out.{name} {options} {with_values}")).succeeds();
     let what = format!("{name}, width {width}, {options}, files of {lengths:?}");

@@ -1,6 +1,8 @@
 //! Files of offsets: `gmerge batch --offsets` and `gmerge sort --segments`, and `--segment-len`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sorted_places};
+use crate::common::{
+    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sorted_places,
+};
 
 /// Lengths of runs, many of them short and some empty.
 fn lengths(random: &mut Random, count: usize, most: u64) -> Vec<usize> {
@@ -108,7 +110,7 @@ fn sorts<K: TestKey>(random: &mut Random, options: &str, lengths: &[usize], how:
             let (begin, end) = (ends[0] as usize, ends[1] as usize);
             places.extend(sorted_places(&keys[begin..end], reverse).into_iter().map(|place| begin + place));
         }
-        let want: Vec<K> = places.iter().map(|&place| keys[place]).collect();
+        let want: Vec<K> = gathered(&keys, &places);
         let row = |i: usize| i.to_le_bytes().into_iter().take(width);
         let mut command = format!("sort in.{name} {how} -o out.{name} {options}");
         if reverse {

@@ -1,6 +1,8 @@
 //! `--reverse`, `--values` and `--argsort` of `gmerge sort`
 
-use crate::common::{Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, sizes, sorted_places};
+use crate::common::{
+    Folder, Random, TestKey, assert_same, engine_for, engines, for_each_type, gathered, sizes, sorted_places,
+};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -20,7 +22,7 @@ fn check<K: TestKey>(folder: &Folder, options: &str, keys: &[K], width: usize) {
         let command = format!("sort {input} {options} {}", if reverse { "--reverse" } else { "" });
         let what = format!("{} keys, width {width}: {command}", keys.len());
         let places = sorted_places(keys, reverse);
-        let want: Vec<K> = places.iter().map(|&place| keys[place]).collect();
+        let want: Vec<K> = gathered(keys, &places);
         let places: Vec<u64> = places.into_iter().map(|place| place as u64).collect();
         folder.run(&format!("{command} -o {output}")).succeeds();
         assert_same(&folder.read::<K>(&output), &want, &what);

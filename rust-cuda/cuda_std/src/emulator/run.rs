@@ -321,13 +321,8 @@ impl Run {
         size: usize,
         location: &'static Caller<'static>,
     ) -> Result<&mut [u8], ()> {
-        match self.check_shared(access, address, size, location) {
-            Ok(start) => Ok(&mut self.shared.bytes[start..start + size]),
-            Err(kind) => {
-                self.fail(*kind, location.into());
-                Err(())
-            }
-        }
+        let start = self.check_shared(access, address, size, location)?;
+        Ok(&mut self.shared.bytes[start..start + size])
     }
 
     /// Checks and records the start of an asynchronous copy to shared memory. Where it is wrong the launch has failed.
@@ -338,17 +333,10 @@ impl Run {
         bits: u64,
         location: &'static Caller<'static>,
     ) -> Result<(), ()> {
-        match self.check_shared(Access::Copy, address, size, location) {
-            Ok(start) => {
-                let copies = &mut self.threads[usize::from(self.now.thread)].copies;
-                copies.push(AsyncCopy { place: (start, size), bits });
-                Ok(())
-            }
-            Err(kind) => {
-                self.fail(*kind, location.into());
-                Err(())
-            }
-        }
+        let start = self.check_shared(Access::Copy, address, size, location)?;
+        let copies = &mut self.threads[usize::from(self.now.thread)].copies;
+        copies.push(AsyncCopy { place: (start, size), bits });
+        Ok(())
     }
 
     /// Lets the copies of the running thread arrive.
@@ -360,7 +348,18 @@ impl Run {
         }
     }
 
+    /// Checks and records an access to shared memory, and gives its first byte. Where it is wrong the launch has failed.
     fn check_shared(
+        &mut self,
+        access: Access,
+        address: u32,
+        size: usize,
+        location: &'static Caller<'static>,
+    ) -> Result<usize, ()> {
+        self.find_shared(access, address, size, location).map_err(|kind| self.fail(*kind, location.into()))
+    }
+
+    fn find_shared(
         &mut self,
         access: Access,
         address: u32,
