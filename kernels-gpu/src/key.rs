@@ -15,6 +15,7 @@
 use crate::sort::network::Wire;
 use core::ops::{Add, BitAnd, BitXor, Sub};
 use cuda_std::Word;
+use cuda_std::warp::{FULL_MASK, reduce_max};
 
 /// A number that the kernels can merge and sort by.
 pub trait Key: Word {
@@ -29,31 +30,100 @@ pub trait Key: Word {
 }
 
 /// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
-pub trait Bits: Key<Bits = Self> + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> {
+pub trait Bits:
+    Key<Bits = Self>
+    + Ord
+    + Wire
+    + BitXor<Output = Self>
+    + BitAnd<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+{
     /// The least value.
     const MIN: Self;
+    /// 1
+    const ONE: Self;
     /// The greatest value.
     const MAX: Self;
     /// The top bit alone.
     const TOP: Self;
     /// All ones if the top bit is set, and else 0.
     fn spread_top(self) -> Self;
+    /// The number of bits above the topmost that is 1.
+    fn leading_zeros(self) -> u32;
+    /// The upper 32 bits of the number shifted up by `shift`, which is less than its number of bits.
+    fn upper_half_shifted(self, shift: u32) -> u32;
+    /// The number shifted down by `shift`.
+    fn shifted_down(self, shift: u32) -> Self;
+    /// The difference, or 0 where it would be negative.
+    fn minus_or_min(self, other: Self) -> Self;
+    /// The sum, or the greatest value where it would be greater.
+    fn plus_or_max(self, other: Self) -> Self;
+    /// The greatest of the values that the lanes of the warp passed.
+    ///
+    /// # Safety
+    /// The lanes of one whole warp make this call.
+    unsafe fn greatest_of_warp(self) -> Self;
 }
 
 macro_rules! bits {
-    ($($t:ident as $signed:ident;)*) => {$(
+    ($($t:ident as $signed:ident, $greatest_of_warp:ident;)*) => {$(
         impl Bits for $t {
             const MIN: Self = $t::MIN;
+            const ONE: Self = 1;
             const MAX: Self = $t::MAX;
             const TOP: Self = 1 << ($t::BITS - 1);
             #[inline(always)]
             fn spread_top(self) -> Self {
                 (self as $signed >> ($t::BITS - 1)) as $t
             }
+            #[inline(always)]
+            fn leading_zeros(self) -> u32 {
+                self.leading_zeros()
+            }
+            #[inline(always)]
+            fn upper_half_shifted(self, shift: u32) -> u32 {
+                ((self << shift) >> ($t::BITS - 32)) as u32
+            }
+            #[inline(always)]
+            fn shifted_down(self, shift: u32) -> Self {
+                self >> shift
+            }
+            #[inline(always)]
+            fn minus_or_min(self, other: Self) -> Self {
+                self.saturating_sub(other)
+            }
+            #[inline(always)]
+            fn plus_or_max(self, other: Self) -> Self {
+                self.saturating_add(other)
+            }
+            #[inline(always)]
+            unsafe fn greatest_of_warp(self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $greatest_of_warp(self) }
+            }
         }
     )*};
 }
-bits!(u32 as i32; u64 as i64;);
+bits!(u32 as i32, greatest_narrow; u64 as i64, greatest_wide;);
+
+#[inline(always)]
+unsafe fn greatest_narrow(value: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { reduce_max(FULL_MASK, value) }
+}
+
+/// The greatest upper half, and the greatest lower half of those with it.
+#[inline(always)]
+unsafe fn greatest_wide(value: u64) -> u64 {
+    let upper = (value >> 32) as u32;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let greatest = reduce_max(FULL_MASK, upper);
+        let lower = reduce_max(FULL_MASK, if upper == greatest { value as u32 } else { 0 });
+        (greatest as u64) << 32 | lower as u64
+    }
+}
 
 /// How keys become ordered bits, as two numbers instead of a type: kernels that take them as arguments serve all key types
 /// of one width, and both directions.

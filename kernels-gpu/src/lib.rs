@@ -34,6 +34,7 @@
 // Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.
 #![allow(clippy::needless_range_loop)]
 
+pub mod block_scan;
 pub mod block_segment;
 pub mod co_rank;
 pub mod diagonal;

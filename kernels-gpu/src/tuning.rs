@@ -74,6 +74,14 @@ pub struct Row {
     pub block_packed: Tile,
     /// The passes of that sort.
     pub runs_packed: Tile,
+    /// Divisions.
+    pub divide_4: Tile,
+    /// Divisions.
+    pub divide_8: Tile,
+    /// Buckets that one block sorts: a power of two threads.
+    pub buckets_4: Tile,
+    /// Buckets that one block sorts: a power of two threads.
+    pub buckets_8: Tile,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -103,6 +111,10 @@ pub const SM_90: Row = Row {
     runs_4v4: Tile { threads: 256, items_per_thread: 29 },
     block_packed: Tile { threads: 256, items_per_thread: 19 },
     runs_packed: Tile { threads: 256, items_per_thread: 29 },
+    divide_4: Tile { threads: 512, items_per_thread: 16 },
+    divide_8: Tile { threads: 512, items_per_thread: 12 },
+    buckets_4: Tile { threads: 512, items_per_thread: 9 },
+    buckets_8: Tile { threads: 512, items_per_thread: 9 },
 };
 
 /// The row that kernels are compiled with.

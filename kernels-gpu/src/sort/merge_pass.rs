@@ -12,6 +12,7 @@
 //! So K runs become one for the price of one pass over memory; the rounds are in shared memory. A pair takes a whole number
 //! of threads there, VT keys each: where its two segments do not fill them, the greatest key does, which merges to the end.
 
+use crate::block_scan::sum_up_to;
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::sort::multiway_co_rank::{Range, multiway_co_rank, sum};
@@ -555,24 +556,6 @@ pub(super) struct List {
 pub(super) struct Position {
     slot: u32,
     pub(super) pair: Option<u32>,
-}
-
-/// The sum over the lanes up to this one.
-///
-/// # Safety
-/// The lanes of one whole warp make this call.
-#[inline(always)]
-unsafe fn sum_up_to(value: u32) -> u32 {
-    let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
-    while distance < WARP_SIZE {
-        // SAFETY: the caller's promise; lane 0 is there.
-        let before = unsafe { warp::shuffle_idx(FULL_MASK, sum, lane.saturating_sub(distance)) };
-        if lane >= distance {
-            sum += before;
-        }
-        distance *= 2;
-    }
-    sum
 }
 
 /// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.

@@ -11,6 +11,7 @@
 
 pub mod block_sort;
 pub mod detect_runs;
+pub mod divide;
 pub mod indexed_key;
 pub mod merge_pass;
 pub mod multiway_co_rank;

@@ -53,6 +53,10 @@ pub unsafe fn store_shared<T: Word>(_address: u32, _value: T) {
     not_in_a_kernel()
 }
 
+pub unsafe fn add_shared(_address: u32, _value: u32) -> u32 {
+    not_in_a_kernel()
+}
+
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {
     // SAFETY: the caller's promise is the same.
     unsafe { p.read() }

@@ -113,6 +113,18 @@ impl<T: Word> Shared<T> {
     }
 }
 
+impl Shared<u32> {
+    /// Adds `value` to element `i`, modulo 2^32, and returns what it was before (`atom.shared.add`). Many threads may do so,
+    /// without order; none may read or write it in another way before a barrier.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fetch_add(self, i: u32, value: u32) -> u32 {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: as for `get`.
+        unsafe { backend::add_shared(self.base + i * size_of::<u32>() as u32, value) }
+    }
+}
+
 /// Waits until all copies that this thread has started with [`Shared::copy_async`] are there.
 #[inline(always)]
 pub fn wait_for_copies() {

@@ -147,6 +147,20 @@ pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
 }
 
 #[track_caller]
+pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
+    let location = Location::caller();
+    let before = in_kernel(|run| {
+        run.shared(Access::Update, address, size_of::<u32>(), location).map(|bytes| {
+            let word: &mut [u8; 4] = bytes.try_into().expect("a word has four bytes");
+            let before = u32::from_le_bytes(*word);
+            *word = before.wrapping_add(value).to_le_bytes();
+            before
+        })
+    });
+    before.unwrap_or_else(|()| stop())
+}
+
+#[track_caller]
 fn load_shared_bits(address: u32, size: usize) -> u64 {
     let location = Location::caller();
     let bits = in_kernel(|run| {

@@ -255,6 +255,17 @@ pub unsafe fn add_global(p: *mut u32, value: u32) -> u32 {
     before
 }
 
+#[inline(always)]
+pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
+    let before;
+    // SAFETY: the caller's promise: `address` is in the block's shared memory.
+    unsafe {
+        asm!("atom.relaxed.cta.shared.add.u32 {0}, [{1}], {2};", out(reg32) before, in(reg32) address, in(reg32) value,
+            options(nostack))
+    };
+    before
+}
+
 /// Bounds are checked in the emulator only.
 #[inline(always)]
 pub fn check_index(_: usize, _: usize) {}

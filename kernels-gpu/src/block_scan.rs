@@ -1,0 +1,83 @@
+//! Sums and maxima over the threads of a block.
+
+use crate::key::Bits;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
+
+/// Words of shared memory for these functions: four for each warp of a block.
+pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
+
+/// The sum over the lanes up to this one.
+///
+/// # Safety
+/// The lanes of one whole warp make this call.
+#[inline(always)]
+pub unsafe fn sum_up_to(value: u32) -> u32 {
+    let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
+    while distance < WARP_SIZE {
+        // SAFETY: the caller's promise; lane 0 is there.
+        let before = unsafe { shuffle_idx(FULL_MASK, sum, lane.saturating_sub(distance)) };
+        if lane >= distance {
+            sum += before;
+        }
+        distance *= 2;
+    }
+    sum
+}
+
+/// The sum over the threads before this one, and that over all.
+///
+/// # Safety
+/// All threads of the block make this call, which are whole warps; `words` has [`BLOCK_WORDS`], which nothing else uses between
+/// the barriers before and after it.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
+    let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    let warps = thread::block_dim_x() / WARP_SIZE;
+    // SAFETY: the caller's promise.
+    let sum = unsafe { sum_up_to(value) };
+    if lane == WARP_SIZE - 1 {
+        words.set(warp, sum);
+    }
+    thread::sync_threads();
+    let of_warp = if lane < warps { words.get(lane) } else { 0 };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let up_to = sum_up_to(of_warp);
+        let before = shuffle_idx(FULL_MASK, up_to - of_warp, warp);
+        (before + sum - value, shuffle_idx(FULL_MASK, up_to, warps - 1))
+    }
+}
+
+/// The least and the greatest of the threads' values.
+///
+/// # Safety
+/// As for [`sum_before`]. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) -> (B, B) {
+    let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    // SAFETY: the caller's promise.
+    let (inverted, greatest) = unsafe { ((least ^ B::MAX).greatest_of_warp(), greatest.greatest_of_warp()) };
+    let word = |of: u32, half: u32| (of * 2 + half) * WARP_SIZE;
+    if lane == 0 {
+        for (of, value) in [inverted.to_register(), greatest.to_register()].into_iter().enumerate() {
+            words.set(word(of as u32, 0) + warp, value as u32);
+            words.set(word(of as u32, 1) + warp, (value >> 32) as u32);
+        }
+    }
+    thread::sync_threads();
+    let of_warp = |of: u32| {
+        if lane < thread::block_dim_x() / WARP_SIZE {
+            let (lower, upper) = (words.get(word(of, 0) + lane), words.get(word(of, 1) + lane));
+            B::from_register(lower as u64 | (upper as u64) << 32)
+        } else {
+            B::MIN
+        }
+    };
+    let (inverted, greatest) = (of_warp(0), of_warp(1));
+    thread::sync_threads();
+    // SAFETY: the caller's promise.
+    unsafe { (inverted.greatest_of_warp() ^ B::MAX, greatest.greatest_of_warp()) }
+}

@@ -1,0 +1,156 @@
+//! The first step of a division: by which digits keys are divided, from a sample of them.
+
+use super::digits::Digits;
+use super::workspace::{Pending, Segment, Workspace};
+use super::{BUCKET_PERCENT, MOST_DIGITS, keys_per_counter};
+use crate::block_scan::{BLOCK_WORDS, block_range};
+use crate::key::{Bits, Coding};
+use crate::sort::detect_runs::Detection;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Threads of a block.
+pub const CHOOSE_THREADS: u32 = 256;
+
+/// Keys that a thread samples of each segment.
+const SAMPLED: u32 = 8;
+
+/// Intervals in which sampled keys are counted.
+const INTERVALS: u32 = 32;
+
+/// Bytes of dynamic shared memory.
+pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS) * size_of::<u32>() as u32;
+
+/// A number that looks random, another one for each `i`.
+#[inline(always)]
+fn scrambled(seed: u32, i: u32) -> u32 {
+    let mut x = (i ^ seed).wrapping_mul(0x9e37_79b9);
+    x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);
+    x = (x ^ x >> 13).wrapping_mul(0xc2b2_ae35);
+    x ^ x >> 16
+}
+
+/// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
+///
+/// Enough for buckets of `bucket_target` keys; or the root of that, for two divisions.
+#[inline(always)]
+fn digits_for(len: u32, fullest: u32, sampled: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
+    let mean = sampled / INTERVALS;
+    // Where intervals differ by more than they do by chance, the fullest one counts.
+    let unevenness = if fullest * 16 <= mean * 25 { 1 } else { fullest.div_ceil(mean) + 1 };
+    let wanted = len.div_ceil(bucket_target).saturating_mul(unevenness);
+    if wanted <= single {
+        return wanted.clamp(2, most);
+    }
+    let mut root = 2;
+    while root * root < wanted && root < most {
+        root += root.div_ceil(8);
+    }
+    root.min(most)
+}
+
+/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all `n`
+/// keys. Positions of the sample are drawn by `random`, any number.
+///
+/// # Safety
+/// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` is the [`Workspace`]. Blocks are of
+/// [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
+#[kernel(
+    u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
+    u64 = <u64, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
+    keys: *mut B,
+    n: usize,
+    words: *mut u32,
+    level: u32,
+    levels: u32,
+    always: B,
+    when_negative: B,
+    single: u32,
+    random: u64,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { Detection::new(order) }.is_ordered() {
+        return;
+    }
+    let coding = Coding { always, when_negative };
+    // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
+    let (keys, workspace) =
+        unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, TILE, BUCKET)) };
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (scan, intervals) =
+        unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
+    let thread = thread::thread_idx_x();
+    let tiles = |len: u32| len.div_ceil(TILE as u32);
+    if level == 0 && thread::index_1d() == 0 {
+        workspace.begin(tiles(n as u32));
+    }
+    let segments = if level == 0 { 1 } else { workspace.segments(level) };
+    let mut i = thread::block_idx_x();
+    while i < segments {
+        let Pending { start, len, first_tile } =
+            if level == 0 { Pending { start: 0, len: n as u32, first_tile: 0 } } else { workspace.pending(i) };
+        let part = keys.slice(start as usize, len as usize);
+        let mut sample = [B::MIN; SAMPLED as usize];
+        for at in 0..SAMPLED {
+            let place = scrambled(random as u32 ^ start, at * CHOOSE_THREADS + thread);
+            sample[at as usize] = coding.encode(part.get(((place as u64 * len as u64) >> 32) as usize));
+        }
+        let (mut least, mut greatest) = (sample[0], sample[0]);
+        for at in 1..SAMPLED as usize {
+            (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
+        }
+        if thread < 2 * INTERVALS {
+            intervals.set(thread, 0);
+        }
+        // SAFETY: all threads of the block are here, as below.
+        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
+        let range = greatest - least;
+        // There are two digits more.
+        let most = (len / const { keys_per_counter(BUCKET) as u32 }).clamp(9, MOST_DIGITS + 2) - 2;
+        let is_narrow = range < B::from_register(most as u64);
+        let (digits, exact) = if is_narrow {
+            (Digits::exact(least, greatest), true)
+        } else {
+            let of_intervals = Digits::even(least, greatest, INTERVALS);
+            for at in 0..SAMPLED as usize {
+                intervals.fetch_add(of_intervals.of(sample[at]), 1);
+            }
+            thread::sync_threads();
+            let (mut fullest, mut at) = (0, 0);
+            while at < of_intervals.count() {
+                fullest = fullest.max(intervals.get(at));
+                at += 1;
+            }
+            let target = const { (BUCKET * BUCKET_PERCENT / 100) as u32 };
+            let count = digits_for(len, fullest, SAMPLED * CHOOSE_THREADS, target, single, most);
+            // There are keys a little beyond those sampled.
+            let margin = range.shifted_down(8);
+            let (least, greatest) = (least.minus_or_min(margin), greatest.plus_or_max(margin));
+            (Digits::even(least, greatest, count), false)
+        };
+        let count = digits.count();
+        if thread == 0 {
+            let counters = workspace.add_counters(level, count);
+            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, digits });
+            scan.set(0, counters);
+        }
+        thread::sync_threads();
+        let counters = workspace.counters(scan.get(0), count);
+        let mut at = thread;
+        while at < count {
+            counters.set(at as usize, 0);
+            at += CHOOSE_THREADS;
+        }
+        let mut tile = thread;
+        while tile < tiles(len) {
+            workspace.set_segment_of_tile(first_tile + tile, i);
+            tile += CHOOSE_THREADS;
+        }
+        thread::sync_threads();
+        i += thread::grid_dim_x();
+    }
+}

@@ -1,0 +1,121 @@
+//! Digits: the numbers by which keys are divided.
+//!
+//! Any function of a key that never descends will do. This one is linear between two bounds:
+//!
+//! ```text
+//!   key      … least - 1 │ least ………………………… greatest │ greatest + 1 …
+//!   digit            0   │ 1   2   3   …       count - 1 …
+//! ```
+//!
+//! The bounds come from a sample, so there may be keys beyond: those below have digit 0, those above the last one.
+
+use crate::key::Bits;
+
+/// How keys become digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits<B> {
+    /// The least key of digit 1.
+    pub least: B,
+    /// The least key that certainly has the last digit.
+    pub greatest: B,
+    /// How far a key's distance from `least` is shifted up, so that its leading bits count.
+    pub shift: u32,
+    /// The number that the 32 leading bits are multiplied by.
+    pub scale: u32,
+}
+
+impl<B: Bits> Digits<B> {
+    /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to `greatest`,
+    /// which are different; and two more, as [`count`](Self::count) tells.
+    #[inline(always)]
+    pub fn even(least: B, greatest: B, count: u32) -> Self {
+        let shift = (greatest - least).leading_zeros();
+        // The greatest distance has the top bit set, so that neither quotient nor product overflows.
+        let distance = (greatest - least).upper_half_shifted(shift);
+        Self { least, greatest, shift, scale: (count << 20) / ((distance >> 12) + 1) + 1 }
+    }
+
+    /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
+    ///
+    /// There are fewer than [`MOST_DIGITS`](super::MOST_DIGITS) such keys.
+    #[inline(always)]
+    pub fn exact(least: B, greatest: B) -> Self {
+        let greatest = if greatest < B::MAX { greatest + B::ONE } else { greatest };
+        let distance = (greatest - least).to_register() as u32;
+        let bits = (32 - distance.leading_zeros()).max(1);
+        Self { least, greatest, shift: 8 * size_of::<B>() as u32 - bits, scale: 1 << bits }
+    }
+
+    /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
+    #[inline(always)]
+    pub fn is_one_key(self, digit: u32) -> bool {
+        digit > 0 && (digit + 1 < self.count() || self.greatest == B::MAX)
+    }
+
+    /// A key's digit, which is less than [`count`](Self::count).
+    #[inline(always)]
+    pub fn of(self, key: B) -> u32 {
+        let distance = key.max(self.least).min(self.greatest) - self.least;
+        let product = distance.upper_half_shifted(self.shift) as u64 * self.scale as u64;
+        (product >> 32) as u32 + u32::from(key >= self.least)
+    }
+
+    /// The number of digits.
+    #[inline(always)]
+    pub fn count(self) -> u32 {
+        self.of(self.greatest) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_never_descend_and_are_below_their_count() {
+        for (least, greatest) in [(0, 1), (0, u32::MAX), (7, 1_000_000_007), (u32::MAX - 5, u32::MAX), (5, 6)] {
+            for count in [1, 2, 7, 8, 255, 1000, 1024] {
+                let digits = Digits::even(least, greatest, count);
+                assert!(digits.count() <= count + 2, "{digits:?}");
+                let wide = Digits::even((least as u64) << 31, (greatest as u64) << 31, count);
+                assert!(wide.count() <= count + 2, "{wide:?}");
+                let mut last = (0, 0);
+                for i in 0..=4096u64 {
+                    let key = (i * u32::MAX as u64 / 4096) as u32;
+                    let of_key = (digits.of(key), wide.of((key as u64) << 31));
+                    assert!(last.0 <= of_key.0 && last.1 <= of_key.1, "{key}");
+                    assert!(of_key.0 < digits.count() && of_key.1 < wide.count(), "{key}");
+                    last = of_key;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn even_digits_have_equal_shares_of_even_keys() {
+        let digits = Digits::even(1000, 4_000_000_999u32, 64);
+        let mut shares = vec![0u32; digits.count() as usize];
+        (0..1_000_000u32).for_each(|i| shares[digits.of(1000 + 4000 * i) as usize] += 1);
+        let most = shares.iter().max().copied().unwrap();
+        assert!((14_000..=15_626).contains(&most), "{shares:?}");
+    }
+
+    #[test]
+    fn exact_digits_are_one_key_each_but_the_outer_ones() {
+        let ranges = [(0, 0), (0, 5), (100, 100), (100, 1000), (u32::MAX - 3, u32::MAX), (u32::MAX, u32::MAX)];
+        for (least, greatest) in ranges {
+            let digits = Digits::exact(least, greatest);
+            assert_eq!(digits.count(), greatest - least + 2 + u32::from(greatest < u32::MAX), "{digits:?}");
+            for key in least..=greatest {
+                assert_eq!(digits.of(key), key - least + 1);
+                assert!(digits.is_one_key(digits.of(key)));
+            }
+            assert_eq!(digits.of(least.saturating_sub(1)), u32::from(least == 0));
+            assert!(!digits.is_one_key(0));
+            if greatest < u32::MAX {
+                assert!(!digits.is_one_key(digits.of(greatest + 1)));
+                assert_eq!(digits.of(greatest + 1), digits.of(u32::MAX));
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Dividing: keys are divided by their leading digits, again and again, until buckets are left that one block sorts.
+//!
+//! ```text
+//!   choose_digits     a sample tells by which digits a segment is divided       │ for each level:
+//!   count_digits      how many of its keys have each digit                      │ segments that are too long
+//!   place_buckets     where the keys of each digit go                           │ for a block become those of
+//!   divide            the keys go there, in no order                            │ the next level
+//!   sort_buckets      each bucket sorted by one block, in shared memory
+//!   sort_rest         what is left when all levels are over, by merging
+//! ```
+//!
+//! At first there is one segment, the array. A division reads one buffer and writes the other. In between keys are ordered
+//! bits, as for the passes of merges. Keys that are equal keep no order, which nothing can tell where there are no values.
+
+pub mod choose_digits;
+pub mod count_digits;
+pub mod digits;
+#[allow(clippy::module_inception)]
+pub mod divide;
+pub mod place_buckets;
+pub mod sort_buckets;
+pub mod sort_rest;
+pub mod workspace;
+
+/// The most digits that keys are divided by, besides those for keys beyond the sample's.
+pub const MOST_DIGITS: u32 = 1024;
+
+/// Room for the counters of a segment.
+pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
+
+/// A segment has as many counters at most as it has keys, divided by this.
+pub(crate) const fn keys_per_counter(bucket: usize) -> usize {
+    bucket / 9
+}
+
+/// The most levels of divisions.
+pub const MOST_LEVELS: usize = 8;
+
+/// Keys of buckets are about as many in a hundred of the most that a block sorts.
+pub(crate) const BUCKET_PERCENT: usize = 89;

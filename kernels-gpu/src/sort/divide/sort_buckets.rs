@@ -1,0 +1,255 @@
+//! The end of the sort: each bucket is sorted by one block.
+//!
+//! ```text
+//!   bins       │  2   │ │ 1 │  3   │ │    a key's rank in its bin, by an atomic addition; a scan of the bins
+//!   tile       │ 5  3   17   41 40 44 │    … gives its place, which is right up to the order within its bin
+//!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
+//!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
+//! ```
+//!
+//! Bins are about as many as keys, so that few are of more than a handful of keys. Where one is, and the windows do not put it
+//! in order, the bucket is left to `sort_rest`.
+
+use super::workspace::{Bucket, Work, Workspace};
+use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
+use crate::key::{Bits, Coding};
+use crate::sort::detect_runs::Detection;
+use crate::sort::network::sort_registers;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Bins of a thread.
+const OWN_BINS: u32 = 8;
+
+/// How often windows are sorted before the bucket is given up.
+const ROUNDS: u32 = 3;
+
+/// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
+/// different banks.
+const fn bin_words(threads: usize) -> u32 {
+    threads as u32 * (OWN_BINS + 1)
+}
+
+/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
+pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
+    let tile = (threads * items_per_thread + items_per_thread / 2).next_multiple_of(2) * size_of::<B>();
+    tile as u32 + (BLOCK_WORDS + 2 + bin_words(threads)) * size_of::<u32>() as u32
+}
+
+/// The bins of a bucket's keys.
+#[derive(Clone, Copy)]
+struct Bins<B> {
+    least: B,
+    shift: u32,
+    scale: u32,
+    /// Whether the keys of a bin are all equal.
+    exact: bool,
+}
+
+impl<B: Bits> Bins<B> {
+    /// `count` bins, a power of two up to 4096, for keys from `least` to `greatest`, which are different.
+    #[inline(always)]
+    fn new(least: B, greatest: B, count: u32) -> Self {
+        let range = greatest - least;
+        if range < B::from_register(count as u64) {
+            let shift = 8 * size_of::<B>() as u32 - count.trailing_zeros();
+            return Self { least, shift, scale: count, exact: true };
+        }
+        let shift = range.leading_zeros();
+        // The greatest distance has the top bit set.
+        let scale = ((count - 1) << 20) / ((range.upper_half_shifted(shift) >> 12) + 1);
+        Self { least, shift, scale, exact: false }
+    }
+
+    /// A key's bin.
+    #[inline(always)]
+    fn of(self, key: B) -> u32 {
+        (((key - self.least).upper_half_shifted(self.shift) as u64 * self.scale as u64) >> 32) as u32
+    }
+}
+
+/// The place of a bin's counter.
+#[inline(always)]
+fn place(bin: u32) -> u32 {
+    bin + bin / OWN_BINS
+}
+
+/// Kernel: sorts all buckets, from where they are to the same indices of `keys`, as `always` and `when_negative` decode them.
+///
+/// # Safety
+/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs; blocks
+/// are of `NT` threads with [`shared_bytes`].
+#[kernel(
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 3),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(
+    keys: *mut B,
+    scratch: *mut B,
+    n: usize,
+    words: *mut u32,
+    levels: u32,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { Detection::new(order) }.is_ordered() {
+        return;
+    }
+    let coding = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    let (keys, scratch, workspace) = unsafe {
+        (GlobalMut::new(keys, n), GlobalMut::new(scratch, n), Workspace::new(words, n, levels, TILE, NT * VT))
+    };
+    let slots = (NT * VT + VT / 2) as u32;
+    let tile_bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (tile, scan, disorder, bins) = unsafe {
+        (
+            Shared::<B>::dynamic(0, slots),
+            Shared::<u32>::dynamic(tile_bytes, BLOCK_WORDS),
+            Shared::<u32>::dynamic(tile_bytes + BLOCK_WORDS * 4, 1),
+            Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + 2) * 4, bin_words(NT)),
+        )
+    };
+    let thread = thread::thread_idx_x();
+    let buckets = workspace.buckets();
+    let mut b = thread::block_idx_x();
+    while b < buckets {
+        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
+        let (start, len) = (start as usize, len as usize);
+        let from = if in_scratch { scratch } else { keys }.slice(start, len);
+        let to = keys.slice(start, len);
+        b += thread::grid_dim_x();
+        if work == Work::Copy {
+            let mut i = thread as usize;
+            while i < len {
+                to.set(i, coding.decode(from.get(i)));
+                i += NT;
+            }
+            continue;
+        }
+        let is_here = |i: usize| thread as usize + i * NT < len;
+        let mut own = [B::MIN; VT];
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for i in 0..VT {
+            if is_here(i) {
+                own[i] = from.get(thread as usize + i * NT);
+            }
+        }
+        for i in 0..VT {
+            if is_here(i) {
+                (least, greatest) = (least.min(own[i]), greatest.max(own[i]));
+            }
+        }
+        let mut i = thread;
+        while i < bins.len() {
+            bins.set(i, 0);
+            i += NT as u32;
+        }
+        // SAFETY: all threads of the block are here, as below.
+        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
+        if least == greatest {
+            for i in 0..VT {
+                if is_here(i) {
+                    to.set(thread as usize + i * NT, coding.decode(least));
+                }
+            }
+            continue;
+        }
+        let of_bucket = Bins::new(least, greatest, NT as u32 * OWN_BINS);
+        // The bin, and the rank in it.
+        let mut ranks = [0; VT];
+        for i in 0..VT {
+            if is_here(i) {
+                let bin = place(of_bucket.of(own[i]));
+                ranks[i] = bin << 16 | bins.fetch_add(bin, 1);
+            }
+        }
+        thread::sync_threads();
+
+        let own_bins = bins.slice(thread * (OWN_BINS + 1), OWN_BINS);
+        let mut counts = [0; OWN_BINS as usize];
+        let mut sum = 0;
+        for bin in 0..OWN_BINS {
+            counts[bin as usize] = own_bins.get(bin);
+            sum += counts[bin as usize];
+        }
+        // SAFETY: as above.
+        let (mut begin, _) = unsafe { sum_before(sum, scan) };
+        for bin in 0..OWN_BINS {
+            own_bins.set(bin, begin);
+            begin += counts[bin as usize];
+        }
+        if thread == 0 {
+            disorder.set(0, 0);
+        }
+        thread::sync_threads();
+
+        for i in 0..VT {
+            if is_here(i) {
+                tile.set(bins.get(ranks[i] >> 16) + (ranks[i] & 0xffff), own[i]);
+            }
+        }
+        let mut slot = len as u32 + thread;
+        while slot < slots {
+            tile.set(slot, B::MAX);
+            slot += NT as u32;
+        }
+        thread::sync_threads();
+
+        let mut is_sorted = of_bucket.exact;
+        let mut round = 0;
+        while !is_sorted && round < ROUNDS {
+            let half = VT as u32 / 2;
+            sort_window::<B, VT>(tile, thread * VT as u32);
+            thread::sync_threads();
+            let last = sort_window::<B, VT>(tile, thread * VT as u32 + half);
+            thread::sync_threads();
+            // Windows are in order; are they in order with each other?
+            let next = (thread + 1) * VT as u32 + half;
+            let ascends = (next >= slots || last <= tile.get(next)) && (thread > 0 || tile.get(half - 1) <= tile.get(half));
+            if !ascends {
+                disorder.fetch_add(0, 1);
+            }
+            thread::sync_threads();
+            is_sorted = disorder.get(0) == 0;
+            round += 1;
+            if !is_sorted {
+                thread::sync_threads();
+                if thread == 0 {
+                    disorder.set(0, 0);
+                }
+                thread::sync_threads();
+            }
+        }
+        if is_sorted {
+            for i in 0..VT {
+                if is_here(i) {
+                    let slot = thread as usize + i * NT;
+                    to.set(slot, coding.decode(tile.get(slot as u32)));
+                }
+            }
+        } else if thread == 0 {
+            workspace.fail(b - thread::grid_dim_x());
+        }
+        thread::sync_threads();
+    }
+}
+
+/// Sorts the `VT` keys from `first` on. Gives the last one.
+#[inline(always)]
+#[track_caller]
+fn sort_window<B: Bits, const VT: usize>(tile: Shared<B>, first: u32) -> B {
+    let mut keys = [B::MIN; VT];
+    for i in 0..VT {
+        keys[i] = tile.get(first + i as u32);
+    }
+    sort_registers(&mut keys);
+    for i in 0..VT {
+        tile.set(first + i as u32, keys[i]);
+    }
+    keys[VT - 1]
+}

@@ -1,0 +1,171 @@
+//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins were too
+//! full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
+
+use super::workspace::{Bucket, Workspace};
+use crate::key::{Bits, Coding};
+use crate::sort::block_sort::sort_tile;
+use crate::sort::detect_runs::Detection;
+use crate::tile;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `always` and
+/// `when_negative` decode them. Rests are where the last level has put them.
+///
+/// # Safety
+/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
+/// of two, with dynamic shared memory for `NT * VT` keys.
+#[kernel(
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }>,
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(
+    keys: *mut B,
+    scratch: *mut B,
+    n: usize,
+    words: *mut u32,
+    levels: u32,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { Detection::new(order) }.is_ordered() {
+        return;
+    }
+    let coding = Coding { always, when_negative };
+    // SAFETY: the caller's promise.
+    let (keys, scratch, workspace) = unsafe {
+        (GlobalMut::new(keys, n), GlobalMut::new(scratch, n), Workspace::new(words, n, levels, TILE, NT * VT))
+    };
+    let (block, blocks) = (thread::block_idx_x(), thread::grid_dim_x());
+    if workspace.failures() > 0 {
+        let mut b = block;
+        while b < workspace.buckets() {
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(b);
+            if failed {
+                // SAFETY: all threads of the block are here; buckets do not overlap.
+                unsafe { sort_part::<B, NT, VT>([keys, scratch], start, len, in_scratch, coding) };
+            }
+            b += blocks;
+        }
+    }
+    let mut r = block;
+    while r < workspace.rests() {
+        let (start, len) = workspace.rest(r);
+        // SAFETY: as above.
+        unsafe { sort_part::<B, NT, VT>([keys, scratch], start, len, levels % 2 == 1, coding) };
+        r += blocks;
+    }
+}
+
+/// Sorts `len` keys from `start` on to the first of two arrays: tiles, and passes of merges of two runs.
+///
+/// # Safety
+/// All threads of the block make this call. Nothing else uses these keys.
+#[inline(always)]
+unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
+    arrays: [GlobalMut<B>; 2],
+    start: u32,
+    len: u32,
+    in_scratch: bool,
+    coding: Coding<B>,
+) {
+    let slots = (NT * VT) as u32;
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let tile = unsafe { Shared::<B>::dynamic(0, slots) };
+    let thread = thread::thread_idx_x();
+    let part = |second: bool| if second { arrays[1] } else { arrays[0] }.slice(start as usize, len as usize);
+    // The passes that are left: each goes from one array to the other, the last one to the first.
+    let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
+    let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
+    let from = part(in_scratch);
+    each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, count| {
+        let mut keys = [B::MAX; VT];
+        for i in 0..VT {
+            let slot = thread + (i * NT) as u32;
+            if slot < count {
+                keys[i] = from.get((at + slot) as usize);
+            }
+        }
+        sort_tile(keys, NT as u32, tile);
+    });
+    let mut run = slots;
+    while passes > 0 {
+        let from = part(passes % 2 == 1);
+        passes -= 1;
+        each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, _| {
+            merge_tile::<B, NT, VT>(from, at, run, tile)
+        });
+        run *= 2;
+    }
+}
+
+/// Fills the tile by `fill`, which gets where it begins and how many keys it has, and stores it, for all tiles of `to`.
+#[inline(always)]
+#[track_caller]
+fn each_tile<B: Bits, const NT: usize>(
+    tile: Shared<B>,
+    to: GlobalMut<B>,
+    decode: Coding<B>,
+    mut fill: impl FnMut(u32, u32),
+) {
+    let (len, mut at) = (to.len() as u32, 0);
+    while at < len {
+        let count = (len - at).min(tile.len());
+        fill(at, count);
+        tile::decode_to_global::<_, NT>(tile, to.slice(at as usize, count as usize), decode, thread::thread_idx_x());
+        thread::sync_threads();
+        at += tile.len();
+    }
+}
+
+/// Merges the tile from index `at` on, of runs of `run` keys in pairs, to shared memory. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at: u32, run: u32, tile: Shared<B>) {
+    let (len, slots, thread) = (from.len() as u32, tile.len(), thread::thread_idx_x());
+    let begin = at - at % (2 * run);
+    let a = from.slice(begin as usize, run.min(len - begin) as usize);
+    let b_begin = begin + a.len() as u32;
+    let b = from.slice(b_begin as usize, run.min(len - b_begin) as usize);
+    let total = (a.len() + b.len()) as u32;
+    let (first, end) = (at - begin, (at - begin + slots).min(total));
+    let (a_first, a_end) = (a_taken(a, b, first), a_taken(a, b, end));
+    let (b_first, b_end) = (first - a_first, end - a_end);
+    // A upwards and B downwards, with the greatest key between them where they do not fill the tile.
+    for i in 0..VT {
+        let slot = thread + (i * NT) as u32;
+        let key = if slot < a_end - a_first {
+            a.get((a_first + slot) as usize)
+        } else if slots - 1 - slot < b_end - b_first {
+            b.get((b_first + slots - 1 - slot) as usize)
+        } else {
+            B::MAX
+        };
+        tile.set(slot, key);
+    }
+    thread::sync_threads();
+    let slot = thread * VT as u32;
+    let keys: [B; VT] = tile::merge_to_registers(tile, slots - (b_end - b_first), slot);
+    thread::sync_threads();
+    tile::store_blocked(keys, slot, tile);
+    thread::sync_threads();
+}
+
+/// How many of the first `k` keys of the merge of two runs are of A.
+#[inline(always)]
+#[track_caller]
+fn a_taken<B: Bits>(a: GlobalMut<B>, b: GlobalMut<B>, k: u32) -> u32 {
+    let (mut low, mut high) = (k.saturating_sub(b.len() as u32), k.min(a.len() as u32));
+    while low < high {
+        let middle = (low + high) / 2;
+        if a.get(middle as usize) <= b.get((k - 1 - middle) as usize) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

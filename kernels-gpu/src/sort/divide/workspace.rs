@@ -1,0 +1,276 @@
+//! What the kernels of the divisions tell each other, in words of global memory.
+//!
+//! ```text
+//!   segment    keys that are divided next: where they are, and by which digits
+//!   tile       a part of a segment that one block counts or moves at a time
+//!   counter    how many keys of a segment have a digit; then where the next one goes
+//!   bucket     neighbouring keys, in their final place as a whole, that one block sorts
+//!   rest       keys that all divisions have left too many for a block
+//! ```
+
+use super::digits::Digits;
+use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter};
+use crate::key::Bits;
+use cuda_std::prelude::*;
+
+/// Where the lists are, in words.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pending: usize,
+    segments: usize,
+    tiles: usize,
+    counters: usize,
+    buckets: usize,
+    rest: usize,
+    /// Words in all.
+    pub words: usize,
+}
+
+/// Words of the list's heads: for each level how many segments, tiles and counters there are; and how many buckets and rests.
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 3;
+
+/// Words of a pending segment.
+const PENDING: usize = 3;
+/// Words of a segment.
+const SEGMENT: usize = 12;
+/// Words of a bucket or of a rest.
+const BUCKET: usize = 2;
+
+impl Layout {
+    /// For `n` keys that are divided up to `levels` times, in tiles of `tile` and buckets of at most `bucket`.
+    #[inline(always)]
+    pub const fn of(n: usize, levels: u32, tile: usize, bucket: usize) -> Self {
+        // Segments have more keys than a bucket, but for the first one.
+        let segments = n / bucket + 1;
+        let pending = HEAD_WORDS;
+        let all = pending + segments * PENDING;
+        let tiles = all + segments * SEGMENT;
+        let counters = tiles + n / tile + segments;
+        let buckets = counters + n / keys_per_counter(bucket) + DIGITS_CAPACITY as usize;
+        // Of a segment's buckets any two neighbours have more than half a bucket's keys together, unless there is a segment
+        // of the next level between them; and those that are equal keys are full ones but for one a segment.
+        let most_buckets = (5 + 3 * levels as usize) * segments;
+        let rest = buckets + most_buckets * BUCKET;
+        Self { pending, segments: all, tiles, counters, buckets, rest, words: rest + segments * BUCKET }
+    }
+}
+
+/// A segment whose digits are not chosen yet.
+#[derive(Clone, Copy)]
+pub(super) struct Pending {
+    pub start: u32,
+    pub len: u32,
+    pub first_tile: u32,
+}
+
+/// Keys that are divided.
+#[derive(Clone, Copy)]
+pub(super) struct Segment<B> {
+    pub start: u32,
+    pub len: u32,
+    /// Number of its first tile.
+    pub first_tile: u32,
+    /// Number of its first counter.
+    pub counters: u32,
+    pub exact: bool,
+    pub digits: Digits<B>,
+}
+
+/// What becomes of a bucket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// To be sorted.
+    Sort,
+    /// To be copied: equal keys.
+    Copy,
+}
+
+/// Keys that one block puts to their places.
+#[derive(Clone, Copy)]
+pub(super) struct Bucket {
+    pub start: u32,
+    pub len: u32,
+    /// Whether they are in the scratch array.
+    pub in_scratch: bool,
+    pub work: Work,
+    /// Whether sorting them by their digits has failed.
+    pub failed: bool,
+}
+
+const IN_SCRATCH: u32 = 1 << 31;
+const COPY: u32 = 1 << 30;
+const FAILED: u32 = 1 << 29;
+
+/// The lists.
+#[derive(Clone, Copy)]
+pub(super) struct Workspace {
+    words: GlobalMut<u32>,
+    at: Layout,
+}
+
+/// Which of the words is the number of …
+const SEGMENTS: usize = 0;
+const TILES: usize = 1;
+const COUNTERS: usize = 2;
+const BUCKETS: usize = MOST_LEVELS * 3;
+const RESTS: usize = MOST_LEVELS * 3 + 1;
+const FAILURES: usize = MOST_LEVELS * 3 + 2;
+
+impl Workspace {
+    /// # Safety
+    /// `words` are those of [`Layout::of`] these numbers, in global memory; of the first [`HEAD_WORDS`] all are 0 before the
+    /// first kernel, and nothing but the kernels of the divisions writes any.
+    #[inline(always)]
+    pub unsafe fn new(words: *mut u32, n: usize, levels: u32, tile: usize, bucket: usize) -> Self {
+        let at = Layout::of(n, levels, tile, bucket);
+        // SAFETY: the caller's promise.
+        Self { words: unsafe { GlobalMut::new(words, at.words) }, at }
+    }
+
+    #[inline(always)]
+    pub fn segments(self, level: u32) -> u32 {
+        self.words.get(level as usize * 3 + SEGMENTS)
+    }
+
+    #[inline(always)]
+    pub fn tiles(self, level: u32) -> u32 {
+        self.words.get(level as usize * 3 + TILES)
+    }
+
+    #[inline(always)]
+    pub fn buckets(self) -> u32 {
+        self.words.get(BUCKETS)
+    }
+
+    #[inline(always)]
+    pub fn rests(self) -> u32 {
+        self.words.get(RESTS)
+    }
+
+    #[inline(always)]
+    pub fn failures(self) -> u32 {
+        self.words.get(FAILURES)
+    }
+
+    /// Notes that the first level is one segment, and its tiles.
+    #[inline(always)]
+    pub fn begin(self, tiles: u32) {
+        self.words.set(SEGMENTS, 1);
+        self.words.set(TILES, tiles);
+    }
+
+    #[inline(always)]
+    pub fn pending(self, i: u32) -> Pending {
+        let words = self.words.slice(self.at.pending + i as usize * PENDING, PENDING);
+        Pending { start: words.get(0), len: words.get(1), first_tile: words.get(2) }
+    }
+
+    /// Adds a segment of `level`, which has `tiles` tiles.
+    #[inline(always)]
+    pub fn add_pending(self, level: u32, start: u32, len: u32, tiles: u32) {
+        let i = self.words.fetch_add(level as usize * 3 + SEGMENTS, 1);
+        let first_tile = self.words.fetch_add(level as usize * 3 + TILES, tiles);
+        let words = self.words.slice(self.at.pending + i as usize * PENDING, PENDING);
+        words.set(0, start);
+        words.set(1, len);
+        words.set(2, first_tile);
+    }
+
+    /// Room for `count` counters of `level`: the number of the first.
+    #[inline(always)]
+    pub fn add_counters(self, level: u32, count: u32) -> u32 {
+        self.words.fetch_add(level as usize * 3 + COUNTERS, count)
+    }
+
+    #[inline(always)]
+    pub fn segment<B: Bits>(self, i: u32) -> Segment<B> {
+        let words = self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT);
+        let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
+        let digits = Digits { least: wide(8), greatest: wide(10), shift: words.get(5), scale: words.get(6) };
+        let [start, len, first_tile, counters] = [0, 1, 2, 3].map(|at| words.get(at));
+        Segment { start, len, first_tile, counters, exact: words.get(4) != 0, digits }
+    }
+
+    #[inline(always)]
+    pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
+        let words = self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT);
+        let Segment { start, len, first_tile, counters, exact, digits } = segment;
+        let Digits { least, greatest, shift, scale } = digits;
+        let (least, greatest) = (least.to_register(), greatest.to_register());
+        let values = [start, len, first_tile, counters, exact as u32, shift, scale, 0];
+        for at in 0..8 {
+            words.set(at, values[at]);
+        }
+        let values = [least as u32, (least >> 32) as u32, greatest as u32, (greatest >> 32) as u32];
+        for at in 0..4 {
+            words.set(8 + at, values[at]);
+        }
+    }
+
+    /// The counters from `first` on, as many as digits.
+    #[inline(always)]
+    pub fn counters(self, first: u32, digits: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.counters + first as usize, digits as usize)
+    }
+
+    /// The number of the segment of each tile.
+    #[inline(always)]
+    pub fn segment_of_tile(self, tile: u32) -> u32 {
+        self.words.get(self.at.tiles + tile as usize)
+    }
+
+    #[inline(always)]
+    pub fn set_segment_of_tile(self, tile: u32, segment: u32) {
+        self.words.set(self.at.tiles + tile as usize, segment);
+    }
+
+    /// Room for `count` buckets: the number of the first.
+    #[inline(always)]
+    pub fn add_buckets(self, count: u32) -> u32 {
+        self.words.fetch_add(BUCKETS, count)
+    }
+
+    #[inline(always)]
+    fn at_bucket(self, list: usize, i: u32) -> GlobalMut<u32> {
+        self.words.slice(list + i as usize * BUCKET, BUCKET)
+    }
+
+    #[inline(always)]
+    pub fn bucket(self, i: u32) -> Bucket {
+        let words = self.at_bucket(self.at.buckets, i);
+        let (start, len) = (words.get(0), words.get(1));
+        let work = if len & COPY != 0 { Work::Copy } else { Work::Sort };
+        let (in_scratch, failed) = (len & IN_SCRATCH != 0, len & FAILED != 0);
+        Bucket { start, len: len & !(IN_SCRATCH | COPY | FAILED), in_scratch, work, failed }
+    }
+
+    #[inline(always)]
+    pub fn set_bucket(self, i: u32, start: u32, len: u32, in_scratch: bool, work: Work) {
+        let words = self.at_bucket(self.at.buckets, i);
+        let copy = if work == Work::Copy { COPY } else { 0 };
+        words.set(0, start);
+        words.set(1, len | copy | if in_scratch { IN_SCRATCH } else { 0 });
+    }
+
+    /// Notes that bucket `i` is yet to be sorted, in another way.
+    #[inline(always)]
+    pub fn fail(self, i: u32) {
+        let words = self.at_bucket(self.at.buckets, i);
+        words.set(1, words.get(1) | FAILED);
+        self.words.fetch_add(FAILURES, 1);
+    }
+
+    /// A rest: where it begins, and how long it is.
+    #[inline(always)]
+    pub fn rest(self, i: u32) -> (u32, u32) {
+        let words = self.at_bucket(self.at.rest, i);
+        (words.get(0), words.get(1))
+    }
+
+    #[inline(always)]
+    pub fn add_rest(self, start: u32, len: u32) {
+        let words = self.at_bucket(self.at.rest, self.words.fetch_add(RESTS, 1));
+        words.set(0, start);
+        words.set(1, len);
+    }
+}

@@ -1,0 +1,130 @@
+//! The sort that divides, in the emulator, against the standard library's stable sort.
+
+mod common;
+use common::*;
+use cuda_std::Word;
+use cuda_std::emulator::{Emulator, Fault};
+use kernels_gpu::key::{Bits, Coding};
+use kernels_gpu::sort::block_sort;
+use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
+use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
+use kernels_gpu::sort::divide::divide::{self, divide};
+use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
+use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
+use kernels_gpu::sort::divide::sort_rest::sort_rest;
+use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Layout};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::ptr::null_mut;
+
+/// Threads of all blocks that divide and sort, keys of each in a tile, in a bucket.
+const NT: usize = 32;
+const TILE_VT: usize = 6;
+const VT: usize = 7;
+const TILE: usize = NT * TILE_VT;
+const BUCKET: usize = NT * VT;
+
+/// The sort as the host launches it, and how many rests and failures there were.
+fn run<K: TestKey>(seed: u64, keys: &[K], descending: bool, levels: u32, single: u32) -> Result<(Vec<K>, [u32; 2]), Fault>
+where
+    K::Bits: Bits,
+{
+    let n = keys.len();
+    let mut emulator = Emulator::new(seed);
+    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
+    let layout = Layout::of(n, levels, TILE, BUCKET);
+    let mut words: Vec<u32> = vec![0; HEAD_WORDS];
+    words.resize(layout.words, u32::MAX);
+    let words = emulator.buffer(&words);
+    let coding = Coding::<K::Bits>::of::<K>(descending);
+    let random = StdRng::seed_from_u64(seed).random();
+    let at = words.as_mut_ptr();
+    for level in 0..levels {
+        let (from, to) = if level % 2 == 0 { (keys, scratch) } else { (scratch, keys) };
+        let Coding { always, when_negative } = if level == 0 { coding } else { Coding::NONE };
+        let (from, to) = (from.as_mut_ptr(), to.as_mut_ptr());
+        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        emulator.launch("choose_digits", 2, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
+            choose_digits::<_, TILE, BUCKET>(from, n, at, level, levels, always, when_negative, single, random, null_mut())
+        })?;
+        // SAFETY: as above.
+        emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
+            count_digits::<_, NT, TILE_VT, BUCKET>(from, n, at, level, levels, always, when_negative, null_mut())
+        })?;
+        // SAFETY: as above.
+        emulator.launch("place_buckets", 2, PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
+            let decodes = u32::from(coding != Coding::NONE);
+            place_buckets::<K::Bits, TILE, BUCKET>(n, at, level, levels, decodes, null_mut())
+        })?;
+        // SAFETY: as above.
+        emulator.launch("divide", 5, NT as u32, divide::shared_bytes::<K>(TILE), || unsafe {
+            divide::<_, NT, TILE_VT, BUCKET>(from, to, n, at, level, levels, always, when_negative, null_mut())
+        })?;
+    }
+    let (at_keys, at_scratch) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
+    let Coding { always, when_negative } = coding;
+    // SAFETY: as above.
+    emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
+        sort_buckets::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, null_mut())
+    })?;
+    // SAFETY: as above.
+    emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<K>(NT, VT), || unsafe {
+        sort_rest::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, null_mut())
+    })?;
+    let words = emulator.read(words)?;
+    let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
+    let sorted = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
+    Ok((sorted, left))
+}
+
+/// Sorts and compares; gives the numbers of rests and failures.
+fn check<K: TestKey>(keys: &[K], seed: u64, levels: u32, single: u32, what: &str) -> [u32; 2]
+where
+    K::Bits: Bits,
+{
+    let descending = seed % 2 == 1;
+    let (sorted, left) = run(seed, keys, descending, levels, single)
+        .unwrap_or_else(|fault| panic!("{what}, n = {}, levels = {levels}, seed {seed}: {fault}", keys.len()));
+    let mut expected = common::sorted(keys.to_vec());
+    if descending {
+        expected.reverse();
+    }
+    assert!(bits(&sorted) == bits(&expected), "{what}, n = {}, levels = {levels}, seed {seed}", keys.len());
+    left
+}
+
+fn all_distributions<K: TestKey>(seed: u64)
+where
+    K::Bits: Bits,
+{
+    for (i, keys) in Keys::ALL.into_iter().enumerate() {
+        for n in [1, 2, 31, 223, 224, 225, 1000, 3000] {
+            for levels in [1, 2, 3] {
+                let seed = seed.wrapping_add(i as u64);
+                check::<K>(&keys.random(n, seed), seed, levels, 4 + (seed % 100) as u32, &format!("{keys:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn all_types_and_distributions_are_sorted() {
+    let seed = fresh_seed();
+    for_all_types!(all_distributions(seed));
+}
+
+#[test]
+fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    // One bucket for each bit.
+    let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
+    check(&keys, seed, 3, 8, "one bucket a bit");
+    let [rests, _] = check(&keys, seed, 1, 8, "one bucket a bit, divided once");
+    assert!(rests > 0, "seed {seed}");
+    // Most keys are in one bin of their bucket.
+    let keys: Vec<u32> = (0..200).map(|i| if i < 100 { i << 25 } else { 7 + random.random_range(0..9000) }).collect();
+    let [_, failures] = check(&keys, seed, 1, 8, "a full bin");
+    assert!(failures > 0, "seed {seed}");
+}
