@@ -61,11 +61,13 @@ pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) ->
     // SAFETY: the caller's promise.
     let (inverted, greatest) = unsafe { ((least ^ B::MAX).greatest_of_warp(), greatest.greatest_of_warp()) };
     let word = |of: u32, half: u32| (of * 2 + half) * WARP_SIZE;
+    let set = |of: u32, value: u64| {
+        words.set(word(of, 0) + warp, value as u32);
+        words.set(word(of, 1) + warp, (value >> 32) as u32);
+    };
     if lane == 0 {
-        for (of, value) in [inverted.to_register(), greatest.to_register()].into_iter().enumerate() {
-            words.set(word(of as u32, 0) + warp, value as u32);
-            words.set(word(of as u32, 1) + warp, (value >> 32) as u32);
-        }
+        set(0, inverted.to_register());
+        set(1, greatest.to_register());
     }
     thread::sync_threads();
     let of_warp = |of: u32| {

@@ -7,15 +7,17 @@
 //! ```
 
 use super::DIGITS_CAPACITY;
+use super::digits::Digits;
 use super::workspace::{Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
 
-/// Words of shared memory besides the tile: those of a scan, and two for each digit.
-const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
+/// Words of shared memory besides the tile: those of a scan, two for each digit, and one for each lane.
+const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY + WARP_SIZE;
 
 /// Bytes of dynamic shared memory for tiles of that many keys.
 pub const fn shared_bytes<B>(tile: usize) -> u32 {
@@ -28,8 +30,8 @@ pub const fn shared_bytes<B>(tile: usize) -> u32 {
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for `n` keys and
 /// does not overlap `from`; blocks are of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 3),
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }> within (ROW.divide_8.threads, 3),
+    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 2),
+    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }> within (ROW.divide_8.threads, 2),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: usize>(
@@ -52,86 +54,144 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: us
     let (from, to, workspace) = unsafe {
         (GlobalMut::new(from, n), GlobalMut::new(to, n), Workspace::new(words, n, levels, NT * VT, BUCKET))
     };
-    let tile_bytes = (NT * VT * size_of::<B>()) as u32;
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (tile, scan, begins, distances) = unsafe {
-        (
-            Shared::<B>::dynamic(0, (NT * VT) as u32),
-            Shared::<u32>::dynamic(tile_bytes, BLOCK_WORDS),
-            Shared::<u32>::dynamic(tile_bytes + BLOCK_WORDS * 4, DIGITS_CAPACITY),
-            Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + DIGITS_CAPACITY) * 4, DIGITS_CAPACITY),
-        )
-    };
-    let thread = thread::thread_idx_x();
+    let shared = unsafe { TileMemory::<B>::at_start(NT * VT) };
     let tiles = workspace.tiles(level);
     let mut t = thread::block_idx_x();
     while t < tiles {
-        let Segment::<B> { start, len, first_tile, counters, digits, .. } =
+        let Segment { start, len, first_tile, counters, digits, .. } =
             workspace.segment(workspace.segment_of_tile(t));
-        let count = digits.count();
         let first = (t - first_tile) * (NT * VT) as u32;
-        let keys = (len - first).min((NT * VT) as u32);
-        let source = from.slice((start + first) as usize, keys as usize);
-
-        let mut digit = thread;
-        while digit < count {
-            begins.set(digit, 0);
-            digit += NT as u32;
-        }
-        let mut own = [B::MIN; VT];
-        for i in 0..VT {
-            let at = thread as usize + i * NT;
-            if at < keys as usize {
-                own[i] = source.get(at);
-            }
-        }
-        thread::sync_threads();
-        // The digit, and the rank among the tile's keys of that digit.
-        let mut ranks = [0; VT];
-        for i in 0..VT {
-            if thread + ((i * NT) as u32) < keys {
-                own[i] = coding.encode(own[i]);
-                let digit = digits.of(own[i]);
-                ranks[i] = digit << 16 | begins.fetch_add(digit, 1);
-            }
-        }
-        thread::sync_threads();
-
-        let per_thread = count.div_ceil(NT as u32);
-        let own_digits = (thread * per_thread).min(count)..((thread + 1) * per_thread).min(count);
-        let mut sum = 0;
-        for digit in own_digits.clone() {
-            sum += begins.get(digit);
-        }
+        let count = (len - first).min((NT * VT) as u32);
+        let source = from.slice((start + first) as usize, count as usize);
+        let counters = workspace.counters(counters, digits.count());
         // SAFETY: all threads of the block are here.
-        let (mut begin, _) = unsafe { sum_before(sum, scan) };
-        let counters = workspace.counters(counters, count);
-        for digit in own_digits {
-            let keys = begins.get(digit);
-            if keys > 0 {
-                distances.set(digit, counters.fetch_add(digit as usize, keys).wrapping_sub(begin));
-            }
-            begins.set(digit, begin);
-            begin += keys;
-        }
-        thread::sync_threads();
-
-        for i in 0..VT {
-            if thread + ((i * NT) as u32) < keys {
-                tile.set(begins.get(ranks[i] >> 16) + (ranks[i] & 0xffff), own[i]);
-            }
-        }
-        thread::sync_threads();
-        for i in 0..VT {
-            let slot = thread + (i * NT) as u32;
-            if slot < keys {
-                let key = tile.get(slot);
-                to.set(slot.wrapping_add(distances.get(digits.of(key))) as usize, key);
+        unsafe {
+            if count == (NT * VT) as u32 {
+                move_tile::<B, NT, VT, true>(source, to, digits, coding, counters, shared);
+            } else {
+                move_tile::<B, NT, VT, false>(source, to, digits, coding, counters, shared);
             }
         }
         t += thread::grid_dim_x();
         if t < tiles {
             thread::sync_threads();
+        }
+    }
+}
+
+/// Shared memory of a tile.
+#[derive(Clone, Copy)]
+struct TileMemory<B> {
+    keys: Shared<B>,
+    scan: Shared<u32>,
+    /// For each digit how many keys have it, and then the slot of the first.
+    begins: Shared<u32>,
+    /// For each digit how far its slots are from where the keys go.
+    distances: Shared<u32>,
+}
+
+impl<B: Bits> TileMemory<B> {
+    /// # Safety
+    /// The launch has [`shared_bytes`] for tiles of `slots` keys; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn at_start(slots: usize) -> Self {
+        let bytes = (slots * size_of::<B>()) as u32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                keys: Shared::dynamic(0, slots as u32),
+                scan: Shared::dynamic(bytes, BLOCK_WORDS),
+                distances: Shared::dynamic(bytes + BLOCK_WORDS * 4, DIGITS_CAPACITY),
+                begins: Shared::dynamic(bytes + (BLOCK_WORDS + DIGITS_CAPACITY) * 4, DIGITS_CAPACITY + WARP_SIZE),
+            }
+        }
+    }
+}
+
+/// Moves the keys of a tile, which is a full one if `FULL`.
+///
+/// # Safety
+/// All threads of the block make this call.
+#[inline(always)]
+unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
+    from: GlobalMut<B>,
+    to: GlobalMut<B>,
+    digits: Digits<B>,
+    coding: Coding<B>,
+    counters: GlobalMut<u32>,
+    TileMemory { keys, scan, begins, distances }: TileMemory<B>,
+) {
+    let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
+    let is_here = |i: usize| FULL || thread as usize + i * NT < from.len();
+    let mut digit = thread;
+    while digit < begins.len() {
+        begins.set(digit, digit << 16);
+        digit += NT as u32;
+    }
+    let mut own = [B::MIN; VT];
+    for i in 0..VT {
+        if is_here(i) {
+            own[i] = from.get(thread as usize + i * NT);
+        }
+    }
+    thread::sync_threads();
+    if coding != Coding::NONE {
+        for key in &mut own {
+            *key = coding.encode(*key);
+        }
+    }
+    // A counter has its digit in the upper half, so that what an addition returns is the digit and the rank among the tile's keys
+    // of that digit. Keys that are not here are counted where nothing is read.
+    let mut ranks = [0; VT];
+    for i in 0..VT {
+        let digit = if is_here(i) { digits.of(own[i]) } else { DIGITS_CAPACITY + warp::lane_id() };
+        ranks[i] = begins.fetch_add(digit, 1);
+    }
+    thread::sync_threads();
+
+    let (mut first, mut before) = (0, 0);
+    while first < count {
+        let digit = first + thread;
+        let of_digit = if digit < count { begins.get(digit) & 0xffff } else { 0 };
+        // SAFETY: the caller's promise.
+        let (sum, all) = unsafe { sum_before(of_digit, scan) };
+        if digit < count {
+            let begin = before + sum;
+            begins.set(digit, begin);
+            if of_digit > 0 {
+                distances.set(digit, counters.fetch_add(digit as usize, of_digit).wrapping_sub(begin));
+            }
+        }
+        before += all;
+        first += NT as u32;
+        thread::sync_threads();
+    }
+
+    // All loads, and then all stores: the compiler does not change their order.
+    for i in 0..VT {
+        ranks[i] = begins.get(ranks[i] >> 16) + (ranks[i] & 0xffff);
+    }
+    for i in 0..VT {
+        if is_here(i) {
+            keys.set(ranks[i], own[i]);
+        }
+    }
+    thread::sync_threads();
+    for i in 0..VT {
+        if is_here(i) {
+            own[i] = keys.get(thread + (i * NT) as u32);
+        }
+    }
+    for i in 0..VT {
+        if is_here(i) {
+            ranks[i] = distances.get(digits.of(own[i]));
+        }
+    }
+    for i in 0..VT {
+        if is_here(i) {
+            to.set(ranks[i].wrapping_add(thread + (i * NT) as u32) as usize, own[i]);
         }
     }
 }

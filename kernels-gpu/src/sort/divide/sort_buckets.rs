@@ -17,6 +17,7 @@ use crate::sort::detect_runs::Detection;
 use crate::sort::network::sort_registers;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
 
 /// Bins of a thread.
 const OWN_BINS: u32 = 8;
@@ -33,7 +34,7 @@ const fn bin_words(threads: usize) -> u32 {
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
 pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
     let tile = (threads * items_per_thread + items_per_thread / 2).next_multiple_of(2) * size_of::<B>();
-    tile as u32 + (BLOCK_WORDS + 2 + bin_words(threads)) * size_of::<u32>() as u32
+    tile as u32 + (BLOCK_WORDS + 2 + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
 }
 
 /// The bins of a bucket's keys.
@@ -111,7 +112,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             Shared::<B>::dynamic(0, slots),
             Shared::<u32>::dynamic(tile_bytes, BLOCK_WORDS),
             Shared::<u32>::dynamic(tile_bytes + BLOCK_WORDS * 4, 1),
-            Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + 2) * 4, bin_words(NT)),
+            Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + 2) * 4, bin_words(NT) + WARP_SIZE),
         )
     };
     let thread = thread::thread_idx_x();
@@ -146,7 +147,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         }
         let mut i = thread;
         while i < bins.len() {
-            bins.set(i, 0);
+            bins.set(i, i << 16);
             i += NT as u32;
         }
         // SAFETY: all threads of the block are here, as below.
@@ -160,13 +161,12 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             continue;
         }
         let of_bucket = Bins::new(least, greatest, NT as u32 * OWN_BINS);
-        // The bin, and the rank in it.
+        // A bin has its number in the upper half, so that what an addition returns is the bin and the rank in it.
         let mut ranks = [0; VT];
         for i in 0..VT {
-            if is_here(i) {
-                let bin = place(of_bucket.of(own[i]));
-                ranks[i] = bin << 16 | bins.fetch_add(bin, 1);
-            }
+            // Keys that are not here are counted where nothing is read.
+            let bin = if is_here(i) { place(of_bucket.of(own[i])) } else { bin_words(NT) + warp::lane_id() };
+            ranks[i] = bins.fetch_add(bin, 1);
         }
         thread::sync_threads();
 
@@ -174,7 +174,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         let mut counts = [0; OWN_BINS as usize];
         let mut sum = 0;
         for bin in 0..OWN_BINS {
-            counts[bin as usize] = own_bins.get(bin);
+            counts[bin as usize] = own_bins.get(bin) & 0xffff;
             sum += counts[bin as usize];
         }
         // SAFETY: as above.
@@ -188,15 +188,17 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         }
         thread::sync_threads();
 
+        // All loads, and then all stores: the compiler does not change their order.
         for i in 0..VT {
-            if is_here(i) {
-                tile.set(bins.get(ranks[i] >> 16) + (ranks[i] & 0xffff), own[i]);
-            }
+            ranks[i] = bins.get(ranks[i] >> 16) + (ranks[i] & 0xffff);
         }
-        let mut slot = len as u32 + thread;
-        while slot < slots {
-            tile.set(slot, B::MAX);
-            slot += NT as u32;
+        for i in 0..VT {
+            // Keys that are not here fill the tile.
+            let (slot, key) = if is_here(i) { (ranks[i], own[i]) } else { (thread + (i * NT) as u32, B::MAX) };
+            tile.set(slot, key);
+        }
+        if thread < slots - (NT * VT) as u32 {
+            tile.set((NT * VT) as u32 + thread, B::MAX);
         }
         thread::sync_threads();
 

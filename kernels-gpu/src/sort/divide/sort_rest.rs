@@ -16,8 +16,8 @@ use cuda_std::prelude::*;
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
 /// of two, with dynamic shared memory for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }>,
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }>,
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 1),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 1),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(
@@ -39,24 +39,21 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: u
     let (keys, scratch, workspace) = unsafe {
         (GlobalMut::new(keys, n), GlobalMut::new(scratch, n), Workspace::new(words, n, levels, TILE, NT * VT))
     };
-    let (block, blocks) = (thread::block_idx_x(), thread::grid_dim_x());
-    if workspace.failures() > 0 {
-        let mut b = block;
-        while b < workspace.buckets() {
-            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(b);
-            if failed {
-                // SAFETY: all threads of the block are here; buckets do not overlap.
-                unsafe { sort_part::<B, NT, VT>([keys, scratch], start, len, in_scratch, coding) };
-            }
-            b += blocks;
+    let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
+    let mut i = thread::block_idx_x();
+    while i < buckets + rests {
+        let (start, len, in_scratch, is_left) = if i < buckets {
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
+            (start, len, in_scratch, failed)
+        } else {
+            let (start, len) = workspace.rest(i - buckets);
+            (start, len, levels % 2 == 1, true)
+        };
+        if is_left {
+            // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+            unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };
         }
-    }
-    let mut r = block;
-    while r < workspace.rests() {
-        let (start, len) = workspace.rest(r);
-        // SAFETY: as above.
-        unsafe { sort_part::<B, NT, VT>([keys, scratch], start, len, levels % 2 == 1, coding) };
-        r += blocks;
+        i += thread::grid_dim_x();
     }
 }
 
@@ -66,7 +63,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: u
 /// All threads of the block make this call. Nothing else uses these keys.
 #[inline(always)]
 unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
-    arrays: [GlobalMut<B>; 2],
+    (keys, scratch): (GlobalMut<B>, GlobalMut<B>),
     start: u32,
     len: u32,
     in_scratch: bool,
@@ -76,7 +73,7 @@ unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise; barriers divide the accesses.
     let tile = unsafe { Shared::<B>::dynamic(0, slots) };
     let thread = thread::thread_idx_x();
-    let part = |second: bool| if second { arrays[1] } else { arrays[0] }.slice(start as usize, len as usize);
+    let part = |in_scratch: bool| if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
     // The passes that are left: each goes from one array to the other, the last one to the first.
     let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
     let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
@@ -126,7 +123,8 @@ fn each_tile<B: Bits, const NT: usize>(
 #[track_caller]
 fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at: u32, run: u32, tile: Shared<B>) {
     let (len, slots, thread) = (from.len() as u32, tile.len(), thread::thread_idx_x());
-    let begin = at - at % (2 * run);
+    // A run has a tile's keys, or twice, four times as many and so on.
+    let begin = at - at % (2 * run).max(1);
     let a = from.slice(begin as usize, run.min(len - begin) as usize);
     let b_begin = begin + a.len() as u32;
     let b = from.slice(b_begin as usize, run.min(len - b_begin) as usize);

@@ -197,14 +197,17 @@ impl Workspace {
         let Segment { start, len, first_tile, counters, exact, digits } = segment;
         let Digits { least, greatest, shift, scale } = digits;
         let (least, greatest) = (least.to_register(), greatest.to_register());
-        let values = [start, len, first_tile, counters, exact as u32, shift, scale, 0];
-        for at in 0..8 {
-            words.set(at, values[at]);
-        }
-        let values = [least as u32, (least >> 32) as u32, greatest as u32, (greatest >> 32) as u32];
-        for at in 0..4 {
-            words.set(8 + at, values[at]);
-        }
+        words.set(0, start);
+        words.set(1, len);
+        words.set(2, first_tile);
+        words.set(3, counters);
+        words.set(4, u32::from(exact));
+        words.set(5, shift);
+        words.set(6, scale);
+        words.set(8, least as u32);
+        words.set(9, (least >> 32) as u32);
+        words.set(10, greatest as u32);
+        words.set(11, (greatest >> 32) as u32);
     }
 
     /// The counters from `first` on, as many as digits.
