@@ -2,7 +2,7 @@
 
 use crate::key::Bits;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx, shuffle_up};
 
 /// Words of shared memory for these functions: four for each warp of a block.
 pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
@@ -15,8 +15,8 @@ pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
 pub unsafe fn sum_up_to(value: u32) -> u32 {
     let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
     while distance < WARP_SIZE {
-        // SAFETY: the caller's promise; lane 0 is there.
-        let before = unsafe { shuffle_idx(FULL_MASK, sum, lane.saturating_sub(distance)) };
+        // SAFETY: the caller's promise.
+        let before = unsafe { shuffle_up(FULL_MASK, sum, distance) };
         if lane >= distance {
             sum += before;
         }
@@ -63,7 +63,9 @@ pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) ->
     let word = |of: u32, half: u32| (of * 2 + half) * WARP_SIZE;
     let set = |of: u32, value: u64| {
         words.set(word(of, 0) + warp, value as u32);
-        words.set(word(of, 1) + warp, (value >> 32) as u32);
+        if size_of::<B>() == 8 {
+            words.set(word(of, 1) + warp, (value >> 32) as u32);
+        }
     };
     if lane == 0 {
         set(0, inverted.to_register());
@@ -72,7 +74,8 @@ pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) ->
     thread::sync_threads();
     let of_warp = |of: u32| {
         if lane < thread::block_dim_x() / WARP_SIZE {
-            let (lower, upper) = (words.get(word(of, 0) + lane), words.get(word(of, 1) + lane));
+            let lower = words.get(word(of, 0) + lane);
+            let upper = if size_of::<B>() == 8 { words.get(word(of, 1) + lane) } else { 0 };
             B::from_register(lower as u64 | (upper as u64) << 32)
         } else {
             B::MIN

@@ -28,6 +28,13 @@ pub use global::{Global, GlobalMut, Place};
 pub use shared::Shared;
 pub use word::Word;
 
+/// The value, as one that the compiler knows nothing of: what is computed from it is computed again, instead of being kept in
+/// registers from the first time on.
+#[inline(always)]
+pub fn recomputed<T: Word>(value: T) -> T {
+    backend::recomputed(value)
+}
+
 mod global;
 pub mod shared;
 pub mod thread;

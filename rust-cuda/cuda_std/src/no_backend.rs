@@ -25,6 +25,7 @@ missing! {
     sync_warp(mask: u32) -> ();
     shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32;
     shuffle_idx(mask: u32, value: u32, src: u32) -> u32;
+    shuffle_up(mask: u32, value: u32, distance: u32) -> u32;
     ballot(mask: u32, predicate: bool) -> u32;
     reduce_add(mask: u32, value: u32) -> u32;
     reduce_max(mask: u32, value: u32) -> u32;
@@ -55,6 +56,10 @@ pub unsafe fn store_shared<T: Word>(_address: u32, _value: T) {
 
 pub unsafe fn add_shared(_address: u32, _value: u32) -> u32 {
     not_in_a_kernel()
+}
+
+pub fn recomputed<T: Word>(value: T) -> T {
+    value
 }
 
 pub unsafe fn load_global_const<T: Word>(p: *const T) -> T {

@@ -44,6 +44,16 @@ pub unsafe fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
     backend::shuffle_idx(mask, value, src)
 }
 
+/// The `value` that the lane `distance` below passed, or the lane's own where there is none so far below.
+///
+/// # Safety
+/// The calling lane and that lane have to be in `mask`, and every lane in `mask` has to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn shuffle_up(mask: u32, value: u32, distance: u32) -> u32 {
+    backend::shuffle_up(mask, value, distance)
+}
+
 /// The sum of the `value`s that the lanes of `mask` passed, modulo 2^32. One instruction.
 ///
 /// # Safety

@@ -42,9 +42,10 @@ fn digits_for(len: u32, fullest: u32, sampled: u32, bucket_target: u32, single: 
     if wanted <= single {
         return wanted.clamp(2, most);
     }
-    let mut root = 2;
-    while root * root < wanted && root < most {
-        root += root.div_ceil(8);
+    // Newton's method, from above.
+    let mut root = 1 << (32 - wanted.leading_zeros()).div_ceil(2);
+    for _ in 0..4 {
+        root = (root + wanted / root).div_ceil(2);
     }
     root.min(most)
 }
@@ -135,7 +136,7 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
         let count = digits.count();
         if thread == 0 {
             let counters = workspace.add_counters(level, count);
-            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, digits });
+            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, skipped: false, digits });
             scan.set(0, counters);
         }
         thread::sync_threads();

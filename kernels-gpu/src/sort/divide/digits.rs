@@ -10,6 +10,7 @@
 //! The bounds come from a sample, so there may be keys beyond: those below have digit 0, those above the last one.
 
 use crate::key::Bits;
+use cuda_std::recomputed;
 
 /// How keys become digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,12 @@ impl<B: Bits> Digits<B> {
         let distance = key.max(self.least).min(self.greatest) - self.least;
         let product = distance.upper_half_shifted(self.shift) as u64 * self.scale as u64;
         (product >> 32) as u32 + u32::from(key >= self.least)
+    }
+
+    /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
+    #[inline(always)]
+    pub fn again(self) -> Self {
+        Self { least: recomputed(self.least), ..self }
     }
 
     /// The number of digits.

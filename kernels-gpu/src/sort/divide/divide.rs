@@ -1,9 +1,9 @@
 //! The last step of a division: keys go to the places of their digits.
 //!
 //! ```text
-//!   tile       │ 3 1 0 3 2 0 1 3 │     each key has its rank among those of its digit, by an atomic addition
-//!   shared     │ 0 0 1 1 2 3 3 3 │     … and goes to its place among those of all digits
-//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, room reserved by another one
+//!   tile       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
+//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a place of its digit, by another one
+//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
 
 use super::DIGITS_CAPACITY;
@@ -14,10 +14,12 @@ use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
-use cuda_std::warp::WARP_SIZE;
 
-/// Words of shared memory besides the tile: those of a scan, two for each digit, and one for each lane.
-const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY + WARP_SIZE;
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
+/// Words of shared memory besides the tile: those of a scan, and two for each digit.
+const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
 
 /// Bytes of dynamic shared memory for tiles of that many keys.
 pub const fn shared_bytes<B>(tile: usize) -> u32 {
@@ -59,8 +61,12 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: us
     let tiles = workspace.tiles(level);
     let mut t = thread::block_idx_x();
     while t < tiles {
-        let Segment { start, len, first_tile, counters, digits, .. } =
+        let Segment { start, len, first_tile, counters, digits, skipped, .. } =
             workspace.segment(workspace.segment_of_tile(t));
+        if skipped {
+            t += thread::grid_dim_x();
+            continue;
+        }
         let first = (t - first_tile) * (NT * VT) as u32;
         let count = (len - first).min((NT * VT) as u32);
         let source = from.slice((start + first) as usize, count as usize);
@@ -104,7 +110,7 @@ impl<B: Bits> TileMemory<B> {
                 keys: Shared::dynamic(0, slots as u32),
                 scan: Shared::dynamic(bytes, BLOCK_WORDS),
                 distances: Shared::dynamic(bytes + BLOCK_WORDS * 4, DIGITS_CAPACITY),
-                begins: Shared::dynamic(bytes + (BLOCK_WORDS + DIGITS_CAPACITY) * 4, DIGITS_CAPACITY + WARP_SIZE),
+                begins: Shared::dynamic(bytes + (BLOCK_WORDS + DIGITS_CAPACITY) * 4, DIGITS_CAPACITY),
             }
         }
     }
@@ -124,10 +130,10 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
     TileMemory { keys, scan, begins, distances }: TileMemory<B>,
 ) {
     let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
-    let is_here = |i: usize| FULL || thread as usize + i * NT < from.len();
+    let is_here = |i: usize| FULL || thread + ((i * NT) as u32) < from.len() as u32;
     let mut digit = thread;
-    while digit < begins.len() {
-        begins.set(digit, digit << 16);
+    while digit < count {
+        begins.set(digit, 0);
         digit += NT as u32;
     }
     let mut own = [B::MIN; VT];
@@ -142,19 +148,17 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
             *key = coding.encode(*key);
         }
     }
-    // A counter has its digit in the upper half, so that what an addition returns is the digit and the rank among the tile's keys
-    // of that digit. Keys that are not here are counted where nothing is read.
-    let mut ranks = [0; VT];
     for i in 0..VT {
-        let digit = if is_here(i) { digits.of(own[i]) } else { DIGITS_CAPACITY + warp::lane_id() };
-        ranks[i] = begins.fetch_add(digit, 1);
+        if is_here(i) {
+            begins.fetch_add(digits.of(own[i]), 1);
+        }
     }
     thread::sync_threads();
 
     let (mut first, mut before) = (0, 0);
     while first < count {
         let digit = first + thread;
-        let of_digit = if digit < count { begins.get(digit) & 0xffff } else { 0 };
+        let of_digit = if digit < count { begins.get(digit) } else { 0 };
         // SAFETY: the caller's promise.
         let (sum, all) = unsafe { sum_before(of_digit, scan) };
         if digit < count {
@@ -169,13 +173,18 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
         thread::sync_threads();
     }
 
-    // All loads, and then all stores: the compiler does not change their order.
-    for i in 0..VT {
-        ranks[i] = begins.get(ranks[i] >> 16) + (ranks[i] & 0xffff);
-    }
-    for i in 0..VT {
-        if is_here(i) {
-            keys.set(ranks[i], own[i]);
+    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
+    let digits = digits.again();
+    for first in (0..VT).step_by(BATCH) {
+        let rows = first..(first + BATCH).min(VT);
+        let mut slots = [0; BATCH];
+        for i in rows.clone() {
+            slots[i - first] = if is_here(i) { begins.fetch_add(digits.of(own[i]), 1) } else { 0 };
+        }
+        for i in rows {
+            if is_here(i) {
+                keys.set(slots[i - first], own[i]);
+            }
         }
     }
     thread::sync_threads();
@@ -184,14 +193,17 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
             own[i] = keys.get(thread + (i * NT) as u32);
         }
     }
-    for i in 0..VT {
-        if is_here(i) {
-            ranks[i] = distances.get(digits.of(own[i]));
+    for first in (0..VT).step_by(BATCH) {
+        let rows = first..(first + BATCH).min(VT);
+        let mut places = [0; BATCH];
+        for i in rows.clone() {
+            let distance = if is_here(i) { distances.get(digits.of(own[i])) } else { 0 };
+            places[i - first] = distance.wrapping_add(thread + (i * NT) as u32);
         }
-    }
-    for i in 0..VT {
-        if is_here(i) {
-            to.set(ranks[i].wrapping_add(thread + (i * NT) as u32) as usize, own[i]);
+        for i in rows {
+            if is_here(i) {
+                to.set(places[i - first] as usize, own[i]);
+            }
         }
     }
 }

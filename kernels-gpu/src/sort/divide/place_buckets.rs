@@ -20,9 +20,9 @@ pub const PLACE_THREADS: u32 = 256;
 /// Digits of a thread, at most.
 const OWN: usize = (DIGITS_CAPACITY as usize).div_ceil(PLACE_THREADS as usize);
 
-/// Bytes of dynamic shared memory: the words of a scan, and for each digit where its keys begin, and for each bucket its first
-/// digit.
-pub const PLACE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * (DIGITS_CAPACITY + 1)) * size_of::<u32>() as u32;
+/// Bytes of dynamic shared memory: the words of a scan; for each digit where its keys begin, which one begins the next bucket if
+/// this one begins one, and whether it does; and for each bucket its first digit.
+pub const PLACE_SHARED_BYTES: u32 = (BLOCK_WORDS + 4 * (DIGITS_CAPACITY + 1)) * size_of::<u32>() as u32;
 
 const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 
@@ -53,11 +53,13 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
     let workspace = unsafe { Workspace::new(words, n, levels, TILE, BUCKET) };
     let capacity = DIGITS_CAPACITY + 1;
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (scan, begins, heads) = unsafe {
+    let (scan, begins, heads, next, is_head) = unsafe {
         (
             Shared::<u32>::dynamic(0, BLOCK_WORDS),
             Shared::<u32>::dynamic(BLOCK_WORDS * 4, capacity),
             Shared::<u32>::dynamic((BLOCK_WORDS + capacity) * 4, capacity),
+            Shared::<u32>::dynamic((BLOCK_WORDS + 2 * capacity) * 4, capacity),
+            Shared::<u32>::dynamic((BLOCK_WORDS + 3 * capacity) * 4, capacity),
         )
     };
     let thread = thread::thread_idx_x();
@@ -95,26 +97,55 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
         }
         thread::sync_threads();
 
-        // A digit begins a bucket unless it is short and joins those before it in a window of half a bucket.
-        let half = BUCKET as u32 / 2;
-        let is_head = |digit: u32| {
-            let (begin, end) = (begins.get(digit), begins.get(digit + 1));
-            if digit == 0 || end - begin > half {
-                return true;
+        // A bucket takes as many digits as a block can sort, or one: its last digit is followed by the next one's first.
+        // Which digits begin a bucket is found from the first one on, in steps that double.
+        let mut digit = thread;
+        while digit < count {
+            let most = begins.get(digit) + BUCKET as u32;
+            let (mut low, mut high) = (digit + 1, count);
+            while low < high {
+                let middle = (low + high).div_ceil(2);
+                if begins.get(middle) <= most { low = middle } else { high = middle - 1 }
             }
-            let before = begins.get(digit - 1);
-            begin - before > half || before / half != begin / half
-        };
+            next.set(digit, low);
+            is_head.set(digit, u32::from(digit == 0));
+            digit += PLACE_THREADS;
+        }
+        thread::sync_threads();
+        let mut step = 1;
+        while step < count {
+            let (mut then, mut heads) = ([0; OWN], [count; OWN]);
+            for at in 0..OWN as u32 {
+                let digit = thread + at * PLACE_THREADS;
+                if digit < count {
+                    let after = next.get(digit);
+                    then[at as usize] = if after < count { next.get(after) } else { count };
+                    heads[at as usize] = if is_head.get(digit) != 0 { after } else { count };
+                }
+            }
+            thread::sync_threads();
+            for at in 0..OWN as u32 {
+                let digit = thread + at * PLACE_THREADS;
+                if digit < count {
+                    next.set(digit, then[at as usize]);
+                }
+                if heads[at as usize] < count {
+                    is_head.fetch_add(heads[at as usize], 1);
+                }
+            }
+            thread::sync_threads();
+            step *= 2;
+        }
         let mut own_heads = 0;
         for at in 0..OWN as u32 {
             if first + at < end {
-                own_heads += u32::from(is_head(first + at));
+                own_heads += u32::from(is_head.get(first + at) != 0);
             }
         }
         // SAFETY: as above.
         let (mut head, all_heads) = unsafe { sum_before(own_heads, scan) };
         for at in 0..OWN as u32 {
-            if first + at < end && is_head(first + at) {
+            if first + at < end && is_head.get(first + at) != 0 {
                 heads.set(head, first + at);
                 head += 1;
             }
@@ -131,13 +162,20 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
             let (at, length) = (start + begin, end - begin);
             if length > BUCKET as u32 {
                 if exact && digits.is_one_key(digit) {
-                    if to_scratch || decodes != 0 {
+                    // All keys are equal: they stay where they are.
+                    let stays = length == len;
+                    let in_scratch = to_scratch != stays;
+                    if stays {
+                        workspace.skip(i);
+                    }
+                    // Before the first division they are not encoded either.
+                    if (in_scratch || decodes != 0) && !(stays && level == 0) {
                         let pieces = length.div_ceil(BUCKET as u32);
                         let (room, mut piece) = (workspace.add_buckets(pieces), 0);
                         while piece < pieces {
                             let begin = piece * BUCKET as u32;
                             let piece_len = (length - begin).min(BUCKET as u32);
-                            workspace.set_bucket(room + piece, at + begin, piece_len, to_scratch, Work::Copy);
+                            workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
                             piece += 1;
                         }
                     }

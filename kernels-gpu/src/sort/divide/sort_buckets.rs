@@ -1,8 +1,8 @@
 //! The end of the sort: each bucket is sorted by one block.
 //!
 //! ```text
-//!   bins       │  2   │ │ 1 │  3   │ │    a key's rank in its bin, by an atomic addition; a scan of the bins
-//!   tile       │ 5  3   17   41 40 44 │    … gives its place, which is right up to the order within its bin
+//!   bins       │  2   │ │ 1 │  3   │ │    the keys of each bin are counted, by atomic additions
+//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one, which is right up to the order within its bin
 //!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
@@ -16,11 +16,16 @@ use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::sort::network::sort_registers;
 use crate::tuning::ROW;
+use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 use cuda_std::warp::WARP_SIZE;
 
-/// Bins of a thread.
-const OWN_BINS: u32 = 8;
+/// Bins of a thread: two in a word, one of the lower half of the bins and one of the upper.
+const OWN_BINS: u32 = 2 * OWN_WORDS;
+
+/// Words of bins of a thread.
+const OWN_WORDS: u32 = 4;
 
 /// How often windows are sorted before the bucket is given up.
 const ROUNDS: u32 = 3;
@@ -28,7 +33,7 @@ const ROUNDS: u32 = 3;
 /// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
 /// different banks.
 const fn bin_words(threads: usize) -> u32 {
-    threads as u32 * (OWN_BINS + 1)
+    threads as u32 * (OWN_WORDS + 1)
 }
 
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
@@ -69,10 +74,33 @@ impl<B: Bits> Bins<B> {
     }
 }
 
-/// The place of a bin's counter.
-#[inline(always)]
-fn place(bin: u32) -> u32 {
-    bin + bin / OWN_BINS
+/// The number of keys in each bin, and then the slot of the next one.
+#[derive(Clone, Copy)]
+struct Counters {
+    words: Shared<u32>,
+    /// Half the number of bins.
+    half: u32,
+}
+
+impl Counters {
+    /// Counts a key in its bin and gives how many there were, or the slot that was next.
+    #[inline(always)]
+    #[track_caller]
+    fn add(self, bin: u32, is_here: bool) -> u32 {
+        let (is_upper, word) = (bin >= self.half, bin & (self.half - 1));
+        // Keys that are not here are counted where nothing is read.
+        let unused = self.words.len() - WARP_SIZE + warp::lane_id();
+        let word = select_unpredictable(is_here, word + word / OWN_WORDS, unused);
+        let before = self.words.fetch_add(word, select_unpredictable(is_upper, 1 << 16, 1));
+        select_unpredictable(is_upper, before >> 16, before & 0xffff)
+    }
+
+    /// The words of thread `thread`.
+    #[inline(always)]
+    #[track_caller]
+    fn own(self, thread: u32) -> Shared<u32> {
+        self.words.slice(thread * (OWN_WORDS + 1), OWN_WORDS)
+    }
 }
 
 /// Kernel: sorts all buckets, from where they are to the same indices of `keys`, as `always` and `when_negative` decode them.
@@ -115,6 +143,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + 2) * 4, bin_words(NT) + WARP_SIZE),
         )
     };
+    let counters = Counters { words: bins, half: NT as u32 * OWN_WORDS };
     let thread = thread::thread_idx_x();
     let buckets = workspace.buckets();
     let mut b = thread::block_idx_x();
@@ -132,23 +161,23 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             }
             continue;
         }
-        let is_here = |i: usize| thread as usize + i * NT < len;
-        let mut own = [B::MIN; VT];
-        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len as u32);
+        let mut own = [B::MAX; VT];
         for i in 0..VT {
             if is_here(i) {
                 own[i] = from.get(thread as usize + i * NT);
             }
         }
-        for i in 0..VT {
-            if is_here(i) {
-                (least, greatest) = (least.min(own[i]), greatest.max(own[i]));
-            }
-        }
         let mut i = thread;
         while i < bins.len() {
-            bins.set(i, i << 16);
+            bins.set(i, 0);
             i += NT as u32;
+        }
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for i in 0..VT {
+            least = least.min(own[i]);
+            greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
         }
         // SAFETY: all threads of the block are here, as below.
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
@@ -161,41 +190,41 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             continue;
         }
         let of_bucket = Bins::new(least, greatest, NT as u32 * OWN_BINS);
-        // A bin has its number in the upper half, so that what an addition returns is the bin and the rank in it.
-        let mut ranks = [0; VT];
         for i in 0..VT {
-            // Keys that are not here are counted where nothing is read.
-            let bin = if is_here(i) { place(of_bucket.of(own[i])) } else { bin_words(NT) + warp::lane_id() };
-            ranks[i] = bins.fetch_add(bin, 1);
+            counters.add(of_bucket.of(own[i]), is_here(i));
         }
         thread::sync_threads();
 
-        let own_bins = bins.slice(thread * (OWN_BINS + 1), OWN_BINS);
-        let mut counts = [0; OWN_BINS as usize];
+        // Both halves at once: there are fewer than 2^16 keys.
+        let words = counters.own(thread);
+        let mut counts = [0; OWN_WORDS as usize];
         let mut sum = 0;
-        for bin in 0..OWN_BINS {
-            counts[bin as usize] = own_bins.get(bin) & 0xffff;
-            sum += counts[bin as usize];
+        for word in 0..OWN_WORDS {
+            counts[word as usize] = words.get(word);
+            sum += counts[word as usize];
         }
         // SAFETY: as above.
-        let (mut begin, _) = unsafe { sum_before(sum, scan) };
-        for bin in 0..OWN_BINS {
-            own_bins.set(bin, begin);
-            begin += counts[bin as usize];
+        let (before, all) = unsafe { sum_before(sum, scan) };
+        let mut begin = before + (all << 16);
+        for word in 0..OWN_WORDS {
+            words.set(word, begin);
+            begin += counts[word as usize];
         }
         if thread == 0 {
             disorder.set(0, 0);
         }
         thread::sync_threads();
 
-        // All loads, and then all stores: the compiler does not change their order.
+        // The compiler would keep the bins in registers.
+        let of_bucket = Bins { least: recomputed(of_bucket.least), ..of_bucket };
+        // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
+        let mut places = [0; VT];
         for i in 0..VT {
-            ranks[i] = bins.get(ranks[i] >> 16) + (ranks[i] & 0xffff);
+            places[i] = counters.add(of_bucket.of(own[i]), is_here(i));
         }
         for i in 0..VT {
-            // Keys that are not here fill the tile.
-            let (slot, key) = if is_here(i) { (ranks[i], own[i]) } else { (thread + (i * NT) as u32, B::MAX) };
-            tile.set(slot, key);
+            // Keys that are not here are the greatest, and fill the tile.
+            tile.set(select_unpredictable(is_here(i), places[i], thread + (i * NT) as u32), own[i]);
         }
         if thread < slots - (NT * VT) as u32 {
             tile.set((NT * VT) as u32 + thread, B::MAX);
@@ -229,9 +258,16 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         }
         if is_sorted {
             for i in 0..VT {
+                own[i] = tile.get(thread + (i * NT) as u32);
+            }
+            if coding != Coding::NONE {
+                for key in &mut own {
+                    *key = coding.decode(*key);
+                }
+            }
+            for i in 0..VT {
                 if is_here(i) {
-                    let slot = thread as usize + i * NT;
-                    to.set(slot, coding.decode(tile.get(slot as u32)));
+                    to.set(thread as usize + i * NT, own[i]);
                 }
             }
         } else if thread == 0 {

@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
 /// of two, with dynamic shared memory for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 1),
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
     u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 1),
 )]
 #[allow(clippy::too_many_arguments)]

@@ -47,9 +47,9 @@ impl Layout {
         let tiles = all + segments * SEGMENT;
         let counters = tiles + n / tile + segments;
         let buckets = counters + n / keys_per_counter(bucket) + DIGITS_CAPACITY as usize;
-        // Of a segment's buckets any two neighbours have more than half a bucket's keys together, unless there is a segment
-        // of the next level between them; and those that are equal keys are full ones but for one a segment.
-        let most_buckets = (5 + 3 * levels as usize) * segments;
+        // Of a segment's buckets any two neighbours have more than a bucket's keys together, unless there is a segment of the
+        // next level between them, or equal keys; and the buckets of those are full ones but for the last.
+        let most_buckets = (2 + 3 * levels as usize) * segments;
         let rest = buckets + most_buckets * BUCKET;
         Self { pending, segments: all, tiles, counters, buckets, rest, words: rest + segments * BUCKET }
     }
@@ -72,7 +72,10 @@ pub(super) struct Segment<B> {
     pub first_tile: u32,
     /// Number of its first counter.
     pub counters: u32,
+    /// Whether the keys of a digit are all equal.
     pub exact: bool,
+    /// Whether all keys are equal, so that they stay where they are.
+    pub skipped: bool,
     pub digits: Digits<B>,
 }
 
@@ -188,13 +191,13 @@ impl Workspace {
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
         let digits = Digits { least: wide(8), greatest: wide(10), shift: words.get(5), scale: words.get(6) };
         let [start, len, first_tile, counters] = [0, 1, 2, 3].map(|at| words.get(at));
-        Segment { start, len, first_tile, counters, exact: words.get(4) != 0, digits }
+        Segment { start, len, first_tile, counters, exact: words.get(4) != 0, skipped: words.get(7) != 0, digits }
     }
 
     #[inline(always)]
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
         let words = self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT);
-        let Segment { start, len, first_tile, counters, exact, digits } = segment;
+        let Segment { start, len, first_tile, counters, exact, skipped, digits } = segment;
         let Digits { least, greatest, shift, scale } = digits;
         let (least, greatest) = (least.to_register(), greatest.to_register());
         words.set(0, start);
@@ -204,10 +207,17 @@ impl Workspace {
         words.set(4, u32::from(exact));
         words.set(5, shift);
         words.set(6, scale);
+        words.set(7, u32::from(skipped));
         words.set(8, least as u32);
         words.set(9, (least >> 32) as u32);
         words.set(10, greatest as u32);
         words.set(11, (greatest >> 32) as u32);
+    }
+
+    /// Notes that the keys of segment `i` are all equal.
+    #[inline(always)]
+    pub fn skip(self, i: u32) {
+        self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT).set(7, 1);
     }
 
     /// The counters from `first` on, as many as digits.

@@ -94,6 +94,11 @@ pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
 }
 
 #[track_caller]
+pub fn shuffle_up(mask: u32, value: u32, distance: u32) -> u32 {
+    warp_call(mask, Operation::ShuffleUp { value, distance })
+}
+
+#[track_caller]
 pub fn ballot(mask: u32, predicate: bool) -> u32 {
     warp_call(mask, Operation::Ballot(predicate))
 }
@@ -192,6 +197,10 @@ fn check_global(access: Access, address: usize, size: usize) {
     if let Some(Err(())) = with_run(|run| run.check_global(access, address, size, location)) {
         stop();
     }
+}
+
+pub fn recomputed<T: Word>(value: T) -> T {
+    value
 }
 
 #[track_caller]

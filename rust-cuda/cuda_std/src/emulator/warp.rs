@@ -15,6 +15,7 @@ pub(super) enum Operation {
     Sync,
     ShuffleXor { value: u32, lane_mask: u32 },
     ShuffleIndex { value: u32, source: u32 },
+    ShuffleUp { value: u32, distance: u32 },
     Ballot(bool),
     ReduceAdd(u32),
     ReduceMax(u32),
@@ -39,6 +40,8 @@ impl Operation {
         match self {
             Self::ShuffleXor { lane_mask, .. } => Some(lane ^ lane_mask),
             Self::ShuffleIndex { source, .. } => Some(source),
+            // Lanes that have none so far below keep their own.
+            Self::ShuffleUp { distance, .. } => Some(lane.checked_sub(distance).unwrap_or(lane)),
             Self::Sync | Self::Ballot(_) | Self::ReduceAdd(_) | Self::ReduceMax(_) => None,
         }
     }
@@ -46,7 +49,7 @@ impl Operation {
     /// What `lane` passes on to lanes that shuffle from it.
     fn value(self) -> u32 {
         match self {
-            Self::ShuffleXor { value, .. } | Self::ShuffleIndex { value, .. } => value,
+            Self::ShuffleXor { value, .. } | Self::ShuffleIndex { value, .. } | Self::ShuffleUp { value, .. } => value,
             Self::Sync | Self::Ballot(_) | Self::ReduceAdd(_) | Self::ReduceMax(_) => 0,
         }
     }

@@ -73,6 +73,8 @@ unsafe extern "C" {
     fn shfl_sync_bfly(mask: u32, value: u32, lane_mask: u32, clamp: u32) -> u32;
     #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
     fn shfl_sync_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
+    #[link_name = "llvm.nvvm.shfl.sync.up.i32"]
+    fn shfl_sync_up(mask: u32, value: u32, distance: u32, clamp: u32) -> u32;
     #[link_name = "llvm.nvvm.vote.ballot.sync"]
     fn vote_ballot_sync(mask: u32, predicate: bool) -> u32;
     #[link_name = "llvm.nvvm.redux.sync.add"]
@@ -100,6 +102,12 @@ pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
 pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
     // SAFETY: as for `sync_warp`.
     unsafe { shfl_sync_idx(mask, value, src, WHOLE_WARP) }
+}
+
+#[inline(always)]
+pub fn shuffle_up(mask: u32, value: u32, distance: u32) -> u32 {
+    // SAFETY: as for `sync_warp`. Segments of a shuffle up are bounded from below: lane 0.
+    unsafe { shfl_sync_up(mask, value, distance, 0) }
 }
 
 #[inline(always)]
@@ -206,6 +214,23 @@ macro_rules! store {
                 options(nostack));
         }
     }};
+}
+
+/// Not `pure`, so that the compiler takes what comes out for a new value.
+#[inline(always)]
+pub fn recomputed<T: Word>(value: T) -> T {
+    // SAFETY: moves a register.
+    unsafe {
+        if size_of::<T>() == 8 {
+            let bits: u64;
+            asm!("mov.b64 {0}, {1};", out(reg64) bits, in(reg64) value.to_register(), options(nomem, nostack));
+            T::from_register(bits)
+        } else {
+            let bits: u32;
+            asm!("mov.b32 {0}, {1};", out(reg32) bits, in(reg32) value.to_register() as u32, options(nomem, nostack));
+            T::from_register(bits as u64)
+        }
+    }
 }
 
 #[inline(always)]
