@@ -2,7 +2,7 @@
 
 use crate::key::Bits;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx, shuffle_up};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, shuffle_up};
 
 /// Words of shared memory for these functions: four for each warp of a block.
 pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
@@ -43,11 +43,9 @@ pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
     thread::sync_threads();
     let of_warp = if lane < warps { words.get(lane) } else { 0 };
     // SAFETY: the caller's promise.
-    unsafe {
-        let up_to = sum_up_to(of_warp);
-        let before = shuffle_idx(FULL_MASK, up_to - of_warp, warp);
-        (before + sum - value, shuffle_idx(FULL_MASK, up_to, warps - 1))
-    }
+    let (before, all) =
+        unsafe { (reduce_add(FULL_MASK, if lane < warp { of_warp } else { 0 }), reduce_add(FULL_MASK, of_warp)) };
+    (before + sum - value, all)
 }
 
 /// The least and the greatest of the threads' values.

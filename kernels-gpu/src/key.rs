@@ -31,13 +31,7 @@ pub trait Key: Word {
 
 /// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
 pub trait Bits:
-    Key<Bits = Self>
-    + Ord
-    + Wire
-    + BitXor<Output = Self>
-    + BitAnd<Output = Self>
-    + Add<Output = Self>
-    + Sub<Output = Self>
+    Key<Bits = Self> + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> + Add<Output = Self> + Sub<Output = Self>
 {
     /// The least value.
     const MIN: Self;

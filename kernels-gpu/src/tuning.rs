@@ -167,3 +167,8 @@ pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
         _ => (ROW.block_packed, ROW.runs_packed),
     }
 }
+
+/// The shapes of tiles and of buckets for the sort that divides keys of `bytes` bytes, 4 or 8.
+pub const fn divide(bytes: usize) -> (Tile, Tile) {
+    if bytes == 8 { (ROW.divide_8, ROW.buckets_8) } else { (ROW.divide_4, ROW.buckets_4) }
+}

@@ -6,6 +6,7 @@ use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
+use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
 use kernels_gpu::sort::divide::divide::{self, divide};
@@ -15,7 +16,6 @@ use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Layout};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::ptr::null_mut;
 
 /// Threads of all blocks that divide and sort, keys of each in a tile, in a bucket.
 const NT: usize = 32;
@@ -25,7 +25,13 @@ const TILE: usize = NT * TILE_VT;
 const BUCKET: usize = NT * VT;
 
 /// The sort as the host launches it, and how many rests and failures there were.
-fn run<K: TestKey>(seed: u64, keys: &[K], descending: bool, levels: u32, single: u32) -> Result<(Vec<K>, [u32; 2]), Fault>
+fn run<K: TestKey>(
+    seed: u64,
+    keys: &[K],
+    descending: bool,
+    levels: u32,
+    single: u32,
+) -> Result<(Vec<K>, [u32; 2]), Fault>
 where
     K::Bits: Bits,
 {
@@ -40,37 +46,52 @@ where
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let at = words.as_mut_ptr();
+    let order = emulator.buffer(&[0u32; DETECTION_WORDS]).as_mut_ptr();
     for level in 0..levels {
         let (from, to) = if level % 2 == 0 { (keys, scratch) } else { (scratch, keys) };
         let Coding { always, when_negative } = if level == 0 { coding } else { Coding::NONE };
         let (from, to) = (from.as_mut_ptr(), to.as_mut_ptr());
         // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-        emulator.launch("choose_digits", 2, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-            choose_digits::<_, TILE, BUCKET>(from, n, at, level, levels, always, when_negative, single, random, null_mut())
+        emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
+            let (detects, divides) = (0, 1);
+            choose_digits::<_, TILE, BUCKET>(
+                from,
+                n,
+                at,
+                level,
+                levels,
+                always,
+                when_negative,
+                single,
+                random,
+                detects,
+                divides,
+                order,
+            )
         })?;
         // SAFETY: as above.
         emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
-            count_digits::<_, NT, TILE_VT, BUCKET>(from, n, at, level, levels, always, when_negative, null_mut())
+            count_digits::<_, NT, TILE_VT, BUCKET>(from, n, at, level, levels, always, when_negative, order)
         })?;
         // SAFETY: as above.
         emulator.launch("place_buckets", 2, PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
             let decodes = u32::from(coding != Coding::NONE);
-            place_buckets::<K::Bits, TILE, BUCKET>(n, at, level, levels, decodes, null_mut())
+            place_buckets::<K::Bits, TILE, BUCKET>(n, at, level, levels, decodes, order)
         })?;
         // SAFETY: as above.
         emulator.launch("divide", 5, NT as u32, divide::shared_bytes::<K>(TILE), || unsafe {
-            divide::<_, NT, TILE_VT, BUCKET>(from, to, n, at, level, levels, always, when_negative, null_mut())
+            divide::<_, NT, TILE_VT, BUCKET>(from, to, n, at, level, levels, always, when_negative, order)
         })?;
     }
     let (at_keys, at_scratch) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
     let Coding { always, when_negative } = coding;
     // SAFETY: as above.
     emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_buckets::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, null_mut())
+        sort_buckets::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, order)
     })?;
     // SAFETY: as above.
     emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_rest::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, null_mut())
+        sort_rest::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, order)
     })?;
     let words = emulator.read(words)?;
     let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];

@@ -55,7 +55,7 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
 
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if unsafe { Detection::new(order) }.is_done() {
         return;
     }
     // Any VT keys will do for a thread to begin with, so those that it loads.

@@ -20,8 +20,8 @@ pub const DETECTION_THREADS: u32 = 256;
 /// Bytes of dynamic shared memory of [`detect_runs`]: a word for each warp.
 pub const DETECTION_SHARED_BYTES: u32 = DETECTION_THREADS / WARP_SIZE * size_of::<u32>() as u32;
 
-/// Words that [`detect_runs`] writes.
-pub const DETECTION_WORDS: usize = 3;
+/// Words that [`detect_runs`] writes, and [`choose_digits`](crate::sort::divide::choose_digits::choose_digits).
+pub const DETECTION_WORDS: usize = 4;
 
 /// The words that tell what has been found, or none: then nothing is known.
 #[derive(Clone, Copy)]
@@ -36,9 +36,12 @@ const MANY: usize = 1;
 /// Which of the words is 1 if some key is greater than the one before it.
 const ASCENT: usize = 2;
 
+/// Which of the words is 1 if keys are divided, and not merged.
+const DIVIDED: usize = 3;
+
 impl Detection {
     /// # Safety
-    /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing but [`detect_runs`] writes.
+    /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing else writes.
     #[inline(always)]
     pub(super) unsafe fn new(found: *mut u32) -> Self {
         // SAFETY: the caller's promise.
@@ -50,6 +53,39 @@ impl Detection {
     #[track_caller]
     pub(super) fn is_ordered(self) -> bool {
         self.0.is_some_and(|found| found.get(MANY) == 0 || found.get(ASCENT) == 0)
+    }
+
+    /// Whether there is nothing to do for the passes of merges: keys are in order, or are being divided.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn is_done(self) -> bool {
+        self.is_ordered() || self.is_divided()
+    }
+
+    /// Whether keys are divided.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn is_divided(self) -> bool {
+        self.0.is_some_and(|found| found.get(DIVIDED) != 0)
+    }
+
+    /// Notes that keys are divided.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn divide(self) {
+        if let Some(found) = self.0 {
+            found.raise(DIVIDED);
+        }
+    }
+
+    /// Notes that keys are in no order, where nothing has been detected.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn skip(self) {
+        if let Some(found) = self.0 {
+            found.raise(MANY);
+            found.raise(ASCENT);
+        }
     }
 
     /// Whether keys descend.

@@ -64,7 +64,7 @@ pub unsafe fn split_runs<B: Bits>(
     // SAFETY: the caller's promise.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_done() {
         // SAFETY: whole warps come here.
         unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
@@ -597,9 +597,20 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise.
-    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
+    if unsafe { Detection::new(order) }.is_done() {
+        return;
+    }
+    let tiles = runs.tiles();
+    // SAFETY: the caller's promise.
+    let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { tiles * k as usize }) };
+    let mut t = thread::block_idx_x() as usize;
+    while t < tiles {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
+        t += thread::grid_dim_x() as usize;
+        if t < tiles {
+            thread::sync_threads();
+        }
     }
 }
 
@@ -613,7 +624,7 @@ pub(super) unsafe fn own_tile(runs: Runs, splits: *const u32, order: *mut u32) -
     // SAFETY: the caller's promise.
     let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { (t + 2) * runs.k() as usize }) };
     // SAFETY: the caller's promise.
-    (!unsafe { Detection::new(order) }.is_ordered()).then_some((t, splits))
+    (!unsafe { Detection::new(order) }.is_done()).then_some((t, splits))
 }
 
 /// Kernel: as [`merge_runs`], for the runs of which [`split_long_runs`] has found the splits. Blocks are persistent, and take one

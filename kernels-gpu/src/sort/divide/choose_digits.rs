@@ -30,14 +30,22 @@ fn scrambled(seed: u32, i: u32) -> u32 {
     x ^ x >> 16
 }
 
+/// Sampled keys of an interval, on average.
+const MEAN: u32 = SAMPLED * CHOOSE_THREADS / INTERVALS;
+
+/// Whether the fullest interval of a sample has no more keys than one has by chance.
+#[inline(always)]
+fn is_even(fullest: u32) -> bool {
+    fullest * 16 <= MEAN * 25
+}
+
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
 ///
 /// Enough for buckets of `bucket_target` keys; or the root of that, for two divisions.
 #[inline(always)]
-fn digits_for(len: u32, fullest: u32, sampled: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
-    let mean = sampled / INTERVALS;
+fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
     // Where intervals differ by more than they do by chance, the fullest one counts.
-    let unevenness = if fullest * 16 <= mean * 25 { 1 } else { fullest.div_ceil(mean) + 1 };
+    let unevenness = if is_even(fullest) { 1 } else { fullest.div_ceil(MEAN) + 1 };
     let wanted = len.div_ceil(bucket_target).saturating_mul(unevenness);
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -51,7 +59,11 @@ fn digits_for(len: u32, fullest: u32, sampled: u32, bucket_target: u32, single: 
 }
 
 /// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all `n`
-/// keys. Positions of the sample are drawn by `random`, any number.
+/// keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
+///
+/// At the first level it is decided whether keys are divided at all, and noted in the words at `order`: if the sample is spread
+/// evenly, or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
+/// words are 0.
 ///
 /// # Safety
 /// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` is the [`Workspace`]. Blocks are of
@@ -71,16 +83,18 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
     when_negative: B,
     single: u32,
     random: u64,
+    detects: u32,
+    always_divides: u32,
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    let detection = unsafe { Detection::new(order) };
+    if if level > 0 { !detection.is_divided() } else { detects != 0 && detection.is_ordered() } {
         return;
     }
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
-    let (keys, workspace) =
-        unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, TILE, BUCKET)) };
+    let (keys, workspace) = unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, TILE, BUCKET)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
@@ -88,6 +102,9 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
     let tiles = |len: u32| len.div_ceil(TILE as u32);
     if level == 0 && thread::index_1d() == 0 {
         workspace.begin(tiles(n as u32));
+        if detects == 0 {
+            detection.skip();
+        }
     }
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
     let mut i = thread::block_idx_x();
@@ -113,8 +130,8 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
         // There are two digits more.
         let most = (len / const { keys_per_counter(BUCKET) as u32 }).clamp(9, MOST_DIGITS + 2) - 2;
         let is_narrow = range < B::from_register(most as u64);
-        let (digits, exact) = if is_narrow {
-            (Digits::exact(least, greatest), true)
+        let (digits, exact, is_even) = if is_narrow {
+            (Digits::exact(least, greatest), true, true)
         } else {
             let of_intervals = Digits::even(least, greatest, INTERVALS);
             for at in 0..SAMPLED as usize {
@@ -127,13 +144,16 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
                 at += 1;
             }
             let target = const { (BUCKET * BUCKET_PERCENT / 100) as u32 };
-            let count = digits_for(len, fullest, SAMPLED * CHOOSE_THREADS, target, single, most);
+            let count = digits_for(len, fullest, target, single, most);
             // There are keys a little beyond those sampled.
             let margin = range.shifted_down(8);
             let (least, greatest) = (least.minus_or_min(margin), greatest.plus_or_max(margin));
-            (Digits::even(least, greatest, count), false)
+            (Digits::even(least, greatest, count), false, is_even(fullest))
         };
         let count = digits.count();
+        if level == 0 && thread == 0 && (is_even || always_divides != 0) {
+            detection.divide();
+        }
         if thread == 0 {
             let counters = workspace.add_counters(level, count);
             workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, skipped: false, digits });

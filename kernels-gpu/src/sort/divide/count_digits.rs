@@ -32,13 +32,12 @@ pub unsafe fn count_digits<B: Bits, const NT: usize, const VT: usize, const BUCK
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_divided() {
         return;
     }
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (keys, workspace) =
-        unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, NT * VT, BUCKET)) };
+    let (keys, workspace) = unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, NT * VT, BUCKET)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
     let thread = thread::thread_idx_x();

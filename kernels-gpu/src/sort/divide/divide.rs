@@ -32,8 +32,8 @@ pub const fn shared_bytes<B>(tile: usize) -> u32 {
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for `n` keys and
 /// does not overlap `from`; blocks are of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 2),
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }> within (ROW.divide_8.threads, 2),
+    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 3),
+    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }> within (ROW.divide_8.threads, 3),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: usize>(
@@ -48,14 +48,13 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: us
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_divided() {
         return;
     }
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (from, to, workspace) = unsafe {
-        (GlobalMut::new(from, n), GlobalMut::new(to, n), Workspace::new(words, n, levels, NT * VT, BUCKET))
-    };
+    let (from, to, workspace) =
+        unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n), Workspace::new(words, n, levels, NT * VT, BUCKET)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let shared = unsafe { TileMemory::<B>::at_start(NT * VT) };
     let tiles = workspace.tiles(level);

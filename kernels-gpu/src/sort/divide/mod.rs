@@ -38,3 +38,8 @@ pub const MOST_LEVELS: usize = 8;
 
 /// Keys of buckets are about as many in a hundred of the most that a block sorts.
 pub(crate) const BUCKET_PERCENT: usize = 89;
+
+/// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
+pub const fn usual_buckets(n: usize, bucket: usize) -> usize {
+    n / (bucket * BUCKET_PERCENT / 100) + 64
+}

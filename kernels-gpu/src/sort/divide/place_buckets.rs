@@ -46,7 +46,7 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_divided() {
         return;
     }
     // SAFETY: the caller's promise.

@@ -124,7 +124,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_divided() {
         return;
     }
     let coding = Coding { always, when_negative };
@@ -149,20 +149,20 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
     let mut b = thread::block_idx_x();
     while b < buckets {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
-        let (start, len) = (start as usize, len as usize);
-        let from = if in_scratch { scratch } else { keys }.slice(start, len);
-        let to = keys.slice(start, len);
+        let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
+        // Where the bucket goes, computed anew wherever it is asked.
+        let to = || keys.slice(recomputed(start) as usize, len as usize);
         b += thread::grid_dim_x();
         if work == Work::Copy {
-            let mut i = thread as usize;
-            while i < len {
+            let (to, mut i) = (to(), thread as usize);
+            while i < to.len() {
                 to.set(i, coding.decode(from.get(i)));
                 i += NT;
             }
             continue;
         }
         // Compared anew wherever it is asked: the compiler would keep all answers in registers.
-        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len as u32);
+        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
         let mut own = [B::MAX; VT];
         for i in 0..VT {
             if is_here(i) {
@@ -182,6 +182,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         // SAFETY: all threads of the block are here, as below.
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
         if least == greatest {
+            let to = to();
             for i in 0..VT {
                 if is_here(i) {
                     to.set(thread as usize + i * NT, coding.decode(least));
@@ -197,18 +198,18 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
 
         // Both halves at once: there are fewer than 2^16 keys.
         let words = counters.own(thread);
-        let mut counts = [0; OWN_WORDS as usize];
         let mut sum = 0;
         for word in 0..OWN_WORDS {
-            counts[word as usize] = words.get(word);
-            sum += counts[word as usize];
+            sum += words.get(word);
         }
         // SAFETY: as above.
         let (before, all) = unsafe { sum_before(sum, scan) };
         let mut begin = before + (all << 16);
         for word in 0..OWN_WORDS {
+            // Read once more: there are no registers to spare.
+            let count = words.get(word);
             words.set(word, begin);
-            begin += counts[word as usize];
+            begin += count;
         }
         if thread == 0 {
             disorder.set(0, 0);
@@ -241,7 +242,8 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
             thread::sync_threads();
             // Windows are in order; are they in order with each other?
             let next = (thread + 1) * VT as u32 + half;
-            let ascends = (next >= slots || last <= tile.get(next)) && (thread > 0 || tile.get(half - 1) <= tile.get(half));
+            let ascends =
+                (next >= slots || last <= tile.get(next)) && (thread > 0 || tile.get(half - 1) <= tile.get(half));
             if !ascends {
                 disorder.fetch_add(0, 1);
             }
@@ -265,6 +267,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
                     *key = coding.decode(*key);
                 }
             }
+            let to = to();
             for i in 0..VT {
                 if is_here(i) {
                     to.set(thread as usize + i * NT, own[i]);

@@ -31,7 +31,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: u
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if !unsafe { Detection::new(order) }.is_divided() {
         return;
     }
     let coding = Coding { always, when_negative };
@@ -86,7 +86,8 @@ unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
                 keys[i] = from.get((at + slot) as usize);
             }
         }
-        sort_tile(keys, NT as u32, tile);
+        // The size of the block as a variable, so that rounds are not unrolled.
+        sort_tile(keys, thread::block_dim_x(), tile);
     });
     let mut run = slots;
     while passes > 0 {

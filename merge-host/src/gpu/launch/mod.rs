@@ -5,6 +5,7 @@
 //! | `merge` | two arrays, with values or without |
 //! | `batch` | many pairs of runs, of one length or of any |
 //! | `sort` | the two phases of the sort, and detecting runs before them |
+//! | `divide` | dividing keys that are spread evenly, instead |
 //! | `runs` | many runs at once |
 //!
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
@@ -12,6 +13,7 @@
 //! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these.
 
 pub(super) mod batch;
+mod divide;
 pub(super) mod merge;
 #[cfg(test)]
 mod record;

@@ -125,10 +125,10 @@ impl ManyRuns {
     }
 
     /// Describes runs as `detect_runs` does: how many begin after the first, that they are not many, that there is an
-    /// ascent, and where they begin.
+    /// ascent, that keys are not divided, and where they begin.
     fn describe(&mut self, runs: &[usize]) {
         let end = self.described.len() + RUNS_BYTES;
-        let words: [u32; detect_runs::DETECTION_WORDS] = [runs.len() as u32 - 1, 0, 1];
+        let words: [u32; detect_runs::DETECTION_WORDS] = [runs.len() as u32 - 1, 0, 1, 0];
         self.described.extend_from_slice(bytemuck::cast_slice(&words));
         self.described.resize(end - 2 * STARTS_BYTES, 0);
         let mut begin = 0usize;
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(many.described.len(), 3 * RUNS_BYTES);
         let group = &many.described[RUNS_BYTES..][..RUNS_BYTES];
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&group[..detect_runs::DETECTION_WORDS * size_of::<u32>()]);
-        assert_eq!(words, [1, 0, 1]);
+        assert_eq!(words, [1, 0, 1, 0]);
         let begins: Vec<usize> = bytemuck::pod_collect_to_vec(&many.described[2 * RUNS_BYTES..][WORDS_BYTES..][..16]);
         assert_eq!(begins, [160, 0]);
         let first: Vec<usize> = bytemuck::pod_collect_to_vec(&many.described[WORDS_BYTES..][..32 * 8]);

@@ -1,5 +1,6 @@
-//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs.
+//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
 
+use super::divide::DividePlan;
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
@@ -56,6 +57,8 @@ pub(in crate::gpu) struct SortPlan {
     runs: Tile,
     /// Few keys: other shapes, and no launches that find splits.
     small: bool,
+    /// Keys are divided if they are spread evenly.
+    divide: Option<DividePlan>,
 }
 
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
@@ -75,7 +78,8 @@ impl SortPlan {
             (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
             (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
         };
-        Self { value_bytes, block, runs, small }
+        let divide = if value_bytes == 0 && !small { DividePlan::of::<K>(n) } else { None };
+        Self { value_bytes, block, runs, small, divide }
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
@@ -99,6 +103,9 @@ impl SortPlan {
         let mut entries = vec![(kernels.block_sort, self.suffix::<K>()), (kernels.merge_runs, self.suffix::<K>())];
         if !self.small {
             entries.push(("split_runs", keys.clone()));
+        }
+        if self.divide.is_some() {
+            entries.extend(DividePlan::entries::<K>());
         }
         if n >= DETECTION_KEYS {
             entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
@@ -129,7 +136,8 @@ impl SortPlan {
         merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
-    /// Bytes of the splits of any of the passes, and of long runs if they may be detected.
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected; or of the lists of divisions, which
+    /// are at the same place.
     fn split_bytes(self, n: usize) -> usize {
         let mut run = self.block.keys();
         let of_passes = self.passes(n).map(|k| {
@@ -138,7 +146,8 @@ impl SortPlan {
             tiles * k as usize * size_of::<u32>()
         });
         let of_long_runs = if n >= DETECTION_KEYS { self.long_run_split_bytes(n) } else { 0 };
-        of_passes.max().unwrap_or(0).max(of_long_runs)
+        let of_divisions = self.divide.map_or(0, DividePlan::workspace_bytes);
+        of_passes.max().unwrap_or(0).max(of_long_runs).max(of_divisions)
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
@@ -227,17 +236,31 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
     let in_workspace = |offset: usize| workspace + offset as u64;
     let scratch = (workspace, in_workspace(layout.values));
-    let detected_at: Address = if n >= DETECTION_KEYS { in_workspace(layout.runs) } else { 0 };
+    let detects = n >= DETECTION_KEYS;
+    let detected_at: Address = if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 };
     // Kernels of few keys find splits themselves.
     let splits = if plan.small { 0 } else { in_workspace(layout.splits) };
     let (e, e_n) = (coding.always, coding.when_negative);
     // Another number at each call, which cannot be predicted.
     let random = RandomState::new().build_hasher().finish();
     if detected_at != 0 {
+        // SAFETY: the words are in the workspace.
+        unsafe { queue.clear(detected_at, detect_runs::DETECTION_WORDS)? };
+    }
+    if detects {
         let detected = DetectedRuns { at: detected_at, scratch, splits };
         // SAFETY: the caller's promise; all of `detected` is in the workspace.
         unsafe { detect_runs::<K>(queue, plan, coding, at, detected)? };
     }
+    if let Some(divide) = plan.divide {
+        // SAFETY: the caller's promise; the lists are in the workspace, and the scratch array as well.
+        unsafe { divide.sort::<K>(queue, coding, (keys, scratch.0), splits, (detected_at, detects), random)? };
+    }
+    // Passes of keys alone take one tile after the other, so that there are few blocks where there is nothing to do.
+    let few_blocks = |shape: Shape| match plan.divide {
+        Some(_) => Shape { blocks: shape.blocks.min(PERSISTENT_BLOCKS * queue.multiprocessors()), ..shape },
+        None => shape,
+    };
     let (mut from, mut to) = ((keys, values), scratch);
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
@@ -264,7 +287,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected_at, shuffled, random];
         let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected_at];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        launch(kernels.merge_runs, &suffix, plan.runs_shape::<K>(tiles), arguments)?;
+        launch(kernels.merge_runs, &suffix, few_blocks(plan.runs_shape::<K>(tiles)), arguments)?;
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
@@ -276,7 +299,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
 /// of a few long runs. The other kernels of the sort do nothing then.
 ///
 /// # Safety
-/// As for [`sort`]; at `detected.at` are [`RUNS_BYTES`].
+/// As for [`sort`]; at `detected.at` are [`RUNS_BYTES`], of which the words are 0.
 unsafe fn detect_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
@@ -286,8 +309,6 @@ unsafe fn detect_runs<K: Key>(
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
     let Coding { always, when_negative } = coding;
-    // SAFETY: the words are in the workspace.
-    unsafe { queue.clear(detected.at, detect_runs::DETECTION_WORDS)? };
     let (words, begins) = (detected.at, detected.begins());
     let launch = |kernel, width, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
