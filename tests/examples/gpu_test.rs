@@ -40,6 +40,12 @@ fn main() -> ExitCode {
         test.check::<u64>();
         test.check::<i64>();
         test.check::<f64>();
+        test.check_divisions::<u32>();
+        test.check_divisions::<i32>();
+        test.check_divisions::<f32>();
+        test.check_divisions::<u64>();
+        test.check_divisions::<i64>();
+        test.check_divisions::<f64>();
         test.check_sort_pairs::<u32>();
         test.check_sort_pairs::<i32>();
         test.check_sort_pairs::<f32>();
@@ -112,6 +118,22 @@ const KINDS: [Kind; 3] = [
 const KINDS_BY_LOW_BITS: [Kind; 2] = [
     ("1024 upper halves", |word| mix(word & 1023) >> 32 << 32 | word >> 44),
     ("low bits", |word| if word.is_multiple_of(1 << 12) { word } else { word >> 51 }),
+];
+
+/// Kinds of keys for the sort that divides: of which it is decided in each of its ways whether they are divided, and how often.
+const KINDS_TO_DIVIDE: [Kind; 8] = [
+    ("uniform", |word| word),
+    ("in a narrow range", |word| 5_000_000_000 + word % 1000),
+    ("half zeros", |word| if word & 1 == 0 { 0 } else { mix(word) }),
+    ("one bucket a bit", |word| mix(word) >> (word % 64)),
+    ("in 256 clusters", |word| mix(word & 255) ^ word >> 52),
+    ("bits ANDed", |word| word & mix(word)),
+    // Floats of 4 bytes, in both halves.
+    ("from 0 to 1", |word| ((word >> 40) as f32 / 16_777_216.0).to_bits() as u64 * 0x1_0000_0001),
+    (
+        "all but a few in one bucket",
+        |word| if word.is_multiple_of(100_003) { mix(word) } else { 77_000_000 + (word >> 44) },
+    ),
 ];
 
 fn key<K: Key>(bits: u64) -> K {
@@ -219,6 +241,20 @@ impl Test {
     }
 
     /// Sorts with values, and argsorts.
+    /// Sorts of so many keys that they are divided, once and several times.
+    fn check_divisions<K: Key>(&mut self) {
+        for (name, kind) in KINDS_TO_DIVIDE {
+            for n in [(1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
+                let keys: Vec<K> = self.keys(n, kind);
+                let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
+                let (mut expected, mut found) = (keys.clone(), keys);
+                self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
+                let result = self.gpu.sort_with(order, &mut found).map(|_| found);
+                self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+            }
+        }
+    }
+
     fn check_sort_pairs<K: Key>(&mut self) {
         let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
         for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {

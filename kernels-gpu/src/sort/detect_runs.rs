@@ -78,6 +78,15 @@ impl Detection {
         }
     }
 
+    /// Notes that keys are not divided after all.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn give_up(self) {
+        if let Some(found) = self.0 {
+            found.set(DIVIDED, 0);
+        }
+    }
+
     /// Notes that keys are in no order, where nothing has been detected.
     #[inline(always)]
     #[track_caller]

@@ -18,6 +18,9 @@ const SAMPLED: u32 = 8;
 /// Intervals in which sampled keys are counted.
 const INTERVALS: u32 = 32;
 
+/// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
+const DEPTH: u32 = 3;
+
 /// Bytes of dynamic shared memory.
 pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS) * size_of::<u32>() as u32;
 
@@ -33,10 +36,12 @@ fn scrambled(seed: u32, i: u32) -> u32 {
 /// Sampled keys of an interval, on average.
 const MEAN: u32 = SAMPLED * CHOOSE_THREADS / INTERVALS;
 
-/// Whether the fullest interval of a sample has no more keys than one has by chance.
+/// Whether the fullest of the intervals of `sampled` keys has no more of them than one has by chance.
 #[inline(always)]
-fn is_even(fullest: u32) -> bool {
-    fullest * 16 <= MEAN * 25
+fn is_even(fullest: u32, sampled: u32) -> bool {
+    let mean = sampled / INTERVALS;
+    // Twelve is four and a half deviations for a mean of 7.
+    fullest <= mean + mean / 2 + 12
 }
 
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
@@ -45,7 +50,7 @@ fn is_even(fullest: u32) -> bool {
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
     // Where intervals differ by more than they do by chance, the fullest one counts.
-    let unevenness = if is_even(fullest) { 1 } else { fullest.div_ceil(MEAN) + 1 };
+    let unevenness = if is_even(fullest, SAMPLED * CHOOSE_THREADS) { 1 } else { fullest.div_ceil(MEAN) + 1 };
     let wanted = len.div_ceil(bucket_target).saturating_mul(unevenness);
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -62,7 +67,7 @@ fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32
 /// keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
 /// At the first level it is decided whether keys are divided at all, and noted in the words at `order`: if the sample is spread
-/// evenly, or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
+/// evenly, or the part of it that is in one interval, or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
 /// words are 0.
 ///
 /// # Safety
@@ -121,37 +126,63 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
         for at in 1..SAMPLED as usize {
             (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
         }
-        if thread < 2 * INTERVALS {
-            intervals.set(thread, 0);
-        }
         // SAFETY: all threads of the block are here, as below.
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
-        let range = greatest - least;
         // There are two digits more.
         let most = (len / const { keys_per_counter(BUCKET) as u32 }).clamp(9, MOST_DIGITS + 2) - 2;
-        let is_narrow = range < B::from_register(most as u64);
-        let (digits, exact, is_even) = if is_narrow {
-            (Digits::exact(least, greatest), true, true)
-        } else {
-            let of_intervals = Digits::even(least, greatest, INTERVALS);
-            for at in 0..SAMPLED as usize {
-                intervals.fetch_add(of_intervals.of(sample[at]), 1);
+        let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
+        let exact = is_narrow(least, greatest);
+        // Once, and then twice more for keys of the fullest interval, as long as that is uneven as well: floats are even within
+        // a power of two.
+        let (mut low, mut high, mut sampled) = (least, greatest, SAMPLED * CHOOSE_THREADS);
+        let (mut fullest, mut spreads, mut depth) = (0, exact, 0);
+        while !spreads && depth < DEPTH {
+            let of_intervals = Digits::even(low, high, INTERVALS);
+            let here = |key: B| low <= key && key <= high;
+            if thread < 2 * INTERVALS {
+                intervals.set(thread, 0);
             }
             thread::sync_threads();
-            let (mut fullest, mut at) = (0, 0);
+            for at in 0..SAMPLED as usize {
+                let key = sample[at];
+                if here(key) {
+                    intervals.fetch_add(of_intervals.of(key), 1);
+                }
+            }
+            thread::sync_threads();
+            let (mut keys, mut interval, mut at) = (0, 0, 0);
             while at < of_intervals.count() {
-                fullest = fullest.max(intervals.get(at));
+                let of_interval = intervals.get(at);
+                (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
                 at += 1;
             }
+            if depth == 0 {
+                fullest = keys;
+            }
+            spreads = is_even(keys, sampled);
+            let (mut first, mut last) = (B::MAX, B::MIN);
+            for at in 0..SAMPLED as usize {
+                let key = sample[at];
+                if here(key) && of_intervals.of(key) == interval {
+                    (first, last) = (first.min(key), last.max(key));
+                }
+            }
+            // SAFETY: all threads of the block are here, as below.
+            (low, high) = unsafe { block_range(first, last, scan) };
+            spreads |= is_narrow(low, high);
+            (sampled, depth) = (keys, if level == 0 { depth + 1 } else { DEPTH });
+        }
+        let digits = if exact {
+            Digits::exact(least, greatest)
+        } else {
             let target = const { (BUCKET * BUCKET_PERCENT / 100) as u32 };
             let count = digits_for(len, fullest, target, single, most);
             // There are keys a little beyond those sampled.
-            let margin = range.shifted_down(8);
-            let (least, greatest) = (least.minus_or_min(margin), greatest.plus_or_max(margin));
-            (Digits::even(least, greatest, count), false, is_even(fullest))
+            let margin = (greatest - least).shifted_down(8);
+            Digits::even(least.minus_or_min(margin), greatest.plus_or_max(margin), count)
         };
         let count = digits.count();
-        if level == 0 && thread == 0 && (is_even || always_divides != 0) {
+        if level == 0 && thread == 0 && (spreads || always_divides != 0) {
             detection.divide();
         }
         if thread == 0 {

@@ -27,7 +27,8 @@ pub const PLACE_SHARED_BYTES: u32 = (BLOCK_WORDS + 4 * (DIGITS_CAPACITY + 1)) * 
 const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 
 /// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
-/// and the segments of the next level, to their lists. Equal keys are in their places already unless they are in the scratch
+/// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
+/// keys are not divided after all. Equal keys are in their places already unless they are in the scratch
 /// array or have to be decoded, as `decodes` says.
 ///
 /// # Safety
@@ -46,7 +47,8 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_divided() {
+    let detection = unsafe { Detection::new(order) };
+    if !detection.is_divided() {
         return;
     }
     // SAFETY: the caller's promise.
@@ -155,7 +157,7 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
         }
         thread::sync_threads();
 
-        let mut bucket = thread;
+        let (mut bucket, mut gives_up) = (thread, false);
         while bucket < all_heads {
             let digit = heads.get(bucket);
             let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
@@ -179,6 +181,8 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
                             piece += 1;
                         }
                     }
+                } else if levels == 1 {
+                    gives_up = true;
                 } else if level + 1 == levels {
                     workspace.add_rest(at, length);
                 } else {
@@ -190,6 +194,15 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
             bucket += PLACE_THREADS;
         }
         thread::sync_threads();
+        if levels == 1 {
+            // SAFETY: as above.
+            let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
+            if thread == 0 && all > 0 {
+                // Nothing has been moved yet.
+                detection.give_up();
+            }
+            thread::sync_threads();
+        }
         i += thread::grid_dim_x();
     }
 }

@@ -17,7 +17,7 @@ use cuda_std::prelude::*;
 /// of two, with dynamic shared memory for `NT * VT` keys.
 #[kernel(
     u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 1),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(

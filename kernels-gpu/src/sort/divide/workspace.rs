@@ -47,9 +47,10 @@ impl Layout {
         let tiles = all + segments * SEGMENT;
         let counters = tiles + n / tile + segments;
         let buckets = counters + n / keys_per_counter(bucket) + DIGITS_CAPACITY as usize;
-        // Of a segment's buckets any two neighbours have more than a bucket's keys together, unless there is a segment of the
-        // next level between them, or equal keys; and the buckets of those are full ones but for the last.
-        let most_buckets = (2 + 3 * levels as usize) * segments;
+        // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
+        // keys together; and of those of equal keys all but one are full. At each level there are at most as many segments, and
+        // digits with too many keys, as there are full buckets.
+        let most_buckets = (2 + 2 * levels as usize) * segments;
         let rest = buckets + most_buckets * BUCKET;
         Self { pending, segments: all, tiles, counters, buckets, rest, words: rest + segments * BUCKET }
     }

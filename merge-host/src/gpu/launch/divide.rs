@@ -19,6 +19,11 @@ const MOST_DIGITS: (u32, u32) = (1024, 512);
 /// Blocks of a multiprocessor, for kernels that count, place and sort what is left.
 const COUNT_BLOCKS: usize = 4;
 
+/// The same for those that divide, and for those that sort buckets: many more than it holds at once, which is faster, but fewer
+/// than there are tiles or buckets, so that those are few which end at once where keys are merged.
+const DIVIDE_BLOCKS: usize = 64;
+const BUCKET_BLOCKS: usize = 128;
+
 /// How keys are divided.
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
@@ -37,8 +42,8 @@ impl DividePlan {
         if n > u32::MAX as usize {
             return None;
         }
-        // One level more than even keys need.
-        let (levels, most_digits) = if n <= ONE_DIVISION { (2, MOST_DIGITS.0) } else { (3, MOST_DIGITS.1) };
+        // For many keys, one level more than are needed where keys are spread evenly.
+        let (levels, most_digits) = if n <= ONE_DIVISION { (1, MOST_DIGITS.0) } else { (3, MOST_DIGITS.1) };
         let (tile, bucket) = tuning::divide(size_of::<K>());
         Some(Self { n, levels, most_digits, tile, bucket })
     }
@@ -83,15 +88,10 @@ impl DividePlan {
         for level in 0..levels {
             let (from, to) = if level % 2 == 0 { (keys, scratch) } else { (scratch, keys) };
             let Coding { always, when_negative } = if level == 0 { coding } else { Coding::NONE };
-            // The first level is one segment. From the third level on there is nothing to do, as a rule.
-            let blocks = |most: usize, usual: usize| match level {
-                0 => most.min(usual),
-                1 => usual,
-                _ => most.min(COUNT_BLOCKS * queue.multiprocessors()),
-            };
-            let persistent = COUNT_BLOCKS * queue.multiprocessors();
+            // The first level is one segment.
+            let of_segments = if level == 0 { 1 } else { COUNT_BLOCKS * queue.multiprocessors() };
             let choose = Shape {
-                blocks: blocks(1, persistent),
+                blocks: of_segments,
                 threads: choose_digits::CHOOSE_THREADS,
                 shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
             };
@@ -111,16 +111,19 @@ impl DividePlan {
             ];
             launch("choose_digits", choose, &arguments)?;
             let (threads, shared_bytes) = (tile.threads as u32, count_digits::COUNT_SHARED_BYTES);
-            let count = Shape { blocks: persistent.min(tiles), threads, shared_bytes };
+            let count = Shape { blocks: tiles.min(COUNT_BLOCKS * queue.multiprocessors()), threads, shared_bytes };
             launch("count_digits", count, &arguments![from, n, lists, level, levels, always, when_negative, order])?;
             let place = Shape {
-                blocks: blocks(1, persistent),
+                blocks: of_segments,
                 threads: place_buckets::PLACE_THREADS,
                 shared_bytes: place_buckets::PLACE_SHARED_BYTES,
             };
             launch("place_buckets", place, &arguments![n, lists, level, levels, decodes, order])?;
             let shared_bytes = divide::shared_bytes::<K::Bits>(tile.keys());
-            let blocks = blocks(tiles, tiles + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 });
+            // Segments may have a tile each that is not full.
+            let tiles = tiles + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
+            let of_multiprocessor = if level < 2 { DIVIDE_BLOCKS } else { COUNT_BLOCKS };
+            let blocks = tiles.min(of_multiprocessor * queue.multiprocessors());
             let arguments = arguments![from, to, n, lists, level, levels, always, when_negative, order];
             launch("divide", Shape { blocks, threads, shared_bytes }, &arguments)?;
         }
@@ -128,12 +131,30 @@ impl DividePlan {
         let arguments = arguments![keys, scratch, n, lists, levels, always, when_negative, order];
         let threads = bucket.threads as u32;
         let buckets = Shape {
-            blocks: divisions::usual_buckets(n, bucket.keys()),
+            blocks: divisions::usual_buckets(n, bucket.keys()).min(BUCKET_BLOCKS * queue.multiprocessors()),
             threads,
             shared_bytes: sort_buckets::shared_bytes::<K::Bits>(bucket.threads, bucket.items_per_thread),
         };
         launch("sort_buckets", buckets, &arguments)?;
         let shared_bytes = block_sort::shared_bytes::<K::Bits>(bucket.threads, bucket.items_per_thread);
         launch("sort_rest", queue.persistent(COUNT_BLOCKS, threads, shared_bytes), &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_take_at_most_a_hundredth_of_what_the_keys_take() {
+        fn check<K: Key>() {
+            for n in [(1 << 21) + 1, 10_000_000, 1 << 28, u32::MAX as usize] {
+                let bytes = DividePlan::of::<K>(n).expect("indices have 32 bits").workspace_bytes();
+                assert!(bytes * 100 <= n * size_of::<K>(), "{bytes} bytes for {n} keys");
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+        assert!(DividePlan::of::<u32>(1 << 32).is_none());
     }
 }
