@@ -3,7 +3,7 @@
 use super::digits::Digits;
 use super::workspace::{Pending, Segment, Workspace};
 use super::{BUCKET_PERCENT, MOST_DIGITS, keys_per_counter};
-use crate::block_scan::{BLOCK_WORDS, block_range};
+use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
@@ -67,7 +67,8 @@ fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32
 /// keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
 /// At the first level it is decided whether keys are divided at all, and noted in the words at `order`: if the sample is spread
-/// evenly, or the part of it that is in one interval, or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
+/// evenly, or the part of it that is in one interval, unless most keys are in ascending or descending runs, which merges are
+/// faster with; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
 /// words are 0.
 ///
 /// # Safety
@@ -117,10 +118,27 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
         let Pending { start, len, first_tile } =
             if level == 0 { Pending { start: 0, len: n as u32, first_tile: 0 } } else { workspace.pending(i) };
         let part = keys.slice(start as usize, len as usize);
+        let place = |at: u32| {
+            let place = scrambled(random as u32 ^ start, at * CHOOSE_THREADS + thread);
+            ((place as u64 * (len - 1) as u64) >> 32) as usize
+        };
         let mut sample = [B::MIN; SAMPLED as usize];
         for at in 0..SAMPLED {
-            let place = scrambled(random as u32 ^ start, at * CHOOSE_THREADS + thread);
-            sample[at as usize] = coding.encode(part.get(((place as u64 * len as u64) >> 32) as usize));
+            sample[at as usize] = coding.encode(part.get(place(at)));
+        }
+        let mut in_runs = false;
+        if level == 0 && len > 1 {
+            // The sampled keys that are less than the next one, and those that are greater.
+            let (mut ascents, mut descents) = (0u32, 0u32);
+            for at in 0..SAMPLED {
+                let (key, next) = (sample[at as usize], coding.encode(part.get(place(at) + 1)));
+                ascents += u32::from(key < next);
+                descents += u32::from(key > next);
+            }
+            // SAFETY: all threads of the block are here, as below.
+            let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
+            thread::sync_threads();
+            in_runs = (both >> 16).max(both & 0xffff) > SAMPLED * CHOOSE_THREADS * 5 / 8;
         }
         let (mut least, mut greatest) = (sample[0], sample[0]);
         for at in 1..SAMPLED as usize {
@@ -182,7 +200,7 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
             Digits::even(least.minus_or_min(margin), greatest.plus_or_max(margin), count)
         };
         let count = digits.count();
-        if level == 0 && thread == 0 && (spreads || always_divides != 0) {
+        if level == 0 && thread == 0 && (spreads && !in_runs || always_divides != 0) {
             detection.divide();
         }
         if thread == 0 {

@@ -13,16 +13,23 @@ use std::ffi::c_void;
 /// Up to so many keys one division is enough.
 const ONE_DIVISION: usize = 1 << 22;
 
+/// Up to so many keys, launches for a third one would take longer than they save.
+const TWO_DIVISIONS: usize = 1 << 24;
+
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
 
 /// Blocks of a multiprocessor, for kernels that count, place and sort what is left.
 const COUNT_BLOCKS: usize = 4;
 
-/// The same for those that divide, and for those that sort buckets: many more than it holds at once, which is faster, but fewer
-/// than there are tiles or buckets, so that those are few which end at once where keys are merged.
-const DIVIDE_BLOCKS: usize = 64;
-const BUCKET_BLOCKS: usize = 128;
+/// The least number of blocks of a multiprocessor, for kernels that divide, sort buckets or merge.
+const MANY_BLOCKS: usize = 64;
+
+/// The number of blocks for so many tiles or buckets: half as many, as long as that is many more than the GPU holds at once. More
+/// would be a little faster, but there would be more of them that end at once where keys are not divided, or where they are.
+pub(super) fn many_blocks(queue: &impl Queue, tiles: usize) -> usize {
+    tiles.min((tiles / 2).max(MANY_BLOCKS * queue.multiprocessors()))
+}
 
 /// How keys are divided.
 #[derive(Clone, Copy)]
@@ -43,7 +50,11 @@ impl DividePlan {
             return None;
         }
         // For many keys, one level more than are needed where keys are spread evenly.
-        let (levels, most_digits) = if n <= ONE_DIVISION { (1, MOST_DIGITS.0) } else { (3, MOST_DIGITS.1) };
+        let (levels, most_digits) = match n {
+            _ if n <= ONE_DIVISION => (1, MOST_DIGITS.0),
+            _ if n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
+            _ => (3, MOST_DIGITS.1),
+        };
         let (tile, bucket) = tuning::divide(size_of::<K>());
         Some(Self { n, levels, most_digits, tile, bucket })
     }
@@ -122,8 +133,8 @@ impl DividePlan {
             let shared_bytes = divide::shared_bytes::<K::Bits>(tile.keys());
             // Segments may have a tile each that is not full.
             let tiles = tiles + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
-            let of_multiprocessor = if level < 2 { DIVIDE_BLOCKS } else { COUNT_BLOCKS };
-            let blocks = tiles.min(of_multiprocessor * queue.multiprocessors());
+            // From the third level on there is nothing to do, as a rule.
+            let blocks = if level < 2 { many_blocks(queue, tiles) } else { of_segments };
             let arguments = arguments![from, to, n, lists, level, levels, always, when_negative, order];
             launch("divide", Shape { blocks, threads, shared_bytes }, &arguments)?;
         }
@@ -131,7 +142,7 @@ impl DividePlan {
         let arguments = arguments![keys, scratch, n, lists, levels, always, when_negative, order];
         let threads = bucket.threads as u32;
         let buckets = Shape {
-            blocks: divisions::usual_buckets(n, bucket.keys()).min(BUCKET_BLOCKS * queue.multiprocessors()),
+            blocks: many_blocks(queue, divisions::usual_buckets(n, bucket.keys())),
             threads,
             shared_bytes: sort_buckets::shared_bytes::<K::Bits>(bucket.threads, bucket.items_per_thread),
         };

@@ -1,6 +1,6 @@
 //! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
 
-use super::divide::DividePlan;
+use super::divide::{DividePlan, many_blocks};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
@@ -258,7 +258,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     }
     // Passes of keys alone take one tile after the other, so that there are few blocks where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
-        Some(_) => Shape { blocks: shape.blocks.min(PERSISTENT_BLOCKS * queue.multiprocessors()), ..shape },
+        Some(_) => Shape { blocks: many_blocks(queue, shape.blocks), ..shape },
         None => shape,
     };
     let (mut from, mut to) = ((keys, values), scratch);
