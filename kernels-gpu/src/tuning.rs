@@ -111,7 +111,7 @@ pub const SM_90: Row = Row {
     runs_4v4: Tile { threads: 256, items_per_thread: 29 },
     block_packed: Tile { threads: 256, items_per_thread: 19 },
     runs_packed: Tile { threads: 256, items_per_thread: 29 },
-    divide_4: Tile { threads: 512, items_per_thread: 24 },
+    divide_4: Tile { threads: 512, items_per_thread: 16 },
     divide_8: Tile { threads: 512, items_per_thread: 12 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 256, items_per_thread: 9 },

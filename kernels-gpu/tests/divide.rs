@@ -31,7 +31,7 @@ fn run<K: TestKey>(
     keys: &[K],
     descending: bool,
     levels: u32,
-    single: u32,
+    (single, divides): (u32, u32),
 ) -> Result<Option<(Vec<K>, [u32; 2])>, Fault>
 where
     K::Bits: Bits,
@@ -55,7 +55,7 @@ where
         let (from, to) = (from.as_mut_ptr(), to.as_mut_ptr());
         // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
         emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-            let (detects, divides) = (0, 1);
+            let detects = 0;
             choose_digits::<_, TILE, BUCKET>(
                 from,
                 n,
@@ -112,7 +112,7 @@ where
     K::Bits: Bits,
 {
     let descending = seed % 2 == 1;
-    let (sorted, left) = run(seed, keys, descending, levels, single)
+    let (sorted, left) = run(seed, keys, descending, levels, (single, 1))
         .unwrap_or_else(|fault| panic!("{what}, n = {}, levels = {levels}, seed {seed}: {fault}", keys.len()))?;
     let mut expected = common::sorted(keys.to_vec());
     if descending {
@@ -156,4 +156,33 @@ fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
     let keys: Vec<u32> = (0..200).map(|i| if i < 100 { i << 25 } else { 7 + random.random_range(0..9000) }).collect();
     let [_, failures] = check(&keys, seed, 1, 8, "a full bin").expect("keys are divided");
     assert!(failures > 0, "seed {seed}");
+}
+
+#[test]
+fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut is_divided = |name: &str, mut key: Box<dyn FnMut(&mut StdRng, u32) -> u32>| {
+        let keys: Vec<u32> = (0..3000).map(|i| key(&mut random, i)).collect();
+        let result = run(seed, &keys, false, 2, (8, 0)).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
+        if let Some((sorted, _)) = &result {
+            assert_eq!(*sorted, common::sorted(keys), "{name}, seed {seed}");
+        }
+        result.is_some()
+    };
+    assert!(is_divided("uniform", Box::new(|random, _| random.random())));
+    assert!(is_divided("in a range", Box::new(|random, _| random.random_range(1_000_000..1_900_000))));
+    assert!(is_divided("of few values", Box::new(|random, _| random.random_range(0..9) << 20)));
+    assert!(is_divided("from 0 to 1", Box::new(|random, _| random.random::<f32>().to_bits())));
+    let bits_anded = |random: &mut StdRng, _| random.random::<u32>() & random.random::<u32>() & random.random::<u32>();
+    assert!(!is_divided("bits ANDed", Box::new(bits_anded)));
+    assert!(!is_divided(
+        "one bucket a bit",
+        Box::new(|random, _| random.random::<u32>() >> random.random_range(0..32))
+    ));
+    assert!(!is_divided(
+        "ascending but for some",
+        Box::new(|random, i| if i % 7 == 0 { random.random() } else { i << 20 })
+    ));
+    assert!(!is_divided("in descending runs", Box::new(|_, i| (29 - i % 30) << 27 | i)));
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{SEEDS, assert_at, fault, global, global_mut, sync_warp, tid};
+use common::{SEEDS, assert_at, fault, global, global_mut, shared, sync_warp, tid};
 use cuda_std::{
-    GlobalMut,
+    GlobalMut, Shared,
     emulator::{Access, Emulator, Fault, FaultKind, Space},
     thread::{self, block_idx_x},
     warp::FULL_MASK,
@@ -255,4 +255,77 @@ fn the_message_says_what_was_updated() {
     });
     let text = fault.to_string();
     assert!(text.contains("atomically update") && text.ends_with("and no barrier is between: race"), "{text}");
+}
+
+/// Runs `kernel` in one block of 64 threads, which gets three counters in shared memory, at first 0 but for the last, which is
+/// not written.
+fn launch_shared(seed: u64, kernel: impl Fn(Shared<u32>)) -> Result<(), Fault> {
+    Emulator::new(seed).launch("count", 1, 64, 12, || {
+        if tid() < 2 {
+            shared::<u32>(3).set(tid(), 0);
+        }
+        thread::sync_threads();
+        kernel(shared(3));
+    })
+}
+
+#[test]
+fn many_threads_may_add_in_shared_memory() {
+    for seed in SEEDS {
+        let mut emulator = Emulator::new(seed);
+        let seen = emulator.uninit::<u32>(64);
+        let kernel = || {
+            let counter = shared::<u32>(1);
+            if tid() == 40 {
+                counter.set(0, 5);
+            }
+            thread::sync_threads();
+            let before = counter.fetch_add(0, 3);
+            global_mut(seen.as_mut_ptr(), 64).set(tid() as usize, before);
+            thread::sync_threads();
+            assert_eq!(counter.get(0), 5 + 64 * 3);
+        };
+        emulator.launch("count", 1, 64, 4, kernel).unwrap();
+        let mut seen = emulator.read(seen).unwrap();
+        seen.sort();
+        assert!(seen.into_iter().eq((0..64).map(|i| 5 + 3 * i)));
+    }
+}
+
+#[test]
+fn updates_of_shared_memory_are_checked_like_other_accesses() {
+    for seed in SEEDS {
+        // No barrier orders thread 9's access with the others' updates.
+        for plain in [
+            (|counter| {
+                counter.get(0);
+            }) as fn(Shared<u32>),
+            |counter| counter.set(0, 1),
+        ] {
+            let fault = launch_shared(seed, |counters| {
+                if tid() == 9 {
+                    plain(counters)
+                } else {
+                    {
+                        counters.fetch_add(0, 1);
+                    }
+                }
+            });
+            let fault = fault.unwrap_err();
+            assert!(matches!(fault.kind, FaultKind::Race { space: Space::Shared, byte: 0..4, .. }), "{fault}");
+        }
+        let unwritten = launch_shared(seed, |counters| {
+            counters.fetch_add(2, 1);
+        })
+        .unwrap_err();
+        assert!(
+            matches!(unwritten.kind, FaultKind::Uninitialised { space: Space::Shared, byte: 8, .. }),
+            "{unwritten}"
+        );
+        let beyond = launch_shared(seed, |counters| {
+            counters.fetch_add(3, 1);
+        })
+        .unwrap_err();
+        assert_eq!(beyond.kind, FaultKind::OutOfView { start: 3, count: 1, len: 3 });
+    }
 }

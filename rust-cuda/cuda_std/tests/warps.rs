@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SEEDS, ballot, global_mut, reduce_add, reduce_max, shuffle_idx, shuffle_xor, sync_warp, tid};
+use common::{SEEDS, ballot, global_mut, reduce_add, reduce_max, shuffle_idx, shuffle_up, shuffle_xor, sync_warp, tid};
 use cuda_std::{
     emulator::Emulator,
     thread,
@@ -51,6 +51,17 @@ fn each_lane_gets_the_value_it_asks_for() {
     for seed in SEEDS {
         let f = || shuffle_idx(FULL_MASK, tid() * 10, (tid() * 7 + 3) % 32);
         assert_eq!(results(seed, 96, f), expect(96, |t| (t / 32 * 32 + (t * 7 + 3) % 32) * 10));
+    }
+}
+
+#[test]
+fn each_lane_gets_the_value_from_below() {
+    for seed in SEEDS {
+        for distance in 0..32 {
+            let f = || shuffle_up(FULL_MASK, tid() * 10, distance);
+            let from = |t: u32| if t % 32 >= distance { t - distance } else { t };
+            assert_eq!(results(seed, 96, f), expect(96, |t| from(t) * 10));
+        }
     }
 }
 

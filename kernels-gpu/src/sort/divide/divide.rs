@@ -32,7 +32,7 @@ pub const fn shared_bytes<B>(tile: usize) -> u32 {
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for `n` keys and
 /// does not overlap `from`; blocks are of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 2),
+    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }> within (ROW.divide_4.threads, 3),
     u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }> within (ROW.divide_8.threads, 3),
 )]
 #[allow(clippy::too_many_arguments)]

@@ -22,15 +22,6 @@ const MOST_DIGITS: (u32, u32) = (1024, 512);
 /// Blocks of a multiprocessor, for kernels that count, place and sort what is left.
 const COUNT_BLOCKS: usize = 4;
 
-/// The least number of blocks of a multiprocessor, for kernels that divide, sort buckets or merge.
-const MANY_BLOCKS: usize = 64;
-
-/// The number of blocks for so many tiles or buckets: half as many, as long as that is many more than the GPU holds at once. More
-/// would be a little faster, but there would be more of them that end at once where keys are not divided, or where they are.
-pub(super) fn many_blocks(queue: &impl Queue, tiles: usize) -> usize {
-    tiles.min((tiles / 2).max(MANY_BLOCKS * queue.multiprocessors()))
-}
-
 /// How keys are divided.
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
@@ -133,8 +124,9 @@ impl DividePlan {
             let shared_bytes = divide::shared_bytes::<K::Bits>(tile.keys());
             // Segments may have a tile each that is not full.
             let tiles = tiles + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
-            // From the third level on there is nothing to do, as a rule.
-            let blocks = if level < 2 { many_blocks(queue, tiles) } else { of_segments };
+            // Blocks that take one tile each are faster than those that take several. From the third level on there is nothing to
+            // do, as a rule, and few blocks do it sooner.
+            let blocks = if level < 2 { tiles } else { of_segments };
             let arguments = arguments![from, to, n, lists, level, levels, always, when_negative, order];
             launch("divide", Shape { blocks, threads, shared_bytes }, &arguments)?;
         }
@@ -142,7 +134,7 @@ impl DividePlan {
         let arguments = arguments![keys, scratch, n, lists, levels, always, when_negative, order];
         let threads = bucket.threads as u32;
         let buckets = Shape {
-            blocks: many_blocks(queue, divisions::usual_buckets(n, bucket.keys())),
+            blocks: divisions::usual_buckets(n, bucket.keys()),
             threads,
             shared_bytes: sort_buckets::shared_bytes::<K::Bits>(bucket.threads, bucket.items_per_thread),
         };

@@ -1,6 +1,6 @@
 //! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
 
-use super::divide::{DividePlan, many_blocks};
+use super::divide::DividePlan;
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
@@ -14,6 +14,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
 const DETECTION_KEYS: usize = 1 << 26;
+
+/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
+/// faster, but fewer than there are tiles.
+const FALLBACK_BLOCKS: usize = 64;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
 /// exceed the memory of any GPU.
@@ -258,7 +262,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     }
     // Passes of keys alone take one tile after the other, so that there are few blocks where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
-        Some(_) => Shape { blocks: many_blocks(queue, shape.blocks), ..shape },
+        Some(_) => Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape },
         None => shape,
     };
     let (mut from, mut to) = ((keys, values), scratch);

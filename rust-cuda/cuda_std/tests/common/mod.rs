@@ -55,6 +55,13 @@ pub fn shuffle_idx(mask: u32, value: u32, src: u32) -> u32 {
     unsafe { warp::shuffle_idx(mask, value, src) }
 }
 
+/// What the lane `distance` below passed.
+#[track_caller]
+pub fn shuffle_up(mask: u32, value: u32, distance: u32) -> u32 {
+    // SAFETY: see above.
+    unsafe { warp::shuffle_up(mask, value, distance) }
+}
+
 /// The lanes with a true `predicate`.
 #[track_caller]
 pub fn ballot(mask: u32, predicate: bool) -> u32 {
