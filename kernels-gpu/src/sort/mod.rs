@@ -1,4 +1,6 @@
-//! Merge sort: sorted tiles, then merges of up to 32 neighbouring runs at a time until one is left.
+//! The sort, in two ways.
+//!
+//! Tiles are sorted, and then merged, up to 32 neighbouring runs at a time until one is left:
 //!
 //! ```text
 //!   block_sort         │ tile │ tile │ tile │ tile │ tile │     each tile sorted on its own
@@ -6,8 +8,17 @@
 //!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! A pass reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and the
-//! last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
+//! Or keys are [divided](divide) by their leading digits, and then buckets are sorted, which is faster where keys without values are
+//! many, spread evenly and in no runs:
+//!
+//! ```text
+//!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits
+//!                      │00│01…│02…     │10…│11…     │20…   │     and once more
+//!   sort_buckets       │  │   │        │   │        │      │     each bucket sorted on its own
+//! ```
+//!
+//! A pass or a division reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
+//! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
 
 pub mod block_sort;
 pub mod detect_runs;
