@@ -9,7 +9,8 @@
 pub struct Tile {
     /// Threads of a block.
     pub threads: usize,
-    /// Keys of a thread. Odd: threads read shared memory this many words apart, and an odd stride uses all banks.
+    /// Keys of a thread. Odd where threads read shared memory this many words apart, as an odd stride uses all banks: everywhere but
+    /// in divisions.
     pub items_per_thread: usize,
 }
 

@@ -72,7 +72,8 @@ fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32
 /// words are 0.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` is the [`Workspace`]. Blocks are of
+/// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` are those of
+/// [`Layout`](super::workspace::Layout), of which the first are 0 before the first level. Blocks are of
 /// [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
 #[kernel(
     u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
@@ -95,7 +96,8 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
 ) {
     // SAFETY: the caller's promise.
     let detection = unsafe { Detection::new(order) };
-    if if level > 0 { !detection.is_divided() } else { detects != 0 && detection.is_ordered() } {
+    let is_done = if level == 0 { detects != 0 && detection.is_ordered() } else { !detection.is_divided() };
+    if is_done {
         return;
     }
     let coding = Coding { always, when_negative };
