@@ -73,8 +73,9 @@ fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32
 ///
 /// # Safety
 /// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` are those of
-/// [`Layout`](super::workspace::Layout), of which the first are 0 before the first level. Blocks are of
-/// [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`].
+/// [`Layout`](super::workspace::Layout), of which the first are 0 before the first level. There are at most
+/// [`MOST_KEYS`](super::MOST_KEYS) keys. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level
+/// there is one block.
 #[kernel(
     u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
     u64 = <u64, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,

@@ -22,6 +22,9 @@ pub mod sort_buckets;
 pub mod sort_rest;
 pub mod workspace;
 
+/// The most keys: indices have 32 bits, and a tile or a bucket may begin at any of them.
+pub const MOST_KEYS: usize = u32::MAX as usize - (1 << 16);
+
 /// The most digits that keys are divided by, besides those for keys beyond the sample's.
 pub const MOST_DIGITS: u32 = 1024;
 

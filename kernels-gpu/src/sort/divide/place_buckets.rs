@@ -33,7 +33,7 @@ const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 ///
 /// # Safety
 /// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of [`PLACE_THREADS`]
-/// threads with [`PLACE_SHARED_BYTES`].
+/// threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(
     u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
     u64 = <u64, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,

@@ -35,9 +35,9 @@ pub(super) struct DividePlan {
 }
 
 impl DividePlan {
-    /// For `n` keys of type `K`, if there are not too many: indices have 32 bits.
+    /// For `n` keys of type `K`, if there are not too many.
     pub(super) const fn of<K: Key>(n: usize) -> Option<Self> {
-        if n > u32::MAX as usize {
+        if n > divisions::MOST_KEYS {
             return None;
         }
         // For many keys, one level more than are needed where keys are spread evenly.
@@ -151,13 +151,13 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_the_keys_take() {
         fn check<K: Key>() {
-            for n in [(1 << 21) + 1, 10_000_000, 1 << 28, u32::MAX as usize] {
-                let bytes = DividePlan::of::<K>(n).expect("indices have 32 bits").workspace_bytes();
+            for n in [(1 << 21) + 1, 10_000_000, 1 << 28, divisions::MOST_KEYS] {
+                let bytes = DividePlan::of::<K>(n).expect("there are not too many").workspace_bytes();
                 assert!(bytes * 100 <= n * size_of::<K>(), "{bytes} bytes for {n} keys");
             }
         }
         check::<u32>();
         check::<u64>();
-        assert!(DividePlan::of::<u32>(1 << 32).is_none());
+        assert!(DividePlan::of::<u32>(divisions::MOST_KEYS + 1).is_none());
     }
 }
