@@ -22,8 +22,8 @@ pub mod sort_buckets;
 pub mod sort_rest;
 pub mod workspace;
 
-/// The most keys: indices have 32 bits, and a tile or a bucket may begin at any of them.
-pub const MOST_KEYS: usize = u32::MAX as usize - (1 << 16);
+/// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
+pub const MOST_KEYS: usize = 1 << 31;
 
 /// The most digits that keys are divided by, besides those for keys beyond the sample's.
 pub const MOST_DIGITS: u32 = 1024;
