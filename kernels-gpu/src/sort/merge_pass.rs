@@ -561,7 +561,8 @@ pub(super) struct Position {
 /// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
 pub const MIN_BLOCKS_PER_SM: usize = 3;
 
-/// Kernel: merges each group of `k` runs of `from` to the same indices of `to`, one block a tile, at the splits that
+/// Kernel: merges each group of `k` runs of `from` to the same indices of `to`, one block a tile, or several one after the other if
+/// there are fewer blocks and `SEVERAL` is true, which takes more registers. The splits are those that
 /// [`split_runs`] found, or that it finds itself if `splits` is null: that takes longer, but no launch. Keys are stored as
 /// `always` and `when_negative` decode them ([`Coding`]). `order` is that of `block_sort`; the last two arguments are those of
 /// `split_runs`.
@@ -569,15 +570,15 @@ pub const MIN_BLOCKS_PER_SM: usize = 3;
 /// # Safety
 /// `from` has `n` keys in ascending runs of `run` keys, as [`Runs`] says, for tiles of [`tile_keys`]; `to` has capacity for `n`
 /// and does not overlap `from`; `splits` are those of `split_runs`. Blocks are of `NT` threads, two warps or more, one for
-/// each tile, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+/// each tile unless `SEVERAL`, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
 #[kernel(
-    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
-    u32small = <u32, { ROW.small_runs_4.threads }, { ROW.small_runs_4.items_per_thread }>,
-    u64small = <u64, { ROW.small_runs_8.threads }, { ROW.small_runs_8.items_per_thread }>,
+    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }, true> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }, true> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
+    u32small = <u32, { ROW.small_runs_4.threads }, { ROW.small_runs_4.items_per_thread }, false>,
+    u64small = <u64, { ROW.small_runs_8.threads }, { ROW.small_runs_8.items_per_thread }, false>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize, const SEVERAL: bool>(
     from: *const B,
     n: usize,
     run: usize,
@@ -607,6 +608,9 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize>(
     while t < tiles {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
+        if !SEVERAL {
+            break;
+        }
         t += thread::grid_dim_x() as usize;
         if t < tiles {
             thread::sync_threads();
