@@ -49,10 +49,6 @@ pub trait Bits:
     fn upper_half_shifted(self, shift: u32) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;
-    /// The difference, or 0 where it would be negative.
-    fn minus_or_min(self, other: Self) -> Self;
-    /// The sum, or the greatest value where it would be greater.
-    fn plus_or_max(self, other: Self) -> Self;
     /// The greatest of the values that the lanes of the warp passed.
     ///
     /// # Safety
@@ -82,14 +78,6 @@ macro_rules! bits {
             #[inline(always)]
             fn shifted_down(self, shift: u32) -> Self {
                 self >> shift
-            }
-            #[inline(always)]
-            fn minus_or_min(self, other: Self) -> Self {
-                self.saturating_sub(other)
-            }
-            #[inline(always)]
-            fn plus_or_max(self, other: Self) -> Self {
-                self.saturating_add(other)
             }
             #[inline(always)]
             unsafe fn greatest_of_warp(self) -> Self {

@@ -1,7 +1,7 @@
 //! What the searches and merges read from: an ascending sequence, wherever it lies.
 
 use crate::key::{Bits, Key, Position};
-use cuda_std::{Global, Shared};
+use cuda_std::{Global, GlobalMut, Shared};
 
 /// A sequence of keys, read one at a time as ordered bits.
 ///
@@ -29,6 +29,20 @@ impl<K: Key> Sequence for Global<K> {
     #[track_caller]
     fn at(self, i: usize) -> K::Bits {
         self.get(i).to_ordered()
+    }
+}
+
+impl<B: Bits> Sequence for GlobalMut<B> {
+    type Index = usize;
+    type Item = B;
+    #[inline(always)]
+    fn length(self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, i: usize) -> B {
+        self.get(i)
     }
 }
 

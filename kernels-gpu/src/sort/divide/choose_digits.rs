@@ -200,7 +200,7 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
             let count = digits_for(len, fullest, target, single, most);
             // There are keys a little beyond those sampled.
             let margin = (greatest - least).shifted_down(8);
-            Digits::even(least.minus_or_min(margin), greatest.plus_or_max(margin), count)
+            Digits::even(least - margin.min(least), greatest + margin.min(B::MAX - greatest), count)
         };
         let count = digits.count();
         if level == 0 && thread == 0 && (spreads && !in_runs || always_divides != 0) {

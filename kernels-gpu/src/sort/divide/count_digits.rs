@@ -3,7 +3,6 @@
 use super::DIGITS_CAPACITY;
 use super::workspace::{Segment, Workspace};
 use crate::key::{Bits, Coding};
-use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -32,12 +31,12 @@ pub unsafe fn count_digits<B: Bits, const NT: usize, const VT: usize, const BUCK
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_divided() {
+    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (NT * VT, BUCKET), order) }) else {
         return;
-    }
+    };
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (keys, workspace) = unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, NT * VT, BUCKET)) };
+    let keys = unsafe { GlobalMut::new(keys, n) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
     let thread = thread::thread_idx_x();

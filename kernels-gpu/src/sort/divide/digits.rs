@@ -12,6 +12,37 @@
 use crate::key::Bits;
 use cuda_std::recomputed;
 
+/// A linear map of the numbers from 0 to a greatest one to fewer numbers. It never descends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// How far a number is shifted up, so that its leading bits count.
+    pub shift: u32,
+    /// What the 32 leading bits are multiplied by.
+    pub factor: u32,
+}
+
+impl Scale {
+    /// For numbers up to `greatest`, which is not 0: fewer than `count`, which is below 4096, of equal shares.
+    #[inline(always)]
+    pub fn even<B: Bits>(greatest: B, count: u32) -> Self {
+        let shift = greatest.leading_zeros();
+        // The greatest number has the top bit set, so that neither quotient nor product overflows.
+        Self { shift, factor: (count << 20) / ((greatest.upper_half_shifted(shift) >> 12) + 1) }
+    }
+
+    /// Numbers of `bits` bits, from 1 to 31, stay as they are.
+    #[inline(always)]
+    pub fn exact<B: Bits>(bits: u32) -> Self {
+        Self { shift: 8 * size_of::<B>() as u32 - bits, factor: 1 << bits }
+    }
+
+    /// What `number` becomes.
+    #[inline(always)]
+    pub fn of<B: Bits>(self, number: B) -> u32 {
+        ((number.upper_half_shifted(self.shift) as u64 * self.factor as u64) >> 32) as u32
+    }
+}
+
 /// How keys become digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits<B> {
@@ -19,10 +50,8 @@ pub struct Digits<B> {
     pub least: B,
     /// The least key that certainly has the last digit.
     pub greatest: B,
-    /// How far a key's distance from `least` is shifted up, so that its leading bits count.
-    pub shift: u32,
-    /// The number that the 32 leading bits are multiplied by.
-    pub scale: u32,
+    /// How a key's distance from `least` becomes its digit, less 1.
+    pub scale: Scale,
 }
 
 impl<B: Bits> Digits<B> {
@@ -30,10 +59,9 @@ impl<B: Bits> Digits<B> {
     /// which are different; and two more, as [`count`](Self::count) tells.
     #[inline(always)]
     pub fn even(least: B, greatest: B, count: u32) -> Self {
-        let shift = (greatest - least).leading_zeros();
-        // The greatest distance has the top bit set, so that neither quotient nor product overflows.
-        let distance = (greatest - least).upper_half_shifted(shift);
-        Self { least, greatest, shift, scale: (count << 20) / ((distance >> 12) + 1) + 1 }
+        let Scale { shift, factor } = Scale::even(greatest - least, count);
+        // Rounded up, so that there are not fewer.
+        Self { least, greatest, scale: Scale { shift, factor: factor + 1 } }
     }
 
     /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
@@ -43,8 +71,7 @@ impl<B: Bits> Digits<B> {
     pub fn exact(least: B, greatest: B) -> Self {
         let greatest = if greatest < B::MAX { greatest + B::ONE } else { greatest };
         let distance = (greatest - least).to_register() as u32;
-        let bits = (32 - distance.leading_zeros()).max(1);
-        Self { least, greatest, shift: 8 * size_of::<B>() as u32 - bits, scale: 1 << bits }
+        Self { least, greatest, scale: Scale::exact::<B>((32 - distance.leading_zeros()).max(1)) }
     }
 
     /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
@@ -57,8 +84,7 @@ impl<B: Bits> Digits<B> {
     #[inline(always)]
     pub fn of(self, key: B) -> u32 {
         let distance = key.max(self.least).min(self.greatest) - self.least;
-        let product = distance.upper_half_shifted(self.shift) as u64 * self.scale as u64;
-        (product >> 32) as u32 + u32::from(key >= self.least)
+        self.scale.of(distance) + u32::from(key >= self.least)
     }
 
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.

@@ -11,7 +11,6 @@ use super::digits::Digits;
 use super::workspace::{Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -48,13 +47,12 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize, const BUCKET: us
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_divided() {
+    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (NT * VT, BUCKET), order) }) else {
         return;
-    }
+    };
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (from, to, workspace) =
-        unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n), Workspace::new(words, n, levels, NT * VT, BUCKET)) };
+    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let shared = unsafe { TileMemory::<B>::at_start(NT * VT) };
     let tiles = workspace.tiles(level);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bins       │  2   │ │ 1 │  3   │ │    the keys of each bin are counted, by atomic additions
-//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one, which is right up to the order within its bin
+//!   tile       │ 5  3   17   41 40 44 │    each key goes to a place of its bin, by another one
 //!   windows    │├──────┤├──────┤├──── │    sorted in registers, by a network
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
@@ -10,10 +10,10 @@
 //! Bins are about as many as keys, so that few are of more than a handful of keys. Where one is, and the windows do not put it
 //! in order, the bucket is left to `sort_rest`.
 
+use super::digits::Scale;
 use super::workspace::{Bucket, Work, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::detect_runs::Detection;
 use crate::sort::network::sort_registers;
 use crate::tuning::ROW;
 use core::hint::select_unpredictable;
@@ -46,8 +46,7 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
 #[derive(Clone, Copy)]
 struct Bins<B> {
     least: B,
-    shift: u32,
-    scale: u32,
+    scale: Scale,
     /// Whether the keys of a bin are all equal.
     exact: bool,
 }
@@ -57,20 +56,15 @@ impl<B: Bits> Bins<B> {
     #[inline(always)]
     fn new(least: B, greatest: B, count: u32) -> Self {
         let range = greatest - least;
-        if range < B::from_register(count as u64) {
-            let shift = 8 * size_of::<B>() as u32 - count.trailing_zeros();
-            return Self { least, shift, scale: count, exact: true };
-        }
-        let shift = range.leading_zeros();
-        // The greatest distance has the top bit set.
-        let scale = ((count - 1) << 20) / ((range.upper_half_shifted(shift) >> 12) + 1);
-        Self { least, shift, scale, exact: false }
+        let exact = range < B::from_register(count as u64);
+        let scale = if exact { Scale::exact::<B>(count.trailing_zeros()) } else { Scale::even(range, count - 1) };
+        Self { least, scale, exact }
     }
 
     /// A key's bin.
     #[inline(always)]
     fn of(self, key: B) -> u32 {
-        (((key - self.least).upper_half_shifted(self.shift) as u64 * self.scale as u64) >> 32) as u32
+        self.scale.of(key - self.least)
     }
 }
 
@@ -124,14 +118,10 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_divided() {
-        return;
-    }
+    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (TILE, NT * VT), order) }) else { return };
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (keys, scratch, workspace) = unsafe {
-        (GlobalMut::new(keys, n), GlobalMut::new(scratch, n), Workspace::new(words, n, levels, TILE, NT * VT))
-    };
+    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     let slots = (NT * VT + VT / 2) as u32;
     let tile_bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
     // SAFETY: the caller's promise; barriers divide the accesses.

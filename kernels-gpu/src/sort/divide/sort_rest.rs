@@ -2,9 +2,9 @@
 //! full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
 
 use super::workspace::{Bucket, Workspace};
+use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
-use crate::sort::detect_runs::Detection;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -31,14 +31,10 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: u
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if !unsafe { Detection::new(order) }.is_divided() {
-        return;
-    }
+    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (TILE, NT * VT), order) }) else { return };
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
-    let (keys, scratch, workspace) = unsafe {
-        (GlobalMut::new(keys, n), GlobalMut::new(scratch, n), Workspace::new(words, n, levels, TILE, NT * VT))
-    };
+    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
     let mut i = thread::block_idx_x();
     while i < buckets + rests {
@@ -131,7 +127,7 @@ fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at:
     let b = from.slice(b_begin as usize, run.min(len - b_begin) as usize);
     let total = (a.len() + b.len()) as u32;
     let (first, end) = (at - begin, (at - begin + slots).min(total));
-    let (a_first, a_end) = (a_taken(a, b, first), a_taken(a, b, end));
+    let [a_first, a_end] = [first, end].map(|rank| diagonal_search(rank as usize, a, b) as u32);
     let (b_first, b_end) = (first - a_first, end - a_end);
     // A upwards and B downwards, with the greatest key between them where they do not fill the tile.
     for i in 0..VT {
@@ -151,20 +147,4 @@ fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at:
     thread::sync_threads();
     tile::store_blocked(keys, slot, tile);
     thread::sync_threads();
-}
-
-/// How many of the first `k` keys of the merge of two runs are of A.
-#[inline(always)]
-#[track_caller]
-fn a_taken<B: Bits>(a: GlobalMut<B>, b: GlobalMut<B>, k: u32) -> u32 {
-    let (mut low, mut high) = (k.saturating_sub(b.len() as u32), k.min(a.len() as u32));
-    while low < high {
-        let middle = (low + high) / 2;
-        if a.get(middle as usize) <= b.get((k - 1 - middle) as usize) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }

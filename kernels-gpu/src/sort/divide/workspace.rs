@@ -8,9 +8,10 @@
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::Digits;
+use super::digits::{Digits, Scale};
 use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter};
 use crate::key::Bits;
+use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
 /// Where the lists are, in words.
@@ -131,6 +132,23 @@ impl Workspace {
         Self { words: unsafe { GlobalMut::new(words, at.words) }, at }
     }
 
+    /// As [`new`](Self::new), unless the words at `order` say that keys are not divided.
+    ///
+    /// # Safety
+    /// As for `new`; `order` is what `choose_digits` wrote.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn if_divided(
+        words: *mut u32,
+        n: usize,
+        levels: u32,
+        (tile, bucket): (usize, usize),
+        order: *mut u32,
+    ) -> Option<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Detection::new(order).is_divided().then(|| Self::new(words, n, levels, tile, bucket)) }
+    }
+
     #[inline(always)]
     pub fn segments(self, level: u32) -> u32 {
         self.words.get(level as usize * 3 + SEGMENTS)
@@ -190,7 +208,8 @@ impl Workspace {
     pub fn segment<B: Bits>(self, i: u32) -> Segment<B> {
         let words = self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT);
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
-        let digits = Digits { least: wide(8), greatest: wide(10), shift: words.get(5), scale: words.get(6) };
+        let scale = Scale { shift: words.get(5), factor: words.get(6) };
+        let digits = Digits { least: wide(8), greatest: wide(10), scale };
         let [start, len, first_tile, counters] = [0, 1, 2, 3].map(|at| words.get(at));
         Segment { start, len, first_tile, counters, exact: words.get(4) != 0, skipped: words.get(7) != 0, digits }
     }
@@ -199,7 +218,7 @@ impl Workspace {
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
         let words = self.words.slice(self.at.segments + i as usize * SEGMENT, SEGMENT);
         let Segment { start, len, first_tile, counters, exact, skipped, digits } = segment;
-        let Digits { least, greatest, shift, scale } = digits;
+        let Digits { least, greatest, scale: Scale { shift, factor } } = digits;
         let (least, greatest) = (least.to_register(), greatest.to_register());
         words.set(0, start);
         words.set(1, len);
@@ -207,7 +226,7 @@ impl Workspace {
         words.set(3, counters);
         words.set(4, u32::from(exact));
         words.set(5, shift);
-        words.set(6, scale);
+        words.set(6, factor);
         words.set(7, u32::from(skipped));
         words.set(8, least as u32);
         words.set(9, (least >> 32) as u32);
