@@ -124,6 +124,7 @@ unsafe fn greatest_wide(value: u64) -> u64 {
 /// assert!(descending.encode((2.0f32).to_bits()) < descending.encode((-1.0f32).to_bits()));
 /// assert_eq!(descending.decode(descending.encode(7)), 7);
 /// ```
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding<B> {
     /// The bits to invert in every key.

@@ -4,14 +4,15 @@
 //! uses.
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[&str]); 9] = [
+pub const FAMILIES: [(&str, &[&str]); 10] = [
     ("textbook", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
     ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
     ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
     ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
     ("sort", &["block_sort", "split_runs", "merge_runs"]),
     ("divide", &["choose_digits", "count_digits", "place_buckets", "divide", "sort_buckets", "sort_rest"]),
-    ("detect", &["detect_runs", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
+    ("divide_indexed", &["divide_indexed", "sort_buckets_indexed", "sort_rest_indexed"]),
+    ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
     ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"]),
     ("sort_packed", &["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"]),
 ];

@@ -79,10 +79,20 @@ pub struct Row {
     pub divide_4: Tile,
     /// Divisions.
     pub divide_8: Tile,
+    /// Divisions of very many keys.
+    pub divide_many_4: Tile,
+    /// Divisions of keys with their indices.
+    pub divide_indexed_4: Tile,
+    /// Divisions of keys with their indices.
+    pub divide_indexed_8: Tile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_8: Tile,
+    /// Buckets of keys with their indices: a power of two threads.
+    pub buckets_indexed: Tile,
+    /// From so many keys of 4 bytes on they are very many.
+    pub many_4: usize,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -114,8 +124,13 @@ pub const SM_90: Row = Row {
     runs_packed: Tile { threads: 256, items_per_thread: 29 },
     divide_4: Tile { threads: 512, items_per_thread: 16 },
     divide_8: Tile { threads: 512, items_per_thread: 12 },
+    divide_many_4: Tile { threads: 512, items_per_thread: 24 },
+    divide_indexed_4: Tile { threads: 512, items_per_thread: 12 },
+    divide_indexed_8: Tile { threads: 512, items_per_thread: 8 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 256, items_per_thread: 9 },
+    buckets_indexed: Tile { threads: 256, items_per_thread: 9 },
+    many_4: 1 << 29,
 };
 
 /// The row that kernels are compiled with.
@@ -169,7 +184,16 @@ pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
     }
 }
 
-/// The shapes of tiles and of buckets for the sort that divides keys of `bytes` bytes, 4 or 8.
-pub const fn divide(bytes: usize) -> (Tile, Tile) {
-    if bytes == 8 { (ROW.divide_8, ROW.buckets_8) } else { (ROW.divide_4, ROW.buckets_4) }
+/// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes, 4 or 8.
+pub const fn divide(bytes: usize, n: usize) -> (Tile, Tile) {
+    match bytes {
+        8 => (ROW.divide_8, ROW.buckets_8),
+        _ if n >= ROW.many_4 => (ROW.divide_many_4, ROW.buckets_4),
+        _ => (ROW.divide_4, ROW.buckets_4),
+    }
+}
+
+/// The same for keys with their indices.
+pub const fn divide_indexed(bytes: usize) -> (Tile, Tile) {
+    (if bytes == 8 { ROW.divide_indexed_8 } else { ROW.divide_indexed_4 }, ROW.buckets_indexed)
 }

@@ -3,19 +3,22 @@
 mod common;
 use common::*;
 use cuda_std::Word;
-use cuda_std::emulator::{Emulator, Fault};
+use cuda_std::emulator::{Buffer, Emulator, Fault};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
-use kernels_gpu::sort::divide::divide::{self, divide};
+use kernels_gpu::sort::divide::divide::{self, divide, divide_indexed};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
+use kernels_gpu::sort::divide::sort_buckets_indexed::{self, sort_buckets_indexed};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
-use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Layout};
+use kernels_gpu::sort::divide::sort_rest_indexed::sort_rest_indexed;
+use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::ptr::null_mut;
 
 /// Threads of all blocks that divide and sort, keys of each in a tile, in a bucket.
 const NT: usize = 32;
@@ -30,6 +33,39 @@ type Sorted<K> = (Vec<K>, [u32; 2]);
 /// How key `i` of an array is drawn.
 type Draw = fn(&mut StdRng, u32) -> u32;
 
+/// The steps of a division that move nothing, as the host launches them.
+fn choose_and_place<B: Bits>(
+    emulator: &mut Emulator,
+    job: Job,
+    (keys, indices): (*mut B, *mut u32),
+    level: u32,
+    coding: Coding<B>,
+    (single, divides): (u32, u32),
+    random: u64,
+) -> Result<(), Fault> {
+    let decodes = u32::from(coding != Coding::NONE);
+    let coding = if level == 0 { coding } else { Coding::NONE };
+    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
+        choose_digits(job, keys, indices, level, coding, single, random, 0, divides)
+    })?;
+    // SAFETY: as above.
+    emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
+        count_digits(job, keys, indices, level, coding)
+    })?;
+    // SAFETY: as above.
+    emulator.launch("place_buckets", 1 + level.min(1), PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
+        place_buckets::<B>(job, level, decodes)
+    })
+}
+
+/// The lists of a division of `n` keys, and the words of `detect_runs`.
+fn lists(emulator: &mut Emulator, n: usize, levels: u32) -> [Buffer<u32>; 2] {
+    let mut words: Vec<u32> = vec![0; HEAD_WORDS];
+    words.resize(Layout::of(n, levels, TILE, BUCKET).words as usize, u32::MAX);
+    [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
+}
+
 /// The sort as the host launches it, and how many rests and failures there were. `None` where the kernels have left the keys to
 /// the passes of merges, which get them as they were.
 fn run<K: TestKey>(
@@ -37,7 +73,7 @@ fn run<K: TestKey>(
     keys: &[K],
     descending: bool,
     levels: u32,
-    (single, divides): (u32, u32),
+    single: (u32, u32),
 ) -> Result<Option<Sorted<K>>, Fault>
 where
     K::Bits: Bits,
@@ -46,60 +82,29 @@ where
     let mut emulator = Emulator::new(seed);
     let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
-    let layout = Layout::of(n, levels, TILE, BUCKET);
-    let mut words: Vec<u32> = vec![0; HEAD_WORDS];
-    words.resize(layout.words, u32::MAX);
-    let words = emulator.buffer(&words);
+    let [words, found] = lists(&mut emulator, n, levels);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
-    let at = words.as_mut_ptr();
-    let found = emulator.buffer(&[0u32; DETECTION_WORDS]);
-    let order = found.as_mut_ptr();
+    let job = Job::new((words.as_mut_ptr(), found.as_mut_ptr()), n, levels, (TILE, BUCKET), false);
+    let sides = [keys.as_mut_ptr(), scratch.as_mut_ptr()];
     for level in 0..levels {
-        let (from, to) = if level % 2 == 0 { (keys, scratch) } else { (scratch, keys) };
-        let Coding { always, when_negative } = if level == 0 { coding } else { Coding::NONE };
-        let (from, to) = (from.as_mut_ptr(), to.as_mut_ptr());
-        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-        emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-            let detects = 0;
-            choose_digits::<_, TILE, BUCKET>(
-                from,
-                n,
-                at,
-                level,
-                levels,
-                always,
-                when_negative,
-                single,
-                random,
-                detects,
-                divides,
-                order,
-            )
-        })?;
+        let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
+        choose_and_place(&mut emulator, job, (from, null_mut()), level, coding, single, random)?;
+        let coding = if level == 0 { coding } else { Coding::NONE };
+        let shared_bytes = divide::shared_bytes(TILE, size_of::<K>());
         // SAFETY: as above.
-        emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
-            count_digits::<_, NT, TILE_VT, BUCKET>(from, n, at, level, levels, always, when_negative, order)
-        })?;
-        // SAFETY: as above.
-        emulator.launch("place_buckets", 1 + level.min(1), PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
-            let decodes = u32::from(coding != Coding::NONE);
-            place_buckets::<K::Bits, TILE, BUCKET>(n, at, level, levels, decodes, order)
-        })?;
-        // SAFETY: as above.
-        emulator.launch("divide", 5, NT as u32, divide::shared_bytes::<K>(TILE), || unsafe {
-            divide::<_, NT, TILE_VT, BUCKET>(from, to, n, at, level, levels, always, when_negative, order)
+        emulator.launch("divide", 5, NT as u32, shared_bytes, || unsafe {
+            divide::<_, NT, TILE_VT>(job, from, to, level, coding)
         })?;
     }
-    let (at_keys, at_scratch) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
-    let Coding { always, when_negative } = coding;
+    let [at_keys, at_scratch] = sides;
     // SAFETY: as above.
     emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_buckets::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, order)
+        sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
     })?;
     // SAFETY: as above.
     emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_rest::<_, NT, VT, TILE>(at_keys, at_scratch, n, at, levels, always, when_negative, order)
+        sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
     })?;
     let words = emulator.read(words)?;
     let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
@@ -110,6 +115,68 @@ where
         return Ok(None);
     }
     Ok(Some((sorted, left)))
+}
+
+/// The same for keys with values `V`, or with their indices if there are no `VALUES`: sorted keys, and where each was.
+fn run_indexed<K: TestKey, V: Word, const VALUES: bool>(
+    seed: u64,
+    keys: &[K],
+    descending: bool,
+    levels: u32,
+    single: (u32, u32),
+) -> Result<Option<(Sorted<K>, Vec<u64>)>, Fault>
+where
+    K::Bits: Bits,
+{
+    let n = keys.len();
+    let mut emulator = Emulator::new(seed);
+    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let values: Vec<V> = (0..n as u64).map(|i| V::from_register(i * 3)).collect();
+    let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
+    let (values, values_scratch) = (emulator.buffer(&values), emulator.uninit::<V>(n));
+    let (indices, indices_scratch) = (emulator.uninit::<u32>(n), emulator.uninit::<u32>(n));
+    let [words, found] = lists(&mut emulator, n, levels);
+    let coding = Coding::<K::Bits>::of::<K>(descending);
+    let random = StdRng::seed_from_u64(seed).random();
+    let job = Job::new((words.as_mut_ptr(), found.as_mut_ptr()), n, levels, (TILE, BUCKET), true);
+    let side = |keys: &Buffer<K::Bits>, indices: &Buffer<u32>, values: &Buffer<V>| {
+        let values = if VALUES { values.as_mut_ptr() } else { null_mut() };
+        Elements { keys: keys.as_mut_ptr(), indices: indices.as_mut_ptr(), values }
+    };
+    let (at, other) = (side(&keys, &indices, &values), side(&scratch, &indices_scratch, &values_scratch));
+    let value_bytes = if VALUES { size_of::<V>() } else { 0 };
+    for level in 0..levels {
+        let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
+        choose_and_place(&mut emulator, job, (from.keys, from.indices), level, coding, single, random)?;
+        let coding = if level == 0 { coding } else { Coding::NONE };
+        let shared_bytes = divide::shared_bytes_indexed(TILE, size_of::<K>().max(value_bytes));
+        // SAFETY: as above.
+        emulator.launch("divide_indexed", 5, NT as u32, shared_bytes, || unsafe {
+            divide_indexed::<_, V, VALUES, NT, TILE_VT>(job, from, to, level, coding)
+        })?;
+    }
+    let shared_bytes = sort_buckets_indexed::shared_bytes(NT, VT, size_of::<K>(), value_bytes);
+    // SAFETY: as above.
+    emulator.launch("sort_buckets_indexed", 4, NT as u32, shared_bytes, || unsafe {
+        sort_buckets_indexed::<_, V, VALUES, NT, VT>(job, at, other, coding)
+    })?;
+    // SAFETY: as above.
+    emulator.launch("sort_rest_indexed", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
+        sort_rest_indexed::<_, V, VALUES, NT, VT>(job, at, other, coding)
+    })?;
+    if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
+        return Ok(None);
+    }
+    let words = emulator.read(words)?;
+    let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
+    let sorted: Vec<K> =
+        emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
+    let from = if VALUES {
+        emulator.read(values)?.into_iter().map(|value| value.to_register() / 3).collect()
+    } else {
+        emulator.read(indices)?.into_iter().map(u64::from).collect()
+    };
+    Ok(Some(((sorted, left), from)))
 }
 
 /// Sorts and compares; gives the numbers of rests and failures, or `None` where keys are not divided.
@@ -126,6 +193,82 @@ where
     }
     assert!(bits(&sorted) == bits(&expected), "{what}, n = {}, levels = {levels}, seed {seed}", keys.len());
     Some(left)
+}
+
+/// Sorts with values or without and compares, with a stable sort; gives what `check` does.
+fn check_indexed<K: TestKey, V: Word, const VALUES: bool>(
+    keys: &[K],
+    seed: u64,
+    levels: u32,
+    single: u32,
+    what: &str,
+) -> Option<[u32; 2]>
+where
+    K::Bits: Bits,
+{
+    let descending = seed % 2 == 1;
+    let what =
+        || format!("{what}, values {VALUES} of {}, n = {}, levels = {levels}, seed {seed}", size_of::<V>(), keys.len());
+    let ((sorted, left), from) = run_indexed::<K, V, VALUES>(seed, keys, descending, levels, (single, 1))
+        .unwrap_or_else(|fault| panic!("{}: {fault}", what()))?;
+    let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
+    let coding = Coding::<K::Bits>::of::<K>(descending);
+    expected.sort_by_key(|&i| coding.encode(Word::from_register(keys[i as usize].to_register())));
+    assert!(from == expected, "{}", what());
+    let expected: Vec<K> = expected.into_iter().map(|i| keys[i as usize]).collect();
+    assert!(bits(&sorted) == bits(&expected), "{}", what());
+    Some(left)
+}
+
+fn all_distributions_indexed<K: TestKey>(seed: u64)
+where
+    K::Bits: Bits,
+{
+    for (i, keys) in Keys::ALL.into_iter().enumerate() {
+        for n in [1, 2, 224, 225, 1000, 3000] {
+            let seed = seed.wrapping_add(i as u64 + n as u64);
+            let (levels, single, what) = (1 + (seed % 3) as u32, 4 + (seed % 100) as u32, &format!("{keys:?}"));
+            let keys = keys.random::<K>(n, seed);
+            check_indexed::<K, u32, false>(&keys, seed, levels, single, what);
+            check_indexed::<K, u32, true>(&keys, seed, levels, single, what);
+            check_indexed::<K, u64, true>(&keys, seed, levels, single, what);
+        }
+    }
+}
+
+#[test]
+fn keys_with_values_are_sorted_in_order() {
+    let seed = fresh_seed();
+    for_all_types!(all_distributions_indexed(seed));
+}
+
+#[test]
+fn equal_keys_are_divided_by_their_indices() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for (name, values) in [("one", 1), ("two", 2), ("nine", 9)] {
+        let keys: Vec<u64> = (0..3000).map(|_| random.random_range(0..values) << 40).collect();
+        let what = format!("{name} of few");
+        assert_eq!(check_indexed::<u64, u32, true>(&keys, seed, 4, 8, &what), Some([0, 0]), "{what}, seed {seed}");
+        check_indexed::<u64, u32, true>(&keys, seed, 2, 8, &what);
+    }
+    // Most keys are equal, some are less and some are greater.
+    let keys: Vec<u32> = (0..3000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
+    check_indexed::<u32, u32, false>(&keys, seed, 4, 8, "one and some others");
+}
+
+#[test]
+fn keys_with_values_that_divisions_do_not_spread_are_merged_in_the_end() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
+    let what = "one bucket a bit, divided twice";
+    let [rests, _] = check_indexed::<u64, u64, true>(&keys, seed, 2, 8, what).expect("keys are divided");
+    assert!(rests > 0, "seed {seed}");
+    // Keys whose indices do not fit beside them, each twice.
+    let keys: Vec<u64> = (0..200).map(|i| (i / 2) << 57).collect();
+    let [_, failures] = check_indexed::<u64, u32, true>(&keys, seed, 1, 8, "twice each").expect("keys are divided");
+    assert!(failures > 0, "seed {seed}");
 }
 
 fn all_distributions<K: TestKey>(seed: u64)

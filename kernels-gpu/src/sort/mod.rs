@@ -24,6 +24,7 @@ pub mod block_sort;
 pub mod detect_runs;
 pub mod divide;
 pub mod indexed_key;
+pub mod indices;
 pub mod merge_pass;
 pub mod multiway_co_rank;
 pub mod network;

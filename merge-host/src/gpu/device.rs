@@ -6,7 +6,8 @@ use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, align, batch, entries, merge};
 use super::staging::Staging;
 use super::{Address, zeroed};
-use crate::{Error, GpuKey as Key, MergeKernel, SortOrder};
+use crate::index::check_index_range;
+use crate::{Error, GpuKey as Key, Index, MergeKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -157,13 +158,20 @@ impl Gpu {
     /// Bytes of workspace for a sort of `n` keys: the keys once more, and splits (at most 128 bytes for each tile of some
     /// thousand keys, less than 1 %). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
-        SortPlan::of::<K>(n, 0).workspace_bytes::<K>(n)
+        SortPlan::of::<K>(n, 0, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V`: both once more, and splits. `usize::MAX` as for
+    /// Bytes of workspace for a sort of `n` keys with values of type `V`: both once more, indices of 4 bytes twice for most numbers of
+    /// keys up to 2^31, which keep equal keys in order, and splits. `usize::MAX` as for
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
-        SortPlan::of::<K>(n, const { value_bytes::<V>() }).workspace_bytes::<K>(n)
+        SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
+    }
+
+    /// Bytes of workspace for an argsort of `n` keys with indices of type `I`: both once more, and splits. `usize::MAX` as for
+    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
+    pub fn argsort_workspace_bytes<K: Key, I: Index>(n: usize) -> usize {
+        SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
     }
 
     /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes for each tile of some thousand keys, and none where
@@ -211,7 +219,7 @@ impl Gpu {
     ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, keys_at(keys), workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, order, keys_at(keys), false, workspace) }
     }
 
     /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
@@ -232,7 +240,29 @@ impl Gpu {
         let at = pairs_at("keys", keys, values)?;
         let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, false, workspace) }
+    }
+
+    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to where each was before. Stable: equal keys stay
+    /// in their order. What is in `indices` before is not read. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the indices are `u32`,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`argsort_workspace_bytes`](Self::argsort_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn argsort<K: Key + DeviceCopy, I: Index + DeviceCopy>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        indices: &mut DeviceSlice<I>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let at = pairs_at("keys", keys, indices)?;
+        check_index_range::<I>(keys.len())?;
+        let workspace = workspace_at(Self::argsort_workspace_bytes::<K, I>(keys.len()), workspace)?;
+        // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
+        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, true, workspace) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.

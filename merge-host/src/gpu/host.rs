@@ -92,7 +92,7 @@ impl Gpu {
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
-        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, |on_gpu| {
+        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, false, |on_gpu| {
             self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         })?;
         ((), timing.download) =
@@ -117,8 +117,8 @@ impl Gpu {
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
-        fill_identity(indices);
-        let (sorted, mut timing) = self.sort_slices(order, keys, Values::of_indices(indices))?;
+        let upload = |on_gpu: &OnGpu| self.copy_to_gpu(cast_slice(keys), &on_gpu.keys);
+        let (sorted, mut timing) = self.sort_on_gpu::<K, Error>(order, keys.len(), size_of::<I>(), true, upload)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
     }
@@ -345,19 +345,20 @@ impl Gpu {
         keys: &[K],
         values: Values<'_>,
     ) -> Result<(OnGpu, Timing), Error> {
-        self.sort_on_gpu::<K, Error>(order, keys.len(), values.each, |on_gpu| on_gpu.fill(self, keys, values))
+        self.sort_on_gpu::<K, Error>(order, keys.len(), values.each, false, |on_gpu| on_gpu.fill(self, keys, values))
     }
 
     /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
-    /// is 0.
+    /// is 0. If it `indexes`, values are the keys' indices, and nothing has to be put there.
     fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
         &self,
         order: SortOrder,
         len: usize,
         value_bytes: usize,
+        indexes: bool,
         upload: impl FnOnce(&OnGpu) -> Result<(), E> + Send,
     ) -> Result<(OnGpu, Timing), E> {
-        let plan = SortPlan::of::<K>(len, value_bytes);
+        let plan = SortPlan::of::<K>(len, value_bytes, indexes);
         let workspace_bytes = plan.workspace_bytes::<K>(len);
         self.check_memory(len.saturating_mul(size_of::<K>() + value_bytes).saturating_add(workspace_bytes))?;
         let sorted = OnGpu::new::<K>(self, len, value_bytes)?;
@@ -369,7 +370,7 @@ impl Gpu {
         let stream = self.stream()?;
         let ((), compute) = timed(|| {
             // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { sort::sort::<K>(&self.queue(&stream)?, order, sorted.arrays(), address(&workspace))? };
+            unsafe { sort::sort::<K>(&self.queue(&stream)?, order, sorted.arrays(), indexes, address(&workspace))? };
             stream.synchronize().or_failure("the sort on the GPU")
         })?;
         Ok((sorted, Timing { upload, compute, ..Timing::default() }))

@@ -1,19 +1,21 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
-use super::digits::Digits;
-use super::workspace::{Pending, Segment, Workspace};
+use super::digits::{Digits, Number};
+use super::workspace::{Job, Pending, Segment, Workspace};
 use super::{BUCKET_PERCENT, MOST_DIGITS, keys_per_counter};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
-use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Threads of a block.
 pub const CHOOSE_THREADS: u32 = 256;
 
 /// Keys that a thread samples of each segment.
-const SAMPLED: u32 = 8;
+const SAMPLED: usize = 8;
+
+/// Keys of a sample.
+const SAMPLE: u32 = SAMPLED as u32 * CHOOSE_THREADS;
 
 /// Intervals in which sampled keys are counted.
 const INTERVALS: u32 = 32;
@@ -33,9 +35,6 @@ fn scrambled(seed: u32, i: u32) -> u32 {
     x ^ x >> 16
 }
 
-/// Sampled keys of an interval, on average.
-const MEAN: u32 = SAMPLED * CHOOSE_THREADS / INTERVALS;
-
 /// Whether the fullest of the intervals of `sampled` keys has no more of them than one has by chance.
 #[inline(always)]
 fn is_even(fullest: u32, sampled: u32) -> bool {
@@ -50,7 +49,7 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
     // Where intervals differ by more than they do by chance, the fullest one counts.
-    let unevenness = if is_even(fullest, SAMPLED * CHOOSE_THREADS) { 1 } else { fullest.div_ceil(MEAN) + 1 };
+    let unevenness = if is_even(fullest, SAMPLE) { 1 } else { fullest.div_ceil(SAMPLE / INTERVALS) + 1 };
     let wanted = len.div_ceil(bucket_target).saturating_mul(unevenness);
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -63,54 +62,49 @@ fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32
     root.min(most)
 }
 
-/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all `n`
-/// keys. Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
+/// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all keys.
+/// Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
-/// At the first level it is decided whether keys are divided at all, and noted in the words at `order`: if the sample is spread
-/// evenly, or the part of it that is in one interval, unless most keys are in ascending or descending runs, which merges are
-/// faster with; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then the
-/// words are 0.
+/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: if the sample is
+/// spread evenly, or the part of it that is in one interval, unless most keys are in ascending or descending runs, which merges are
+/// faster with; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
+/// the words are 0.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `always` and `when_negative` encode it; `words` are those of
-/// [`Layout`](super::workspace::Layout), of which the first are 0 before the first level. There are at most
-/// [`MOST_KEYS`](super::MOST_KEYS) keys. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level
-/// there is one block.
-#[kernel(
-    u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
-    u64 = <u64, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,
-)]
+/// `keys` is what this level reads, as `coding` encodes it, and `indices` is where each was at first, if they come with indices and
+/// this is not the first level. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for
+/// the first level there is one block.
+#[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
+pub unsafe fn choose_digits<B: Bits>(
+    job: Job,
     keys: *mut B,
-    n: usize,
-    words: *mut u32,
+    indices: *mut u32,
     level: u32,
-    levels: u32,
-    always: B,
-    when_negative: B,
+    coding: Coding<B>,
     single: u32,
     random: u64,
     detects: u32,
     always_divides: u32,
-    order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    let detection = unsafe { Detection::new(order) };
+    let detection = unsafe { Detection::new(job.order) };
     let is_done = if level == 0 { detects != 0 && detection.is_ordered() } else { !detection.is_divided() };
     if is_done {
         return;
     }
-    let coding = Coding { always, when_negative };
-    // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
-    let (keys, workspace) = unsafe { (GlobalMut::new(keys, n), Workspace::new(words, n, levels, TILE, BUCKET)) };
+    let has_indices = job.indexed != 0 && level > 0;
+    // SAFETY: the caller's promise. The arrays are not constant: these are the keys that later kernels move.
+    let (keys, indices, workspace) = unsafe {
+        let indices = GlobalMut::new(indices, if has_indices { job.n as usize } else { 0 });
+        (GlobalMut::new(keys, job.n as usize), indices, Workspace::new(&job))
+    };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
     let thread = thread::thread_idx_x();
-    let tiles = |len: u32| len.div_ceil(TILE as u32);
     if level == 0 && thread::index_1d() == 0 {
-        workspace.begin(tiles(n as u32));
+        workspace.begin(job.tiles(job.n));
         if detects == 0 {
             detection.skip();
         }
@@ -119,96 +113,52 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
     let mut i = thread::block_idx_x();
     while i < segments {
         let Pending { start, len, first_tile } =
-            if level == 0 { Pending { start: 0, len: n as u32, first_tile: 0 } } else { workspace.pending(i) };
+            if level == 0 { Pending { start: 0, len: job.n, first_tile: 0 } } else { workspace.pending(i) };
         let part = keys.slice(start as usize, len as usize);
-        let place = |at: u32| {
-            let place = scrambled(random as u32 ^ start, at * CHOOSE_THREADS + thread);
-            ((place as u64 * (len - 1) as u64) >> 32) as usize
-        };
-        let mut sample = [B::MIN; SAMPLED as usize];
+        let places = places(len, start ^ random as u32);
+        let mut sample = [B::MIN; SAMPLED];
         for at in 0..SAMPLED {
-            sample[at as usize] = coding.encode(part.get(place(at)));
-        }
-        let mut in_runs = false;
-        if level == 0 && len > 1 {
-            // The sampled keys that are less than the next one, and those that are greater.
-            let (mut ascents, mut descents) = (0u32, 0u32);
-            for at in 0..SAMPLED {
-                let (key, next) = (sample[at as usize], coding.encode(part.get(place(at) + 1)));
-                ascents += u32::from(key < next);
-                descents += u32::from(key > next);
-            }
-            // SAFETY: all threads of the block are here, as below.
-            let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
-            thread::sync_threads();
-            in_runs = (both >> 16).max(both & 0xffff) > SAMPLED * CHOOSE_THREADS * 5 / 8;
-        }
-        let (mut least, mut greatest) = (sample[0], sample[0]);
-        for at in 1..SAMPLED as usize {
-            (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
+            sample[at] = coding.encode(part.get(places[at]));
         }
         // SAFETY: all threads of the block are here, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
-        // There are two digits more.
-        let most = (len / const { keys_per_counter(BUCKET) as u32 }).clamp(9, MOST_DIGITS + 2) - 2;
-        let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
-        let exact = is_narrow(least, greatest);
-        // Once, and then twice more for keys of the fullest interval, as long as that is uneven as well: floats are even within
-        // a power of two.
-        let (mut low, mut high, mut sampled) = (least, greatest, SAMPLED * CHOOSE_THREADS);
-        let (mut fullest, mut spreads, mut depth) = (0, exact, 0);
-        while !spreads && depth < DEPTH {
-            let of_intervals = Digits::even(low, high, INTERVALS);
-            let here = |key: B| low <= key && key <= high;
-            if thread < 2 * INTERVALS {
-                intervals.set(thread, 0);
+        let in_runs = level == 0 && len > 1 && unsafe { is_in_runs(sample, places, part, coding, scan) };
+        // SAFETY: as above.
+        let (mut least, mut greatest) = unsafe { range(sample, scan) };
+        let mut number = Number::KEY;
+        if job.indexed != 0 && least == greatest {
+            number = Number { is_index: true, pivot: least };
+            for at in 0..SAMPLED {
+                let place = start as usize + places[at];
+                sample[at] = number.of(least, if has_indices { indices.get(place) } else { place as u32 });
             }
-            thread::sync_threads();
-            for at in 0..SAMPLED as usize {
-                let key = sample[at];
-                if here(key) {
-                    intervals.fetch_add(of_intervals.of(key), 1);
-                }
-            }
-            thread::sync_threads();
-            let (mut keys, mut interval, mut at) = (0, 0, 0);
-            while at < of_intervals.count() {
-                let of_interval = intervals.get(at);
-                (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
-                at += 1;
-            }
-            if depth == 0 {
-                fullest = keys;
-            }
-            spreads = is_even(keys, sampled);
-            let (mut first, mut last) = (B::MAX, B::MIN);
-            for at in 0..SAMPLED as usize {
-                let key = sample[at];
-                if here(key) && of_intervals.of(key) == interval {
-                    (first, last) = (first.min(key), last.max(key));
-                }
-            }
-            // SAFETY: all threads of the block are here, as below.
-            (low, high) = unsafe { block_range(first, last, scan) };
-            spreads |= is_narrow(low, high);
-            (sampled, depth) = (keys, if level == 0 { depth + 1 } else { DEPTH });
+            // SAFETY: as above.
+            (least, greatest) = unsafe { range(sample, scan) };
         }
-        let digits = if exact {
+        // There are two digits more.
+        let most = (len / keys_per_counter(job.bucket as usize) as u32).clamp(9, MOST_DIGITS + 2) - 2;
+        let depth = if level == 0 { DEPTH } else { 1 };
+        // SAFETY: as above.
+        let Spread { is_exact, is_even, fullest } =
+            unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
+        let digits = if is_exact {
             Digits::exact(least, greatest)
         } else {
-            let target = const { (BUCKET * BUCKET_PERCENT / 100) as u32 };
-            let count = digits_for(len, fullest, target, single, most);
+            let count = digits_for(len, fullest, job.bucket * BUCKET_PERCENT as u32 / 100, single, most);
             // There are keys a little beyond those sampled.
             let margin = (greatest - least).shifted_down(8);
-            Digits::even(least - margin.min(least), greatest + margin.min(B::MAX - greatest), count)
+            // No index has number 0, which is that of keys below the pivot.
+            let lowest = if number.is_index { B::ONE } else { B::MIN };
+            let below = margin.min(least - lowest.min(least));
+            Digits::even(least - below, greatest + margin.min(B::MAX - greatest), count)
         };
         let count = digits.count();
-        if level == 0 && thread == 0 && (spreads && !in_runs || always_divides != 0) {
+        if level == 0 && thread == 0 && (is_even && !in_runs || always_divides != 0) {
             detection.divide();
         }
         if thread == 0 {
             let counters = workspace.add_counters(level, count);
-            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, skipped: false, digits });
+            let (exact, skipped) = (is_exact, false);
+            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, skipped, number, digits });
             scan.set(0, counters);
         }
         thread::sync_threads();
@@ -219,11 +169,127 @@ pub unsafe fn choose_digits<B: Bits, const TILE: usize, const BUCKET: usize>(
             at += CHOOSE_THREADS;
         }
         let mut tile = thread;
-        while tile < tiles(len) {
+        while tile < job.tiles(len) {
             workspace.set_segment_of_tile(first_tile + tile, i);
             tile += CHOOSE_THREADS;
         }
         thread::sync_threads();
         i += thread::grid_dim_x();
     }
+}
+
+/// Where the keys are that this thread samples of `len`. None is the last one unless it is the only one.
+#[inline(always)]
+fn places(len: u32, seed: u32) -> [usize; SAMPLED] {
+    let mut places = [0; SAMPLED];
+    for at in 0..SAMPLED as u32 {
+        let number = scrambled(seed, at * CHOOSE_THREADS + thread::thread_idx_x());
+        places[at as usize] = ((number as u64 * (len - 1) as u64) >> 32) as usize;
+    }
+    places
+}
+
+/// The least and the greatest key of a sample.
+///
+/// # Safety
+/// As for [`block_range`].
+#[inline(always)]
+unsafe fn range<B: Bits>(sample: [B; SAMPLED], scan: Shared<u32>) -> (B, B) {
+    let (mut least, mut greatest) = (sample[0], sample[0]);
+    for at in 1..SAMPLED {
+        (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { block_range(least, greatest, scan) }
+}
+
+/// Whether most of the sampled keys, which are at `places` of `part`, are less than the next one, or most are greater.
+///
+/// # Safety
+/// As for [`sum_before`]. Ends with a barrier.
+#[inline(always)]
+unsafe fn is_in_runs<B: Bits>(
+    sample: [B; SAMPLED],
+    places: [usize; SAMPLED],
+    part: GlobalMut<B>,
+    coding: Coding<B>,
+    scan: Shared<u32>,
+) -> bool {
+    let (mut ascents, mut descents) = (0u32, 0u32);
+    for at in 0..SAMPLED {
+        let (key, next) = (sample[at], coding.encode(part.get(places[at] + 1)));
+        ascents += u32::from(key < next);
+        descents += u32::from(key > next);
+    }
+    // SAFETY: the caller's promise.
+    let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
+    thread::sync_threads();
+    (both >> 16).max(both & 0xffff) > SAMPLE * 5 / 8
+}
+
+/// How the keys of a sample are spread over their range.
+struct Spread {
+    /// Whether the range has so few numbers that each can have a digit.
+    is_exact: bool,
+    /// Whether digits of equal width have about equally many keys, or those of the fullest interval.
+    is_even: bool,
+    /// Keys in the fullest of [`INTERVALS`] intervals.
+    fullest: u32,
+}
+
+/// Looks at a sample between the `range` of its keys, and `depth` times in all at those of the fullest interval, as long as that is uneven as
+/// well: floats are even within a power of two. Up to `most` numbers have a digit each.
+///
+/// # Safety
+/// As for [`block_range`]; `intervals` has two words for each interval, which nothing else uses.
+#[inline(always)]
+unsafe fn spread<B: Bits>(
+    sample: [B; SAMPLED],
+    (mut low, mut high): (B, B),
+    most: u32,
+    depth: u32,
+    intervals: Shared<u32>,
+    scan: Shared<u32>,
+) -> Spread {
+    let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
+    let is_exact = is_narrow(low, high);
+    let mut spread = Spread { is_exact, is_even: is_exact, fullest: 0 };
+    let (mut sampled, mut looks) = (SAMPLE, 0);
+    while !spread.is_even && looks < depth {
+        let of_intervals = Digits::even(low, high, INTERVALS);
+        let here = |key: B| low <= key && key <= high;
+        if thread::thread_idx_x() < 2 * INTERVALS {
+            intervals.set(thread::thread_idx_x(), 0);
+        }
+        thread::sync_threads();
+        for at in 0..SAMPLED {
+            if here(sample[at]) {
+                intervals.fetch_add(of_intervals.of(sample[at]), 1);
+            }
+        }
+        thread::sync_threads();
+        let (mut keys, mut interval, mut at) = (0, 0, 0);
+        while at < of_intervals.count() {
+            let of_interval = intervals.get(at);
+            (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
+            at += 1;
+        }
+        if looks == 0 {
+            spread.fullest = keys;
+        }
+        spread.is_even = is_even(keys, sampled);
+        let (mut first, mut last) = (B::MAX, B::MIN);
+        for at in 0..SAMPLED {
+            let key = sample[at];
+            if here(key) && of_intervals.of(key) == interval {
+                (first, last) = (first.min(key), last.max(key));
+            }
+        }
+        // SAFETY: the caller's promise.
+        (low, high) = unsafe { block_range(first, last, scan) };
+        spread.is_even |= is_narrow(low, high);
+        sampled = keys;
+        looks += 1;
+    }
+    spread
 }

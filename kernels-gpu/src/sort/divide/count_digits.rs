@@ -1,78 +1,78 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::DIGITS_CAPACITY;
-use super::workspace::{Segment, Workspace};
+use super::workspace::{Job, Segment, Workspace};
 use crate::key::{Bits, Coding};
-use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory: a counter for each digit.
 pub const COUNT_SHARED_BYTES: u32 = DIGITS_CAPACITY * size_of::<u32>() as u32;
 
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
 /// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts the tiles of a part of
 /// the level, and adds up its counts where a segment ends.
 ///
 /// # Safety
-/// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks are of `NT` threads with
+/// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
 /// [`COUNT_SHARED_BYTES`].
-#[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,
-)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn count_digits<B: Bits, const NT: usize, const VT: usize, const BUCKET: usize>(
-    keys: *mut B,
-    n: usize,
-    words: *mut u32,
-    level: u32,
-    levels: u32,
-    always: B,
-    when_negative: B,
-    order: *mut u32,
-) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, level: u32, coding: Coding<B>) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (NT * VT, BUCKET), order) }) else {
-        return;
+    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let has_indices = job.indexed != 0 && level > 0;
+    // SAFETY: the caller's promise.
+    let (keys, indices) = unsafe {
+        let indices = GlobalMut::new(indices, if has_indices { job.n as usize } else { 0 });
+        (GlobalMut::new(keys, job.n as usize), indices)
     };
-    let coding = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
-    let keys = unsafe { GlobalMut::new(keys, n) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
-    let thread = thread::thread_idx_x();
+    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
     let tiles = workspace.tiles(level);
     let part = tiles.div_ceil(thread::grid_dim_x());
     let (mut t, end) = (thread::block_idx_x() * part, ((thread::block_idx_x() + 1) * part).min(tiles));
     while t < end {
         let segment: Segment<B> = workspace.segment(workspace.segment_of_tile(t));
         let (digits, count) = (segment.digits, segment.digits.count());
-        let segment_end = end.min(segment.first_tile + segment.len.div_ceil((NT * VT) as u32));
+        // The keys of this block's tiles of the segment.
+        let tiles_end = end.min(segment.first_tile + job.tiles(segment.len));
+        let first = (t - segment.first_tile) * job.tile;
+        let len = (segment.len - first).min((tiles_end - t) * job.tile);
+        let (first, len) = ((segment.start + first) as usize, len as usize);
+        let keys = keys.slice(first, len);
         let mut digit = thread;
         while digit < count {
             counts.set(digit, 0);
-            digit += NT as u32;
+            digit += threads;
         }
         thread::sync_threads();
-        let part = keys.slice(segment.start as usize, segment.len as usize);
-        while t < segment_end {
-            let first = (t - segment.first_tile) as usize * (NT * VT);
-            let tile = part.slice(first, (part.len() - first).min(NT * VT));
-            let mut own = [B::MIN; VT];
-            if tile.len() == NT * VT {
-                for i in 0..VT {
-                    own[i] = tile.get(thread as usize + i * NT);
-                }
-                for i in 0..VT {
-                    counts.fetch_add(digits.of(coding.encode(own[i])), 1);
-                }
-            } else {
-                let mut i = thread as usize;
-                while i < tile.len() {
-                    counts.fetch_add(digits.of(coding.encode(tile.get(i))), 1);
-                    i += NT;
-                }
+        let step = threads as usize;
+        if segment.number.is_index {
+            let mut i = thread as usize;
+            while i < len {
+                let index = if has_indices { indices.get(first + i) } else { (first + i) as u32 };
+                counts.fetch_add(digits.of(segment.number.of(coding.encode(keys.get(i)), index)), 1);
+                i += step;
             }
-            t += 1;
+        } else {
+            let mut at = thread as usize;
+            while at < len {
+                let is_here = |i: usize| at + i * step < len;
+                let mut own = [B::MIN; BATCH];
+                for i in 0..BATCH {
+                    if is_here(i) {
+                        own[i] = keys.get(at + i * step);
+                    }
+                }
+                for i in 0..BATCH {
+                    if is_here(i) {
+                        counts.fetch_add(digits.of(coding.encode(own[i])), 1);
+                    }
+                }
+                at += BATCH * step;
+            }
         }
         thread::sync_threads();
         let counters = workspace.counters(segment.counters, count);
@@ -82,8 +82,9 @@ pub unsafe fn count_digits<B: Bits, const NT: usize, const VT: usize, const BUCK
             if of_block > 0 {
                 counters.fetch_add(digit as usize, of_block);
             }
-            digit += NT as u32;
+            digit += threads;
         }
         // A thread sets to 0 again what it has read.
+        t = tiles_end;
     }
 }

@@ -19,7 +19,9 @@ pub mod digits;
 pub mod divide;
 pub mod place_buckets;
 pub mod sort_buckets;
+pub mod sort_buckets_indexed;
 pub mod sort_rest;
+pub mod sort_rest_indexed;
 pub mod workspace;
 
 /// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
@@ -33,14 +35,14 @@ pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 
 /// A segment has as many counters at most as it has keys, divided by this.
 pub(crate) const fn keys_per_counter(bucket: usize) -> usize {
-    bucket / 9
+    if bucket < 9 { 1 } else { bucket / 9 }
 }
 
 /// The most levels of divisions.
 pub const MOST_LEVELS: usize = 8;
 
 /// Keys of buckets are about as many in a hundred of the most that a block sorts.
-pub(crate) const BUCKET_PERCENT: usize = 89;
+pub const BUCKET_PERCENT: usize = 89;
 
 /// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
 pub const fn usual_buckets(n: usize, bucket: usize) -> usize {

@@ -6,12 +6,11 @@
 //!   segments               │       4       │                    too many for a block: divided again
 //! ```
 
-use super::workspace::{Segment, Work, Workspace};
+use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::Bits;
 use crate::sort::detect_runs::Detection;
-use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Threads of a block.
@@ -28,31 +27,16 @@ const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 
 /// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
 /// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
-/// keys are not divided after all. Equal keys are in their places already unless they are in the scratch
+/// keys are not divided after all. Equal keys without indices are in their places already unless they are in the scratch
 /// array or have to be decoded, as `decodes` says.
 ///
 /// # Safety
 /// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of [`PLACE_THREADS`]
 /// threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
-#[kernel(
-    u32 = <u32, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }, { ROW.buckets_4.threads * ROW.buckets_4.items_per_thread }>,
-    u64 = <u64, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }, { ROW.buckets_8.threads * ROW.buckets_8.items_per_thread }>,
-)]
-pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
-    n: usize,
-    words: *mut u32,
-    level: u32,
-    levels: u32,
-    decodes: u32,
-    order: *mut u32,
-) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the caller's promise.
-    let detection = unsafe { Detection::new(order) };
-    if !detection.is_divided() {
-        return;
-    }
-    // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(words, n, levels, TILE, BUCKET) };
+    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
     let capacity = DIGITS_CAPACITY + 1;
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, begins, heads, next, is_head) = unsafe {
@@ -65,144 +49,204 @@ pub unsafe fn place_buckets<B: Bits, const TILE: usize, const BUCKET: usize>(
         )
     };
     let thread = thread::thread_idx_x();
-    // Where this level's keys go.
-    let to_scratch = level.is_multiple_of(2);
     let mut i = thread::block_idx_x();
     while i < workspace.segments(level) {
-        let Segment::<B> { start, len, counters, digits, exact, .. } = workspace.segment(i);
-        let count = digits.count();
-        let counters = workspace.counters(counters, count);
-        let own = count.div_ceil(PLACE_THREADS);
-        let first = (thread * own).min(count);
-        let end = (first + own).min(count);
-
-        // Where each digit begins.
-        let mut counts = [0; OWN];
-        let mut sum = 0;
-        for at in 0..OWN as u32 {
-            if first + at < end {
-                counts[at as usize] = counters.get((first + at) as usize);
-                sum += counts[at as usize];
-            }
-        }
+        let segment = workspace.segment::<B>(i);
+        let count = segment.digits.count();
         // SAFETY: all threads of the block are here, as below.
-        let (mut begin, _) = unsafe { sum_before(sum, scan) };
-        for at in 0..OWN as u32 {
-            if first + at < end {
-                begins.set(first + at, begin);
-                counters.set((first + at) as usize, start + begin);
-                begin += counts[at as usize];
-            }
-        }
-        if thread == 0 {
-            begins.set(count, len);
-        }
-        thread::sync_threads();
-
-        // A bucket takes as many digits as a block can sort, or one: its last digit is followed by the next one's first.
-        // Which digits begin a bucket is found from the first one on, in steps that double.
-        let mut digit = thread;
-        while digit < count {
-            let most = begins.get(digit) + BUCKET as u32;
-            let (mut low, mut high) = (digit + 1, count);
-            while low < high {
-                let middle = (low + high).div_ceil(2);
-                if begins.get(middle) <= most { low = middle } else { high = middle - 1 }
-            }
-            next.set(digit, low);
-            is_head.set(digit, u32::from(digit == 0));
-            digit += PLACE_THREADS;
-        }
-        thread::sync_threads();
-        let mut step = 1;
-        while step < count {
-            let (mut then, mut heads) = ([0; OWN], [count; OWN]);
-            for at in 0..OWN as u32 {
-                let digit = thread + at * PLACE_THREADS;
-                if digit < count {
-                    let after = next.get(digit);
-                    then[at as usize] = if after < count { next.get(after) } else { count };
-                    heads[at as usize] = if is_head.get(digit) != 0 { after } else { count };
-                }
-            }
-            thread::sync_threads();
-            for at in 0..OWN as u32 {
-                let digit = thread + at * PLACE_THREADS;
-                if digit < count {
-                    next.set(digit, then[at as usize]);
-                }
-                if heads[at as usize] < count {
-                    is_head.fetch_add(heads[at as usize], 1);
-                }
-            }
-            thread::sync_threads();
-            step *= 2;
-        }
-        let mut own_heads = 0;
-        for at in 0..OWN as u32 {
-            if first + at < end {
-                own_heads += u32::from(is_head.get(first + at) != 0);
-            }
+        unsafe {
+            place_digits(workspace.counters(segment.counters, count), segment.start, segment.len, begins, scan);
+            mark_heads(job.bucket, count, begins, next, is_head);
         }
         // SAFETY: as above.
-        let (mut head, all_heads) = unsafe { sum_before(own_heads, scan) };
-        for at in 0..OWN as u32 {
-            if first + at < end && is_head.get(first + at) != 0 {
-                heads.set(head, first + at);
-                head += 1;
-            }
-        }
-        if thread == 0 {
-            heads.set(all_heads, count);
-        }
-        thread::sync_threads();
-
-        let (mut bucket, mut gives_up) = (thread, false);
+        let all_heads = unsafe { list_heads(count, is_head, heads, scan) };
+        let mut gives_up = false;
+        let mut bucket = thread;
         while bucket < all_heads {
             let digit = heads.get(bucket);
             let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
-            let (at, length) = (start + begin, end - begin);
-            if length > BUCKET as u32 {
-                if exact && digits.is_one_key(digit) {
-                    // All keys are equal: they stay where they are.
-                    let stays = length == len;
-                    let in_scratch = to_scratch != stays;
-                    if stays {
-                        workspace.skip(i);
-                    }
-                    // Before the first division they are not encoded either.
-                    if (in_scratch || decodes != 0) && !(stays && level == 0) {
-                        let pieces = length.div_ceil(BUCKET as u32);
-                        let (room, mut piece) = (workspace.add_buckets(pieces), 0);
-                        while piece < pieces {
-                            let begin = piece * BUCKET as u32;
-                            let piece_len = (length - begin).min(BUCKET as u32);
-                            workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
-                            piece += 1;
-                        }
-                    }
-                } else if levels == 1 {
-                    gives_up = true;
-                } else if level + 1 == levels {
-                    workspace.add_rest(at, length);
-                } else {
-                    workspace.add_pending(level + 1, at, length, length.div_ceil(TILE as u32));
-                }
-            } else if length > 0 {
-                workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
-            }
+            gives_up |= !add_bucket(&job, workspace, (i, segment), level, digit, (begin, end), decodes != 0);
             bucket += PLACE_THREADS;
         }
         thread::sync_threads();
-        if levels == 1 {
+        if job.levels == 1 {
             // SAFETY: as above.
             let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
             if thread == 0 && all > 0 {
-                // Nothing has been moved yet.
-                detection.give_up();
+                // SAFETY: the caller's promise. Nothing has been moved yet.
+                unsafe { Detection::new(job.order) }.give_up();
             }
             thread::sync_threads();
         }
         i += thread::grid_dim_x();
     }
+}
+
+/// The digits of a thread: from the first one to before the second.
+#[inline(always)]
+fn own_digits(count: u32) -> (u32, u32) {
+    let own = count.div_ceil(PLACE_THREADS);
+    let first = (thread::thread_idx_x() * own).min(count);
+    (first, (first + own).min(count))
+}
+
+/// Makes the counters of a segment of `len` keys from `start` on the indices at which the keys of each digit begin. `begins` gets the
+/// same, counted from the segment's beginning, and `len` in the end.
+///
+/// # Safety
+/// All threads of the block make this call. Ends with a barrier.
+#[inline(always)]
+unsafe fn place_digits(counters: GlobalMut<u32>, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
+    let count = counters.len() as u32;
+    let (first, end) = own_digits(count);
+    let mut counts = [0; OWN];
+    let mut sum = 0;
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            counts[at as usize] = counters.get((first + at) as usize);
+            sum += counts[at as usize];
+        }
+    }
+    // SAFETY: the caller's promise.
+    let (mut begin, _) = unsafe { sum_before(sum, scan) };
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            begins.set(first + at, begin);
+            counters.set((first + at) as usize, start + begin);
+            begin += counts[at as usize];
+        }
+    }
+    if thread::thread_idx_x() == 0 {
+        begins.set(count, len);
+    }
+    thread::sync_threads();
+}
+
+/// Which of `count` digits begin a bucket: as many digits as have up to `most` keys together are one bucket, or one digit.
+///
+/// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those that are first are
+/// marked from the first one on, in steps that double.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn mark_heads(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
+    let thread = thread::thread_idx_x();
+    let mut digit = thread;
+    while digit < count {
+        let most = begins.get(digit) + most;
+        let (mut low, mut high) = (digit + 1, count);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if begins.get(middle) <= most { low = middle } else { high = middle - 1 }
+        }
+        next.set(digit, low);
+        is_head.set(digit, u32::from(digit == 0));
+        digit += PLACE_THREADS;
+    }
+    thread::sync_threads();
+    let mut step = 1;
+    while step < count {
+        let (mut then, mut heads) = ([0; OWN], [count; OWN]);
+        for at in 0..OWN as u32 {
+            let digit = thread + at * PLACE_THREADS;
+            if digit < count {
+                let after = next.get(digit);
+                then[at as usize] = if after < count { next.get(after) } else { count };
+                heads[at as usize] = if is_head.get(digit) != 0 { after } else { count };
+            }
+        }
+        thread::sync_threads();
+        for at in 0..OWN as u32 {
+            let digit = thread + at * PLACE_THREADS;
+            if digit < count {
+                next.set(digit, then[at as usize]);
+            }
+            if heads[at as usize] < count {
+                is_head.fetch_add(heads[at as usize], 1);
+            }
+        }
+        thread::sync_threads();
+        step *= 2;
+    }
+}
+
+/// Lists the digits that begin a bucket, and `count` in the end. Gives how many there are.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn list_heads(count: u32, is_head: Shared<u32>, heads: Shared<u32>, scan: Shared<u32>) -> u32 {
+    let (first, end) = own_digits(count);
+    let mut own = 0;
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            own += u32::from(is_head.get(first + at) != 0);
+        }
+    }
+    // SAFETY: the caller's promise.
+    let (mut head, all) = unsafe { sum_before(own, scan) };
+    for at in 0..OWN as u32 {
+        if first + at < end && is_head.get(first + at) != 0 {
+            heads.set(head, first + at);
+            head += 1;
+        }
+    }
+    if thread::thread_idx_x() == 0 {
+        heads.set(all, count);
+    }
+    thread::sync_threads();
+    all
+}
+
+/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is done with it next.
+/// Gives whether that is possible.
+#[inline(always)]
+#[track_caller]
+fn add_bucket<B: Bits>(
+    job: &Job,
+    workspace: Workspace,
+    (i, segment): (u32, Segment<B>),
+    level: u32,
+    digit: u32,
+    (begin, end): (u32, u32),
+    decodes: bool,
+) -> bool {
+    // Where this level's keys go.
+    let to_scratch = level.is_multiple_of(2);
+    let (at, length) = (segment.start + begin, end - begin);
+    if length == 0 {
+        return true;
+    }
+    if length <= job.bucket {
+        workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
+        return true;
+    }
+    // Equal keys with indices are divided by these.
+    if segment.exact && segment.digits.is_one_key(digit) && job.indexed == 0 {
+        // They stay where they are if that is all of the segment.
+        let stays = length == segment.len;
+        let in_scratch = to_scratch != stays;
+        if stays {
+            workspace.skip(i);
+        }
+        // Before the first division they are not encoded either.
+        if (in_scratch || decodes) && !(stays && level == 0) {
+            let pieces = length.div_ceil(job.bucket);
+            let (room, mut piece) = (workspace.add_buckets(pieces), 0);
+            while piece < pieces {
+                let begin = piece * job.bucket;
+                let piece_len = (length - begin).min(job.bucket);
+                workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
+                piece += 1;
+            }
+        }
+    } else if job.levels == 1 {
+        return false;
+    } else if level + 1 == job.levels {
+        workspace.add_rest(at, length);
+    } else {
+        workspace.add_pending(level + 1, at, length, job.tiles(length));
+    }
+    true
 }

@@ -11,7 +11,7 @@
 //! in order, the bucket is left to `sort_rest`.
 
 use super::digits::Scale;
-use super::workspace::{Bucket, Work, Workspace};
+use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::network::sort_registers;
@@ -20,6 +20,11 @@ use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::WARP_SIZE;
+
+/// How many bins a block of `threads` threads has.
+pub(super) const fn bins(threads: usize) -> u32 {
+    threads as u32 * OWN_BINS
+}
 
 /// Bins of a thread: two in a word, one of the lower half of the bins and one of the upper.
 const OWN_BINS: u32 = 2 * OWN_WORDS;
@@ -36,15 +41,20 @@ const fn bin_words(threads: usize) -> u32 {
     threads as u32 * (OWN_WORDS + 1)
 }
 
+/// Slots of the tile: for each key one, and for half a window.
+const fn slots(threads: usize, items_per_thread: usize) -> u32 {
+    (threads * items_per_thread + items_per_thread / 2) as u32
+}
+
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
 pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
-    let tile = (threads * items_per_thread + items_per_thread / 2).next_multiple_of(2) * size_of::<B>();
-    tile as u32 + (BLOCK_WORDS + 2 + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
+    let tile = slots(threads, items_per_thread).next_multiple_of(2) * size_of::<B>() as u32;
+    tile + (BLOCK_WORDS + 2 + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
 }
 
 /// The bins of a bucket's keys.
 #[derive(Clone, Copy)]
-struct Bins<B> {
+pub(super) struct Bins<B> {
     least: B,
     scale: Scale,
     /// Whether the keys of a bin are all equal.
@@ -54,7 +64,7 @@ struct Bins<B> {
 impl<B: Bits> Bins<B> {
     /// `count` bins, a power of two up to 4096, for keys from `least` to `greatest`, which are different.
     #[inline(always)]
-    fn new(least: B, greatest: B, count: u32) -> Self {
+    pub fn new(least: B, greatest: B, count: u32) -> Self {
         let range = greatest - least;
         let exact = range < B::from_register(count as u64);
         let scale = if exact { Scale::exact::<B>(count.trailing_zeros()) } else { Scale::even(range, count - 1) };
@@ -97,90 +107,62 @@ impl Counters {
     }
 }
 
-/// Kernel: sorts all buckets, from where they are to the same indices of `keys`, as `always` and `when_negative` decode them.
-///
-/// # Safety
-/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs; blocks
-/// are of `NT` threads with [`shared_bytes`].
-#[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 3),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 5),
-)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(
-    keys: *mut B,
-    scratch: *mut B,
-    n: usize,
-    words: *mut u32,
-    levels: u32,
-    always: B,
-    when_negative: B,
-    order: *mut u32,
-) {
-    // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (TILE, NT * VT), order) }) else { return };
-    let coding = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
-    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
-    let slots = (NT * VT + VT / 2) as u32;
-    let tile_bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
-    // SAFETY: the caller's promise; barriers divide the accesses.
-    let (tile, scan, disorder, bins) = unsafe {
-        (
-            Shared::<B>::dynamic(0, slots),
-            Shared::<u32>::dynamic(tile_bytes, BLOCK_WORDS),
-            Shared::<u32>::dynamic(tile_bytes + BLOCK_WORDS * 4, 1),
-            Shared::<u32>::dynamic(tile_bytes + (BLOCK_WORDS + 2) * 4, bin_words(NT) + WARP_SIZE),
-        )
-    };
-    let counters = Counters { words: bins, half: NT as u32 * OWN_WORDS };
-    let thread = thread::thread_idx_x();
-    let buckets = workspace.buckets();
-    let mut b = thread::block_idx_x();
-    while b < buckets {
-        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
-        let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
-        // Where the bucket goes, computed anew wherever it is asked.
-        let to = || keys.slice(recomputed(start) as usize, len as usize);
-        b += thread::grid_dim_x();
-        if work == Work::Copy {
-            let (to, mut i) = (to(), thread as usize);
-            while i < to.len() {
-                to.set(i, coding.decode(from.get(i)));
-                i += NT;
-            }
-            continue;
-        }
-        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
-        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
-        let mut own = [B::MAX; VT];
-        for i in 0..VT {
-            if is_here(i) {
-                own[i] = from.get(thread as usize + i * NT);
+/// Shared memory of a bucket.
+#[derive(Clone, Copy)]
+pub(super) struct BucketMemory<B> {
+    /// The keys, sorted in the end.
+    pub tile: Shared<B>,
+    /// Words of a scan.
+    pub scan: Shared<u32>,
+    disorder: Shared<u32>,
+    counters: Counters,
+}
+
+impl<B: Bits> BucketMemory<B> {
+    /// # Safety
+    /// The launch has [`shared_bytes`] for these numbers; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn at_start(threads: usize, items_per_thread: usize) -> Self {
+        let slots = slots(threads, items_per_thread);
+        let bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let words = Shared::dynamic(bytes + (BLOCK_WORDS + 2) * 4, bin_words(threads) + WARP_SIZE);
+            Self {
+                tile: Shared::dynamic(0, slots),
+                scan: Shared::dynamic(bytes, BLOCK_WORDS),
+                disorder: Shared::dynamic(bytes + BLOCK_WORDS * 4, 1),
+                counters: Counters { words, half: threads as u32 * OWN_WORDS },
             }
         }
-        let mut i = thread;
-        while i < bins.len() {
-            bins.set(i, 0);
+    }
+
+    /// Sets the counters to 0.
+    #[inline(always)]
+    #[track_caller]
+    pub fn clear<const NT: usize>(self) {
+        let mut i = thread::thread_idx_x();
+        while i < self.counters.words.len() {
+            self.counters.words.set(i, 0);
             i += NT as u32;
         }
-        let (mut least, mut greatest) = (B::MAX, B::MIN);
-        for i in 0..VT {
-            least = least.min(own[i]);
-            greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
-        }
-        // SAFETY: all threads of the block are here, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
-        if least == greatest {
-            let to = to();
-            for i in 0..VT {
-                if is_here(i) {
-                    to.set(thread as usize + i * NT, coding.decode(least));
-                }
-            }
-            continue;
-        }
-        let of_bucket = Bins::new(least, greatest, NT as u32 * OWN_BINS);
+    }
+
+    /// Registers to shared: sorts the keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
+    /// others are the greatest keys, and follow. Gives whether they are sorted now.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a barrier.
+    #[inline(always)]
+    pub unsafe fn sort<const NT: usize, const VT: usize>(
+        self,
+        own: [B; VT],
+        of_bucket: Bins<B>,
+        is_here: impl Fn(usize) -> bool,
+    ) -> bool {
+        let Self { tile, scan, disorder, counters } = self;
+        let (thread, slots) = (thread::thread_idx_x(), tile.len());
         for i in 0..VT {
             counters.add(of_bucket.of(own[i]), is_here(i));
         }
@@ -192,7 +174,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
         for word in 0..OWN_WORDS {
             sum += words.get(word);
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's promise.
         let (before, all) = unsafe { sum_before(sum, scan) };
         let mut begin = before + (all << 16);
         for word in 0..OWN_WORDS {
@@ -248,9 +230,79 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const TILE
                 thread::sync_threads();
             }
         }
+        is_sorted
+    }
+}
+
+/// Kernel: sorts all buckets, from where they are to the same indices of `keys`, as `coding` decodes them.
+///
+/// # Safety
+/// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs;
+/// buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+#[kernel(
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 3),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 5),
+)]
+pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller's promise.
+    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let n = job.n as usize;
+    // SAFETY: the caller's promise.
+    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };
+    let thread = thread::thread_idx_x();
+    let buckets = workspace.buckets();
+    let mut b = thread::block_idx_x();
+    while b < buckets {
+        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
+        let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
+        // Where the bucket goes, computed anew wherever it is asked.
+        let to = || keys.slice(recomputed(start) as usize, len as usize);
+        b += thread::grid_dim_x();
+        if work == Work::Copy {
+            let (to, mut i) = (to(), thread as usize);
+            while i < to.len() {
+                to.set(i, coding.decode(from.get(i)));
+                i += NT;
+            }
+            continue;
+        }
+        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
+        let mut own = [B::MAX; VT];
+        for i in 0..VT {
+            if is_here(i) {
+                own[i] = from.get(thread as usize + i * NT);
+            }
+        }
+        memory.clear::<NT>();
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for i in 0..VT {
+            least = least.min(own[i]);
+            greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
+        }
+        // SAFETY: all threads of the block are here, as below.
+        let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
+        if least == greatest {
+            let to = to();
+            for i in 0..VT {
+                if is_here(i) {
+                    to.set(thread as usize + i * NT, coding.decode(least));
+                }
+            }
+            continue;
+        }
+        // SAFETY: as above.
+        let is_sorted = unsafe { memory.sort::<NT, VT>(own, Bins::new(least, greatest, bins(NT)), is_here) };
         if is_sorted {
             for i in 0..VT {
-                own[i] = tile.get(thread + (i * NT) as u32);
+                own[i] = memory.tile.get(thread + (i * NT) as u32);
             }
             if coding != Coding::NONE {
                 for key in &mut own {

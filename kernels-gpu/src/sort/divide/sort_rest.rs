@@ -1,7 +1,7 @@
 //! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins were too
 //! full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
 
-use super::workspace::{Bucket, Workspace};
+use super::workspace::{Bucket, Job, Workspace};
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
@@ -9,30 +9,25 @@ use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `always` and
-/// `when_negative` decode them. Rests are where the last level has put them.
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `coding` decodes
+/// them. Rests are where the last level has put them.
 ///
 /// # Safety
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
 /// of two, with dynamic shared memory for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { ROW.divide_4.threads * ROW.divide_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { ROW.divide_8.threads * ROW.divide_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
 )]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: usize>(
+pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
     keys: *mut B,
     scratch: *mut B,
-    n: usize,
-    words: *mut u32,
-    levels: u32,
-    always: B,
-    when_negative: B,
-    order: *mut u32,
+    coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(words, n, levels, (TILE, NT * VT), order) }) else { return };
-    let coding = Coding { always, when_negative };
+    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let n = job.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
@@ -43,7 +38,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize, const TILE: u
             (start, len, in_scratch, failed)
         } else {
             let (start, len) = workspace.rest(i - buckets);
-            (start, len, levels % 2 == 1, true)
+            (start, len, job.levels % 2 == 1, true)
         };
         if is_left {
             // SAFETY: all threads of the block are here; neither buckets nor rests overlap.

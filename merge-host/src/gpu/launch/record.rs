@@ -48,8 +48,10 @@ impl Record {
     fn sort_all_sizes<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
         for size in (0..=33).map(|log| 1 << log) {
             for n in [size - 1, size, size + 1] {
-                // SAFETY: nothing is launched.
-                unsafe { sort::sort::<K>(self, SortOrder::Ascending, arrays(n, value_bytes), AT)? };
+                for indexes in [false, value_bytes > 0] {
+                    // SAFETY: nothing is launched.
+                    unsafe { sort::sort::<K>(self, SortOrder::Ascending, arrays(n, value_bytes), indexes, AT)? };
+                }
             }
         }
         Ok(())

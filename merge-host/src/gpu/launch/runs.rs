@@ -30,10 +30,15 @@ pub(super) struct DetectedRuns {
     pub(super) splits: Address,
 }
 
+/// Where the indices are at which the runs begin that are described at `words`, in any order.
+pub(super) fn runs_begin_at(words: Address) -> Address {
+    words + WORDS_BYTES as u64
+}
+
 impl DetectedRuns {
     /// Where runs begin, in any order.
-    pub(super) fn begins(self) -> Address {
-        self.at + WORDS_BYTES as u64
+    fn begins(self) -> Address {
+        runs_begin_at(self.at)
     }
 
     /// Where runs begin, in order, and the array's end.

@@ -1,7 +1,7 @@
 //! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
 
-use super::divide::DividePlan;
-use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
+use super::divide::{DividePlan, Words};
+use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortOrder};
@@ -57,6 +57,8 @@ impl SortKernels {
 #[derive(Clone, Copy)]
 pub(in crate::gpu) struct SortPlan {
     value_bytes: usize,
+    /// Values are to begin as the keys' indices.
+    indexes: bool,
     block: Tile,
     runs: Tile,
     /// Few keys: other shapes, and no launches that find splits.
@@ -68,27 +70,28 @@ pub(in crate::gpu) struct SortPlan {
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
 struct Layout {
     values: usize,
+    indices: usize,
     runs: usize,
     splits: usize,
     end: usize,
 }
 
 impl SortPlan {
-    /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0.
-    pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize) -> Self {
+    /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0, which are the keys' indices if it `indexes`.
+    pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
         let small = n <= tuning::ROW.small_sort;
         let (block, runs) = match (value_bytes, small) {
             (0, false) => (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>())),
             (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
             (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
         };
-        let divide = if value_bytes == 0 && !small { DividePlan::of::<K>(n) } else { None };
-        Self { value_bytes, block, runs, small, divide }
+        let divide = if small { None } else { DividePlan::of::<K>(n, value_bytes, indexes) };
+        Self { value_bytes, indexes, block, runs, small, divide }
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
     pub(super) const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
-        Self::of::<K>(usize::MAX, value_bytes)
+        Self::of::<K>(usize::MAX, value_bytes, false)
     }
 
     /// The suffix of the kernels, which serve all keys of the width of `K`.
@@ -108,8 +111,11 @@ impl SortPlan {
         if !self.small {
             entries.push(("split_runs", keys.clone()));
         }
-        if self.divide.is_some() {
-            entries.extend(DividePlan::entries::<K>());
+        if let Some(divide) = self.divide {
+            entries.extend(divide.entries::<K>());
+        }
+        if self.indexes {
+            entries.push(("set_indices", bits(self.value_bytes)));
         }
         if n >= DETECTION_KEYS {
             entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
@@ -150,20 +156,21 @@ impl SortPlan {
             tiles * k as usize * size_of::<u32>()
         });
         let of_long_runs = if n >= DETECTION_KEYS { self.long_run_split_bytes(n) } else { 0 };
-        let of_divisions = self.divide.map_or(0, DividePlan::workspace_bytes);
+        let of_divisions = self.divide.map_or(0, DividePlan::list_bytes);
         of_passes.max().unwrap_or(0).max(of_long_runs).max(of_divisions)
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
     fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
-        let runs = values + align(n * self.value_bytes);
+        let indices = values + align(n * self.value_bytes);
+        let runs = indices + self.divide.map_or(0, DividePlan::index_bytes);
         let splits = runs + align(RUNS_BYTES);
-        Layout { values, runs, splits, end: splits + self.split_bytes(n) }
+        Layout { values, indices, runs, splits, end: splits + self.split_bytes(n) }
     }
 
-    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits; none where one block sorts all, and
-    /// `usize::MAX` for more keys than a GPU sorts.
+    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, indices twice where keys with values are divided, and
+    /// splits; none where one block sorts all, and `usize::MAX` for more keys than a GPU sorts.
     pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
         match n {
             _ if n <= self.block.keys() => 0,
@@ -205,8 +212,10 @@ impl SortPlan {
 
 /// The entry points that sorts of any number of keys may launch, alone or with values of `value_bytes` bytes.
 pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let sizes = [1, tuning::ROW.small_sort + 1, DETECTION_KEYS];
-    sizes.into_iter().flat_map(|n| SortPlan::of::<K>(n, value_bytes).entries::<K>(n)).collect()
+    let sizes = [1, tuning::ROW.small_sort + 1, DETECTION_KEYS, tuning::ROW.many_4];
+    let entries =
+        |indexes| sizes.into_iter().flat_map(move |n| SortPlan::of::<K>(n, value_bytes, indexes).entries::<K>(n));
+    if value_bytes == 0 { entries(false).collect() } else { entries(false).chain(entries(true)).collect() }
 }
 
 /// The launch that finds splits for `tiles` tiles.
@@ -214,7 +223,7 @@ pub(super) fn splits_shape(tiles: usize) -> Shape {
     Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 }
 }
 
-/// Queues the sort of `at`, with values or without.
+/// Queues the sort of `at`, with values or without, which begin as the keys' indices if it `indexes`.
 ///
 /// # Safety
 /// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
@@ -223,10 +232,11 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
     order: SortOrder,
     at: Arrays,
+    indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
-    let plan = SortPlan::of::<K>(n, value_bytes);
+    let plan = SortPlan::of::<K>(n, value_bytes, indexes);
     let (kernels, suffix, layout) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>(), plan.layout::<K>(n));
     let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -252,13 +262,22 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         unsafe { queue.clear(detected_at, detect_runs::DETECTION_WORDS)? };
     }
     if detects {
-        let detected = DetectedRuns { at: detected_at, scratch, splits };
-        // SAFETY: the caller's promise; all of `detected` is in the workspace.
-        unsafe { detect_runs::<K>(queue, plan, coding, at, detected)? };
+        // SAFETY: the caller's promise; the words are in the workspace.
+        unsafe { detect_runs::<K>(queue, coding, at, detected_at)? };
     }
     if let Some(divide) = plan.divide {
-        // SAFETY: the caller's promise; the lists are in the workspace, and the scratch array as well.
-        unsafe { divide.sort::<K>(queue, coding, (keys, scratch.0), splits, (detected_at, detects), random)? };
+        let words = Words { lists: splits, indices: in_workspace(layout.indices), order: detected_at, detects };
+        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        unsafe { divide.sort::<K>(queue, coding, at, scratch, words, random)? };
+    }
+    if indexes {
+        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+        launch("set_indices", &bits(value_bytes), shape, &arguments![values, n, detected_at])?;
+    }
+    if detects {
+        let detected = DetectedRuns { at: detected_at, scratch, splits };
+        // SAFETY: the caller's promise; all of `detected` is in the workspace.
+        unsafe { use_runs::<K>(queue, plan, coding, at, detected)? };
     }
     // Passes of keys alone take one tile after the other, so that there are few blocks where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
@@ -299,39 +318,58 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     Ok(())
 }
 
-/// Queues the detection of runs, and the work on those detected: none on sorted keys, reversing descending keys, or a merge
-/// of a few long runs. The other kernels of the sort do nothing then.
+/// Runs that are detected of `n` keys are merged by kernels that have indices of 32 bits.
+fn merges_runs(n: usize) -> bool {
+    u32::try_from(n).is_ok()
+}
+
+/// Queues the detection of runs.
 ///
 /// # Safety
-/// As for [`sort`]; at `detected.at` are [`RUNS_BYTES`], of which the words are 0.
+/// As for [`sort`]; at `words` are [`RUNS_BYTES`], of which the words are 0.
 unsafe fn detect_runs<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    words: Address,
+) -> Result<(), Error> {
+    let Arrays { keys, len: n, value_bytes, .. } = at;
+    let Coding { always, when_negative } = coding;
+    // Equal keys are the same bits, and may be reversed, but not with their values.
+    let equal_ascends = u32::from(value_bytes > 0);
+    let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
+    let begins = runs_begin_at(words);
+    let arguments = arguments![keys, n, always, when_negative, equal_ascends, most_descents, words, begins];
+    let shape =
+        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
+    // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+    unsafe { queue.launch(&("detect_runs", bits(size_of::<K>())), shape, &arguments) }
+}
+
+/// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The other kernels of
+/// the sort do nothing then.
+///
+/// # Safety
+/// As for [`detect_runs`], which has been called before.
+unsafe fn use_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
     coding: Coding<K::Bits>,
     at: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
-    let Arrays { keys, values, len: n, value_bytes } = at;
-    let Coding { always, when_negative } = coding;
-    let (words, begins) = (detected.at, detected.begins());
-    let launch = |kernel, width, shape, arguments: &[*mut c_void]| {
-        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&(kernel, bits(width)), shape, arguments) }
-    };
-    // Equal keys are the same bits, and may be reversed, but not with their values.
-    let equal_ascends = u32::from(value_bytes > 0);
-    let merges_runs = u32::try_from(n).is_ok();
-    let most_descents = if merges_runs { MAX_RUNS - 1 } else { 0 };
-    let detect = arguments![keys, n, always, when_negative, equal_ascends, most_descents, words, begins];
-    let detect_shape =
-        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
-    launch("detect_runs", size_of::<K>(), detect_shape, &detect)?;
+    let Arrays { keys, values, len: n, value_bytes, .. } = at;
+    let words = detected.at;
     let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-    launch("reverse", size_of::<K>(), shape, &arguments![keys, n, words])?;
+    let reverse = |array: Address, width| {
+        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+        unsafe { queue.launch(&("reverse", bits(width)), shape, &arguments![array, n, words]) }
+    };
+    reverse(keys, size_of::<K>())?;
     if value_bytes > 0 {
-        launch("reverse", value_bytes, shape, &arguments![values, n, words])?;
+        reverse(values, value_bytes)?;
     }
-    if merges_runs {
+    if merges_runs(n) {
         // SAFETY: the caller's promise.
         unsafe { merge_long_runs::<K>(queue, plan, coding, at, detected)? };
     }
@@ -345,8 +383,8 @@ mod tests {
     #[test]
     fn a_workspace_for_more_keys_than_a_gpu_sorts_is_larger_than_any() {
         for n in [MAX_KEYS + 1, usize::MAX / 8, usize::MAX / 4 + 1, usize::MAX] {
-            assert_eq!(SortPlan::of::<u32>(n, 0).workspace_bytes::<u32>(n), usize::MAX);
-            assert_eq!(SortPlan::of::<f64>(n, 8).workspace_bytes::<f64>(n), usize::MAX);
+            assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), usize::MAX);
+            assert_eq!(SortPlan::of::<f64>(n, 8, false).workspace_bytes::<f64>(n), usize::MAX);
         }
     }
 
@@ -355,7 +393,7 @@ mod tests {
         fn check<K: Key>() {
             for value_bytes in [0, 4, 8] {
                 // `Runs::new` panics for longer runs.
-                let bytes = SortPlan::of::<K>(MAX_KEYS, value_bytes).workspace_bytes::<K>(MAX_KEYS);
+                let bytes = SortPlan::of::<K>(MAX_KEYS, value_bytes, false).workspace_bytes::<K>(MAX_KEYS);
                 let arrays = MAX_KEYS * (size_of::<K>() + value_bytes);
                 assert!((arrays..arrays + arrays / 50).contains(&bytes), "{bytes}");
             }
@@ -366,9 +404,9 @@ mod tests {
 
     #[test]
     fn keys_that_one_block_sorts_need_no_workspace() {
-        assert_eq!(SortPlan::of::<u32>(0, 0).workspace_bytes::<u32>(0), 0);
-        let block = SortPlan::of::<u32>(1, 0).block.keys();
-        assert_eq!(SortPlan::of::<u32>(block, 0).workspace_bytes::<u32>(block), 0);
-        assert!(SortPlan::of::<u32>(block + 1, 0).workspace_bytes::<u32>(block + 1) > 4 * block);
+        assert_eq!(SortPlan::of::<u32>(0, 0, false).workspace_bytes::<u32>(0), 0);
+        let block = SortPlan::of::<u32>(1, 0, false).block.keys();
+        assert_eq!(SortPlan::of::<u32>(block, 0, false).workspace_bytes::<u32>(block), 0);
+        assert!(SortPlan::of::<u32>(block + 1, 0, false).workspace_bytes::<u32>(block + 1) > 4 * block);
     }
 }

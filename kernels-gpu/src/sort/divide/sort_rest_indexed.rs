@@ -1,0 +1,166 @@
+//! What is left after all divisions of keys with their indices, as in `sort_rest`. One block sorts each, slowly: tiles by their indices
+//! and then by each half of their keys, and tiles together by merging.
+
+use super::workspace::{Arrays, Bucket, Elements, Job, Workspace};
+use crate::key::{Bits, Coding};
+use crate::sort::block_sort::sort_tile;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Kernel: sorts the buckets that `sort_buckets_indexed` has given up, and the rests, to the same indices of `at`, keys as `coding`
+/// decodes them. Rests are where the last level has put them.
+///
+/// # Safety
+/// As for [`sort_buckets_indexed`](super::sort_buckets_indexed::sort_buckets_indexed), which has been called before; blocks are of
+/// `NT` threads, a power of two, with dynamic shared memory for `NT * VT` numbers of 8 bytes.
+#[kernel(
+    u32v0 = <u32, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u64v0 = <u64, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u32v4 = <u32, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u64v4 = <u64, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u32v8 = <u32, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u64v8 = <u64, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+)]
+pub unsafe fn sort_rest_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
+    job: Job,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller's promise.
+    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    // SAFETY: the caller's promise.
+    let sides = unsafe { (at.arrays(job.n, true, VALUES), scratch.arrays(job.n, true, VALUES)) };
+    let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
+    let mut i = thread::block_idx_x();
+    while i < buckets + rests {
+        let (start, len, in_scratch, is_left) = if i < buckets {
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
+            (start, len, in_scratch, failed)
+        } else {
+            let (start, len) = workspace.rest(i - buckets);
+            (start, len, job.levels % 2 == 1, true)
+        };
+        if is_left {
+            // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+            unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
+        }
+        i += thread::grid_dim_x();
+    }
+}
+
+/// Sorts `len` elements from `start` on to the first of two sides: tiles, and passes of merges of two runs.
+///
+/// # Safety
+/// All threads of the block make this call. Nothing else uses these elements.
+#[inline(always)]
+unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    sides: (Arrays<B, V>, Arrays<B, V>),
+    (start, len): (u32, u32),
+    in_scratch: bool,
+    coding: Coding<B>,
+) {
+    let slots = (NT * VT) as u32;
+    let side = |in_scratch: bool| if in_scratch { sides.1 } else { sides.0 }.slice(start, len);
+    // The passes that are left: each goes from one side to the other, the last one to the first.
+    let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
+    let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
+    let mut at = 0;
+    while at < len {
+        let count = (len - at).min(slots);
+        let (from, to) = (side(in_scratch).slice(at, count), side(passes % 2 == 1).slice(at, count));
+        sort_elements::<B, V, NT, VT>(from, to, decode(passes));
+        at += slots;
+    }
+    let mut run = slots;
+    while passes > 0 {
+        let from = side(passes % 2 == 1);
+        passes -= 1;
+        merge_pairs_of_runs(from, side(passes % 2 == 1), run, decode(passes));
+        thread::sync_threads();
+        run *= 2;
+    }
+}
+
+/// Sorts a tile: by the elements' indices, and then, stably, by each half of their keys. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    from: Arrays<B, V>,
+    to: Arrays<B, V>,
+    decode: Coding<B>,
+) {
+    let (thread, len) = (thread::thread_idx_x(), from.keys.len() as u32);
+    // SAFETY: the launch has memory for so many; barriers divide the accesses.
+    let tile = unsafe { Shared::<u64>::dynamic(0, (NT * VT) as u32) };
+    let slot = |i: usize| thread + (i * NT) as u32;
+    // Which element is in a slot.
+    let mut elements = [0; VT];
+    for i in 0..VT {
+        elements[i] = slot(i);
+    }
+    let mut round = 0;
+    while round < 1 + size_of::<B>() / 4 {
+        let mut packed = [u64::MAX; VT];
+        for i in 0..VT {
+            if slot(i) < len {
+                let element = elements[i] as usize;
+                let number = if round == 0 {
+                    from.indices.get(element)
+                } else {
+                    (from.keys.get(element).to_register() >> (32 * (round - 1))) as u32
+                };
+                packed[i] = (number as u64) << 32 | (slot(i) << 16) as u64 | element as u64;
+            }
+        }
+        // The size of the block as a variable, so that rounds are not unrolled.
+        sort_tile(packed, thread::block_dim_x(), tile);
+        for i in 0..VT {
+            elements[i] = tile.get(slot(i)) as u32 & 0xffff;
+        }
+        thread::sync_threads();
+        round += 1;
+    }
+    let (mut keys, mut indices, mut values) = ([B::MIN; VT], [0; VT], [V::from_register(0); VT]);
+    for i in 0..VT {
+        if slot(i) < len {
+            let element = elements[i] as usize;
+            (keys[i], indices[i]) = (from.keys.get(element), from.indices.get(element));
+            if !from.values.is_empty() {
+                values[i] = from.values.get(element);
+            }
+        }
+    }
+    // What has been read may be overwritten.
+    thread::sync_threads();
+    for i in 0..VT {
+        if slot(i) < len {
+            to.set(slot(i), (decode.decode(keys[i]), indices[i], values[i]));
+        }
+    }
+    thread::sync_threads();
+}
+
+/// Merges runs of `run` elements in pairs: each element finds its rank in the other run.
+#[inline(always)]
+#[track_caller]
+fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, run: u32, decode: Coding<B>) {
+    let len = from.keys.len() as u32;
+    let mut i = thread::thread_idx_x();
+    while i < len {
+        let own = i / run;
+        let other = (own ^ 1) * run;
+        let (key, index) = (from.keys.get(i as usize), from.indices.get(i as usize));
+        let (mut low, mut high) = (other.min(len), other.saturating_add(run).min(len));
+        while low < high {
+            let middle = (low + high) / 2;
+            let that = (from.keys.get(middle as usize), from.indices.get(middle as usize));
+            if that < (key, index) { low = middle + 1 } else { high = middle }
+        }
+        // As many of the other run come before it.
+        let rank = low - other.min(len);
+        let value = if from.values.is_empty() { V::from_register(0) } else { from.values.get(i as usize) };
+        to.set((own & !1) * run + i % run + rank, (decode.decode(key), index, value));
+        i += thread::block_dim_x();
+    }
+}

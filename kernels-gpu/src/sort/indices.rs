@@ -1,0 +1,25 @@
+//! The indices that a sort of keys with their indices begins with.
+
+use crate::sort::detect_runs::Detection;
+use cuda_std::prelude::*;
+
+/// Kernel: sets each of `n` elements to its index, unless keys are divided, which does without. `order` is null or what `detect_runs`
+/// and `choose_digits` wrote.
+///
+/// # Safety
+/// `to` has `n` elements, in global memory.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn set_indices<I: Word>(to: *mut I, n: usize, order: *mut u32) {
+    // SAFETY: the caller's promise.
+    if unsafe { Detection::new(order) }.is_divided() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let to = unsafe { GlobalMut::new(to, n) };
+    let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
+    let mut i = thread::index_1d() as usize;
+    while i < n {
+        to.set(i, I::from_register(i as u64));
+        i += threads;
+    }
+}
