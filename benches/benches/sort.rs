@@ -1,33 +1,35 @@
-//! Sorts by size, key type and arrangement, of key-value pairs and of indices, on the CPU engine and on a GPU.
+//! Sorts by size, key type and distribution, of key-value pairs and of indices, on the CPU engine and on a GPU.
+//!
+//! The keys are those of `gpu_test` and of `benches/peers/peers.cu`. Before the rows of an array on the GPU comes a line with its
+//! digest, which the other two print, too.
 
-use benches::{Arrangement, Device, brief, one_size, sizes, uniform};
+use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::{Engine, Gpu, GpuKey, Key, SortOrder, f16};
 use std::cell::RefCell;
-
-/// The type of a value.
-trait Value: bytemuck::Pod + DeviceCopy + Send + Sync {
-    const NAME: &'static str;
-}
-
-impl Value for u32 {
-    const NAME: &'static str = "u32";
-}
-
-impl Value for u64 {
-    const NAME: &'static str = "u64";
-}
+use tests::argsort::Argsort;
+use tests::distribution::{Distribution, digest};
 
 /// The name of a size.
 fn power(lg: u32) -> String {
     format!("2^{lg}")
 }
 
-/// The name of rows of key-value pairs.
-fn with_values<K: Key, V: Value>() -> String {
-    format!("{}+{}", K::NAME, V::NAME)
+/// The name of a row of key-value pairs.
+fn with_values<K: Key, V: Key>(lg: u32) -> BenchmarkId {
+    BenchmarkId::new(format!("{}+{}", K::NAME, V::NAME), power(lg))
+}
+
+/// The name of a row of keys.
+fn of_distribution<K: Key>(distribution: Distribution, lg: u32) -> BenchmarkId {
+    BenchmarkId::new(format!("{}-{}", K::NAME, distribution.name()), power(lg))
+}
+
+/// The name of a row of an argsort.
+fn of_indices<K: Key>(lg: u32) -> BenchmarkId {
+    BenchmarkId::new(format!("argsort-{}", K::NAME), power(lg))
 }
 
 fn cpu<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, id: BenchmarkId, keys: &[K]) {
@@ -41,41 +43,76 @@ fn cpu<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, id: Benchm
     });
 }
 
-fn cpu_pairs<K: Key, V: Value>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
-    let (keys, values) = (uniform::<K>(1 << lg, 7), vec![V::zeroed(); 1 << lg]);
+/// Random bits, which for floats include NaNs.
+fn cpu_uniform<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
+    cpu(group, engine, BenchmarkId::new(K::NAME, power(lg)), &Distribution::Uniform.keys::<K>(1 << lg));
+}
+
+fn cpu_pairs<K: Key, V: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
+    let (keys, values) = (Distribution::Uniform.keys::<K>(1 << lg), Distribution::Sorted.keys::<V>(1 << lg));
     group.throughput(Throughput::Elements(keys.len() as u64));
-    group.bench_function(BenchmarkId::new(with_values::<K, V>(), power(lg)), |bencher| {
+    group.bench_function(with_values::<K, V>(lg), |bencher| {
         let sort = |(mut keys, mut values): (Vec<K>, Vec<V>)| {
             engine.sort_pairs(SortOrder::Ascending, &mut keys, &mut values).expect("the CPU sorts");
             (keys, values)
         };
         bencher.iter_batched(|| (keys.clone(), values.clone()), sort, BatchSize::LargeInput);
     });
+}
+
+fn cpu_argsort<K: Key>(group: &mut BenchmarkGroup<WallTime>, engine: &Engine, lg: u32) {
+    let keys = Distribution::Uniform.keys::<K>(1 << lg);
     let mut indices = vec![0u32; keys.len()];
-    group.bench_function(BenchmarkId::new(format!("argsort-{}", K::NAME), power(lg)), |bencher| {
+    group.throughput(Throughput::Elements(keys.len() as u64));
+    group.bench_function(of_indices::<K>(lg), |bencher| {
         bencher.iter(|| engine.argsort(SortOrder::Ascending, &keys, &mut indices).expect("the CPU sorts"));
     });
+}
+
+fn cpu_distributions<K: Key>(
+    group: &mut BenchmarkGroup<WallTime>,
+    engine: &Engine,
+    distributions: &[Distribution],
+    lg: u32,
+) {
+    for &distribution in distributions {
+        cpu(group, engine, of_distribution::<K>(distribution, lg), &distribution.keys::<K>(1 << lg));
+    }
 }
 
 fn on_cpu(criterion: &mut Criterion) {
     let (engine, mut group) = (Engine::cpu(), criterion.benchmark_group("sort-cpu"));
     brief(&mut group);
     for lg in sizes(22) {
-        cpu(&mut group, &engine, BenchmarkId::new("u32", power(lg)), &uniform::<u32>(1 << lg, 7));
+        cpu_uniform::<u32>(&mut group, &engine, lg);
     }
     let lg = one_size(22);
     macro_rules! types {
         ($($K:ty)*) => {
-            $(cpu(&mut group, &engine, BenchmarkId::new(<$K as Key>::NAME, power(lg)), &uniform::<$K>(1 << lg, 7));)*
+            $(cpu_uniform::<$K>(&mut group, &engine, lg);)*
         };
     }
     types!(f32 u64 f64 u8 f16 u128);
-    for arrangement in Arrangement::ALL {
-        let id = BenchmarkId::new(format!("u32-{}", arrangement.name()), power(lg));
-        cpu(&mut group, &engine, id, &arrangement.keys::<u32>(1 << lg));
-    }
+    cpu_distributions::<u32>(&mut group, &engine, other_than_uniform(), lg);
+    cpu_distributions::<f32>(&mut group, &engine, &Distribution::OF_FLOATS, lg);
+    cpu_distributions::<f64>(&mut group, &engine, &Distribution::OF_FLOATS, lg);
     cpu_pairs::<u32, u32>(&mut group, &engine, lg);
+    cpu_pairs::<u64, u32>(&mut group, &engine, lg);
     cpu_pairs::<u64, u64>(&mut group, &engine, lg);
+    cpu_argsort::<u32>(&mut group, &engine, lg);
+    cpu_argsort::<u64>(&mut group, &engine, lg);
+}
+
+/// The distributions of integers without the first, which is the uniform one: its rows have the name of the type alone.
+fn other_than_uniform() -> &'static [Distribution] {
+    &Distribution::OF_INTEGERS[1..]
+}
+
+/// Makes keys in the GPU's memory, and prints their digest.
+fn upload<K: Key + DeviceCopy>(device: &Device, distribution: Distribution, lg: u32) -> DeviceBuffer<K> {
+    let keys: Vec<K> = distribution.keys(1 << lg);
+    println!("{} {} {}: digest {:016x}", K::NAME, distribution.name(), power(lg), digest(&keys));
+    device.upload(&keys)
 }
 
 fn gpu<K: GpuKey + DeviceCopy>(
@@ -93,23 +130,52 @@ fn gpu<K: GpuKey + DeviceCopy>(
     });
 }
 
-/// Sorts key-value pairs.
-fn gpu_pairs<K: GpuKey + DeviceCopy, V: Value>(
+/// Sorts key-value pairs, whose values are their indices at first.
+fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
     unsorted: &DeviceBuffer<K>,
     lg: u32,
 ) {
     let n = unsorted.len();
-    let arrays = RefCell::new((device.buffer::<K>(n), device.upload(&vec![V::zeroed(); n])));
+    let arrays = RefCell::new((device.buffer::<K>(n), device.upload(&Distribution::Sorted.keys::<V>(n))));
     let mut workspace = device.buffer(Gpu::sort_pairs_workspace_bytes::<K, V>(n));
     let restore = || copy(device, unsorted, &mut arrays.borrow_mut().0);
-    let id = BenchmarkId::new(with_values::<K, V>(), power(lg));
-    device.bench(group, id, 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
+    device.bench(group, with_values::<K, V>(lg), 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
         let (keys, values) = &mut *arrays.borrow_mut();
         let sorted = device.gpu().sort_pairs(SortOrder::Ascending, keys, values, &mut workspace, &device.stream);
         sorted.expect("the GPU sorts");
     });
+}
+
+/// Computes the permutation that sorts the keys.
+fn gpu_argsort<K: GpuKey + DeviceCopy>(
+    group: &mut BenchmarkGroup<WallTime>,
+    device: &Device,
+    keys: &DeviceBuffer<K>,
+    lg: u32,
+) {
+    let (gpu, n) = (device.gpu(), keys.len());
+    let mut argsort = Argsort::new(gpu, n).expect("the GPU has memory for the argsort");
+    let mut indices = device.buffer(n);
+    device.bench(
+        group,
+        of_indices::<K>(lg),
+        n * (size_of::<K>() + size_of::<u32>()),
+        || {},
+        || argsort.launch(gpu, keys, &mut indices, &device.stream).expect("the GPU sorts"),
+    );
+}
+
+fn gpu_distributions<K: GpuKey + DeviceCopy>(
+    group: &mut BenchmarkGroup<WallTime>,
+    device: &Device,
+    distributions: &[Distribution],
+    lg: u32,
+) {
+    for &distribution in distributions {
+        gpu(group, device, of_distribution::<K>(distribution, lg), &upload::<K>(device, distribution, lg));
+    }
 }
 
 /// Copies `from` to `to` on the device's stream.
@@ -123,19 +189,22 @@ fn on_gpu(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("sort-gpu");
     brief(&mut group);
     for lg in sizes(28) {
-        let (k32, k64) = (device.upload(&uniform::<u32>(1 << lg, 7)), device.upload(&uniform::<u64>(1 << lg, 7)));
+        let k32 = upload::<u32>(&device, Distribution::Uniform, lg);
         gpu(&mut group, &device, BenchmarkId::new("u32", power(lg)), &k32);
-        gpu(&mut group, &device, BenchmarkId::new("u64", power(lg)), &k64);
         gpu_pairs::<u32, u32>(&mut group, &device, &k32, lg);
+        gpu_argsort(&mut group, &device, &k32, lg);
+        drop(k32);
+        let k64 = upload::<u64>(&device, Distribution::Uniform, lg);
+        gpu(&mut group, &device, BenchmarkId::new("u64", power(lg)), &k64);
         gpu_pairs::<u64, u32>(&mut group, &device, &k64, lg);
+        gpu_pairs::<u64, u64>(&mut group, &device, &k64, lg);
+        gpu_argsort(&mut group, &device, &k64, lg);
     }
     let lg = sizes(28).last().copied().unwrap_or(20);
-    gpu(&mut group, &device, BenchmarkId::new("f32", power(lg)), &device.upload(&uniform::<f32>(1 << lg, 7)));
-    gpu(&mut group, &device, BenchmarkId::new("f64", power(lg)), &device.upload(&uniform::<f64>(1 << lg, 7)));
-    for arrangement in Arrangement::ALL {
-        let id = BenchmarkId::new(format!("u32-{}", arrangement.name()), power(lg));
-        gpu(&mut group, &device, id, &device.upload(&arrangement.keys::<u32>(1 << lg)));
-    }
+    gpu_distributions::<u32>(&mut group, &device, other_than_uniform(), lg);
+    gpu_distributions::<u64>(&mut group, &device, other_than_uniform(), lg);
+    gpu_distributions::<f32>(&mut group, &device, &Distribution::OF_FLOATS, lg);
+    gpu_distributions::<f64>(&mut group, &device, &Distribution::OF_FLOATS, lg);
 }
 
 criterion_group!(sort, on_cpu, on_gpu);

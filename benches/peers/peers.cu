@@ -1,9 +1,11 @@
 // What NVIDIA's libraries CUB and Thrust, a batch kernel written as the course asks for it, and a plain device copy do on
-// the same work as this project, on keys made in the same way. Each row is one JSON object on standard output.
+// the same work as this project. Each row is one JSON object on standard output.
 //
 //   nvcc -O3 -std=c++17 -arch=sm_90 peers.cu -o peers && ./peers [part of an op's name]
+//   ./peers --digest       prints the digests of the keys of the sorts, and needs no GPU
 //
 // A row: {"op", "type", "n", "dist", "ms" (median), "min_ms", "gbs" (each input and output byte once / time), "gkeys"}
+// Those of sorts also have the "digest" of their keys, which are those of tests/src/distribution.rs, bit for bit.
 #include <cub/cub.cuh>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { \
@@ -38,19 +41,86 @@ static Timing time_it(const std::function<void()> &before, const std::function<v
   return {t[t.size() / 2], t[0]};
 }
 
-static void row(const char *op, const char *type, size_t n, const char *dist, Timing t, double bytes) {
-  printf("{\"op\":\"%s\",\"type\":\"%s\",\"n\":%zu,\"dist\":\"%s\",\"ms\":%.5f,\"min_ms\":%.5f,\"gbs\":%.1f,\"gkeys\":%.3f}\n",
-         op, type, n, dist, t.median, t.min, bytes / t.median / 1e6, n / t.median / 1e6);
+static void row(const char *op, const char *type, size_t n, const char *dist, Timing t, double bytes, const char *more = "") {
+  printf("{\"op\":\"%s\",\"type\":\"%s\",\"n\":%zu,\"dist\":\"%s\",\"ms\":%.5f,\"min_ms\":%.5f,\"gbs\":%.1f,\"gkeys\":%.3f%s}\n",
+         op, type, n, dist, t.median, t.min, bytes / t.median / 1e6, n / t.median / 1e6, more);
   fflush(stdout);
+}
+
+// The keys, on the CPU and on a GPU: what tests/src/distribution.rs does, operation by operation.
+
+enum Dist { UNIFORM, UNIT, NORMAL, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED };
+static const char *const DIST_NAMES[] = {"uniform", "unit", "normal", "and2", "and3", "and4", "zipf", "dups16", "equal", "sorted", "reversed", "8-runs", "nearly-sorted"};
+static const Dist OF_INTEGERS[] = {UNIFORM, AND2, AND3, AND4, ZIPF, DUPS16, EQUAL, SORTED, REVERSED, EIGHT_RUNS, NEARLY_SORTED};
+static const Dist OF_FLOATS[] = {UNIT, NORMAL};
+
+// SplitMix64 (Steele, Lea and Flood, 2014).
+__host__ __device__ inline uint64_t random_word(uint64_t i, uint64_t seed) {
+  uint64_t z = seed + i * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull; z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+// A float from 0 to 1.
+template <class K> __host__ __device__ inline K unit(uint64_t word) {
+  if constexpr (sizeof(K) == 4) return (K)(word >> 40) / (K)(1ull << 24);
+  else return (K)(word >> 11) / (K)(1ull << 53);
+}
+
+// Key i of n.
+template <class K> __host__ __device__ inline K key_of(Dist dist, uint64_t i, uint64_t n) {
+  auto word = [i](int index) { return random_word(i, 7 + index); };
+  if constexpr (std::is_floating_point_v<K>) {
+    if (dist == UNIT) return unit<K>(word(0));
+    int64_t sum = -(6ll << 52);
+    for (int index = 0; index < 12; ++index) sum += (int64_t)(word(index) >> 12);
+    return (K)sum / (K)(1ull << 52);
+  } else {
+    uint64_t power;
+    switch (dist) {
+      case AND2: return (K)(word(0) & word(1));
+      case AND3: return (K)(word(0) & word(1) & word(2));
+      case AND4: return (K)(word(0) & word(1) & word(2) & word(3));
+      case ZIPF: power = 1ull << (word(0) % 28); return (K)(power | (word(1) & (power - 1)));
+      case DUPS16: return (K)(word(0) & 15);
+      case EQUAL: return (K)7;
+      case SORTED: return (K)i;
+      case REVERSED: return (K)(n - 1 - i);
+      case EIGHT_RUNS: return (K)(i % ((n + 7) / 8) * 8);
+      case NEARLY_SORTED: return (K)(i % 1000 == 0 ? word(0) : i);
+      default: return (K)word(0);
+    }
+  }
+}
+
+// The sum of (2i + 1) times the bits of key i, of the first 2^16 keys.
+static const size_t DIGEST_KEYS = 1 << 16;
+template <class K> static uint64_t digest(const std::vector<K> &keys) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < keys.size(); ++i) { uint64_t bits = 0; memcpy(&bits, &keys[i], sizeof(K)); sum += bits * (2 * i + 1); }
+  return sum;
+}
+
+template <class K> static uint64_t digest_of(Dist dist, size_t n) {
+  std::vector<K> keys(std::min(n, DIGEST_KEYS));
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = key_of<K>(dist, i, n);
+  return digest(keys);
+}
+
+// Of 2^16 and of 2^28 keys.
+template <class K> static void print_digests(const char *type, Dist dist) {
+  printf("%s %-13s %016llx %016llx\n", type, DIST_NAMES[dist], (unsigned long long)digest_of<K>(dist, DIGEST_KEYS), (unsigned long long)digest_of<K>(dist, size_t(1) << 28));
 }
 
 template <class K> __global__ void fill_random(K *p, size_t n, uint64_t seed, uint64_t mask) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
-    uint64_t z = seed + i * 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull; z = (z ^ (z >> 27)) * 0x94d049bb133111ebull; z ^= z >> 31;
-    if constexpr (std::is_floating_point_v<K>) p[i] = (K)(z >> 11) * (K)(1.0 / 9007199254740992.0);
-    else p[i] = (K)(z & mask);
+    if constexpr (std::is_floating_point_v<K>) p[i] = unit<K>(random_word(i, seed));
+    else p[i] = (K)(random_word(i, seed) & mask);
   }
+}
+
+template <class K> __global__ void fill(K *p, size_t n, Dist dist) {
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) p[i] = key_of<K>(dist, i, n);
 }
 
 template <class K> struct Dev {
@@ -58,6 +128,15 @@ template <class K> struct Dev {
   explicit Dev(size_t n) : n(n) { CHECK(cudaMalloc(&p, std::max<size_t>(n, 1) * sizeof(K))); }
   ~Dev() { cudaFree(p); }
   void random(uint64_t seed, uint64_t mask = ~0ull) { fill_random<<<1024, 256>>>(p, n, seed, mask); CHECK(cudaGetLastError()); }
+  // Makes the keys, compares the first with those that the CPU makes, and returns the end of a row: their digest.
+  std::string keys(Dist dist) {
+    fill<<<1024, 256>>>(p, n, dist); CHECK(cudaGetLastError());
+    std::vector<K> first(std::min(n, DIGEST_KEYS));
+    CHECK(cudaMemcpy(first.data(), p, first.size() * sizeof(K), cudaMemcpyDeviceToHost));
+    if (digest(first) != digest_of<K>(dist, n)) { fprintf(stderr, "the GPU makes other keys than the CPU: %s\n", DIST_NAMES[dist]); exit(1); }
+    char more[40]; snprintf(more, sizeof more, ",\"digest\":\"%016llx\"", (unsigned long long)digest(first));
+    return more;
+  }
 };
 
 template <class K> static void sort_in_place(K *p, size_t n) {
@@ -94,29 +173,48 @@ template <class K> static void merge_rows(const char *type, size_t n, const char
 
 struct Less { template <class T> __device__ bool operator()(const T &a, const T &b) const { return a < b; } };
 
-template <class K> static void sort_rows(const char *type, size_t n, const char *dist, uint64_t mask) {
-  Dev<K> in(n), a(n), b(n); in.random(1, mask);
-  if (!strcmp(dist, "sorted")) sort_in_place(in.p, n);
+template <class K> static void sort_rows(const char *type, size_t n, Dist dist) {
+  Dev<K> in(n), a(n), b(n); std::string more = in.keys(dist);
   int reps = n > (1u << 28) ? 5 : 11;
   auto reset = [&] { CHECK(cudaMemcpyAsync(a.p, in.p, n * sizeof(K), cudaMemcpyDeviceToDevice)); };
+  auto line = [&](const char *op, Timing t) { row(op, type, n, DIST_NAMES[dist], t, 2.0 * n * sizeof(K), more.c_str()); };
   if (wanted("cub_merge_sort_keys")) {
     size_t bytes = 0; CHECK(cub::DeviceMergeSort::StableSortKeys(nullptr, bytes, a.p, (int64_t)n, Less())); Dev<char> tmp(bytes);
-    row("cub_merge_sort_keys", type, n, dist, time_it(reset, [&] { CHECK(cub::DeviceMergeSort::StableSortKeys(tmp.p, bytes, a.p, (int64_t)n, Less())); }, reps), 2.0 * n * sizeof(K));
+    line("cub_merge_sort_keys", time_it(reset, [&] { CHECK(cub::DeviceMergeSort::StableSortKeys(tmp.p, bytes, a.p, (int64_t)n, Less())); }, reps));
   }
   if (wanted("cub_radix_sort_keys")) {
     size_t bytes = 0; CHECK(cub::DeviceRadixSort::SortKeys(nullptr, bytes, a.p, b.p, n)); Dev<char> tmp(bytes);
-    row("cub_radix_sort_keys", type, n, dist, time_it(reset, [&] { CHECK(cub::DeviceRadixSort::SortKeys(tmp.p, bytes, a.p, b.p, n)); }, reps), 2.0 * n * sizeof(K));
+    line("cub_radix_sort_keys", time_it(reset, [&] { CHECK(cub::DeviceRadixSort::SortKeys(tmp.p, bytes, a.p, b.p, n)); }, reps));
   }
-  Dev<uint32_t> vin(n), va(n), vb(n); vin.random(9);
-  auto resetv = [&] { reset(); CHECK(cudaMemcpyAsync(va.p, vin.p, n * 4, cudaMemcpyDeviceToDevice)); };
+}
+
+// Uniform keys, whose values are their indices.
+template <class K, class V> static void sort_pairs_rows(const char *type, size_t n) {
+  Dev<K> in(n), a(n), b(n); Dev<V> vin(n), va(n), vb(n); std::string more = in.keys(UNIFORM); vin.keys(SORTED);
+  int reps = n > (1u << 28) ? 5 : 11;
+  auto reset = [&] {
+    CHECK(cudaMemcpyAsync(a.p, in.p, n * sizeof(K), cudaMemcpyDeviceToDevice)); CHECK(cudaMemcpyAsync(va.p, vin.p, n * sizeof(V), cudaMemcpyDeviceToDevice));
+  };
+  auto line = [&](const char *op, Timing t) { row(op, type, n, "uniform", t, 2.0 * n * (sizeof(K) + sizeof(V)), more.c_str()); };
   if (wanted("cub_merge_sort_pairs")) {
     size_t bytes = 0; CHECK(cub::DeviceMergeSort::StableSortPairs(nullptr, bytes, a.p, va.p, (int64_t)n, Less())); Dev<char> tmp(bytes);
-    row("cub_merge_sort_pairs", type, n, dist, time_it(resetv, [&] { CHECK(cub::DeviceMergeSort::StableSortPairs(tmp.p, bytes, a.p, va.p, (int64_t)n, Less())); }, reps), 2.0 * n * (sizeof(K) + 4));
+    line("cub_merge_sort_pairs", time_it(reset, [&] { CHECK(cub::DeviceMergeSort::StableSortPairs(tmp.p, bytes, a.p, va.p, (int64_t)n, Less())); }, reps));
   }
   if (wanted("cub_radix_sort_pairs")) {
     size_t bytes = 0; CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, a.p, b.p, va.p, vb.p, n)); Dev<char> tmp(bytes);
-    row("cub_radix_sort_pairs", type, n, dist, time_it(resetv, [&] { CHECK(cub::DeviceRadixSort::SortPairs(tmp.p, bytes, a.p, b.p, va.p, vb.p, n)); }, reps), 2.0 * n * (sizeof(K) + 4));
+    line("cub_radix_sort_pairs", time_it(reset, [&] { CHECK(cub::DeviceRadixSort::SortPairs(tmp.p, bytes, a.p, b.p, va.p, vb.p, n)); }, reps));
   }
+}
+
+// An argsort with indices of type u32, of uniform keys: the indices are made, and sorted as values. Both are in the time.
+template <class K> static void argsort_rows(const char *type, size_t n) {
+  if (!wanted("cub_radix_argsort")) return;
+  Dev<K> in(n), b(n); Dev<uint32_t> va(n), vb(n); std::string more = in.keys(UNIFORM);
+  size_t bytes = 0; CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, in.p, b.p, va.p, vb.p, n)); Dev<char> tmp(bytes);
+  row("cub_radix_argsort", type, n, "uniform", time_it({}, [&] {
+    fill<<<1024, 256>>>(va.p, n, SORTED);
+    CHECK(cub::DeviceRadixSort::SortPairs(tmp.p, bytes, in.p, b.p, va.p, vb.p, n));
+  }, n > (1u << 28) ? 5 : 11), 1.0 * n * (sizeof(K) + 4), more.c_str());
 }
 
 // The course text's batch merge, one thread per output element, as its question 5 lays it out:
@@ -162,6 +260,11 @@ static void segmented_rows(int d) {
 }
 
 int main(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "--digest")) {
+    for (Dist dist : OF_INTEGERS) { print_digests<uint32_t>("u32", dist); print_digests<uint64_t>("u64", dist); }
+    for (Dist dist : OF_FLOATS) { print_digests<float>("f32", dist); print_digests<double>("f64", dist); }
+    return 0;
+  }
   if (argc > 1) g_filter = argv[1];
   cudaDeviceProp p; CHECK(cudaGetDeviceProperties(&p, 0));
   fprintf(stderr, "%s, CUB %d\n", p.name, CUB_VERSION);
@@ -169,10 +272,19 @@ int main(int argc, char **argv) {
   for (int lg : {10, 14, 16, 18, 20, 22, 24, 26, 28, 30}) merge_rows<uint32_t>("u32", size_t(1) << lg, "uniform", ~0ull);
   merge_rows<uint32_t>("u32", size_t(1) << 28, "dups16", 15);
   for (int lg : {20, 24, 28}) { merge_rows<uint64_t>("u64", size_t(1) << lg, "uniform", ~0ull); merge_rows<float>("f32", size_t(1) << lg, "uniform", ~0ull); }
-  for (int lg : {10, 14, 16, 18, 20, 22, 24, 26, 28, 30}) sort_rows<uint32_t>("u32", size_t(1) << lg, "uniform", ~0ull);
-  sort_rows<uint32_t>("u32", size_t(1) << 28, "dups16", 15); sort_rows<uint32_t>("u32", size_t(1) << 28, "sorted", ~0ull);
-  for (int lg : {20, 24, 28}) { sort_rows<uint64_t>("u64", size_t(1) << lg, "uniform", ~0ull); sort_rows<float>("f32", size_t(1) << lg, "uniform", ~0ull); }
-  sort_rows<uint64_t>("u64", size_t(1) << 28, "sorted", ~0ull);
+  for (int lg : {10, 14, 16, 18, 20, 22, 24, 26, 28, 30}) {
+    size_t n = size_t(1) << lg;
+    sort_rows<uint32_t>("u32", n, UNIFORM); sort_pairs_rows<uint32_t, uint32_t>("u32+u32", n); argsort_rows<uint32_t>("u32", n);
+  }
+  for (int lg : {20, 24, 28}) {
+    size_t n = size_t(1) << lg;
+    sort_rows<uint64_t>("u64", n, UNIFORM); sort_pairs_rows<uint64_t, uint32_t>("u64+u32", n); sort_pairs_rows<uint64_t, uint64_t>("u64+u64", n);
+    argsort_rows<uint64_t>("u64", n);
+    sort_rows<float>("f32", n, UNIT); sort_rows<double>("f64", n, UNIT);
+  }
+  size_t n = size_t(1) << 28;
+  for (Dist dist : OF_INTEGERS) if (dist != UNIFORM) { sort_rows<uint32_t>("u32", n, dist); sort_rows<uint64_t>("u64", n, dist); }
+  sort_rows<float>("f32", n, NORMAL); sort_rows<double>("f64", n, NORMAL);
   for (int d = 4; d <= 1024; d *= 2) batch_rows(d);
   for (int d : {4, 16, 64, 256, 1024}) segmented_rows(d);
   return 0;

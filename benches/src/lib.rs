@@ -18,8 +18,9 @@ use merge_host::{Engine, Gpu, Key};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
+use tests::distribution::{key, random};
 
-/// The distribution of the keys of a merge.
+/// The distribution of the keys of a merge. [`tests::distribution`] has those of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Random bits in both inputs.
@@ -67,70 +68,9 @@ impl Distribution {
     }
 }
 
-/// The arrangement of the keys of a sort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrangement {
-    /// Ascending.
-    Sorted,
-    /// Descending.
-    Reversed,
-    /// Eight ascending runs of one length.
-    EightRuns,
-    /// Random keys of sixteen values.
-    Dups16,
-    /// Random numbers of a random width from 1 to 28 bits: small numbers are frequent.
-    Zipf,
-    /// Equal keys.
-    Equal,
-}
-
-impl Arrangement {
-    /// All arrangements.
-    pub const ALL: [Self; 6] = [Self::Sorted, Self::Reversed, Self::EightRuns, Self::Dups16, Self::Zipf, Self::Equal];
-
-    /// The name in the output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sorted => "sorted",
-            Self::Reversed => "reversed",
-            Self::EightRuns => "8-runs",
-            Self::Dups16 => "dups16",
-            Self::Zipf => "zipf",
-            Self::Equal => "equal",
-        }
-    }
-
-    /// `n` keys.
-    pub fn keys<K: Key>(self, n: usize) -> Vec<K> {
-        let n = n as u64;
-        let bits = |i: u64| match self {
-            Self::Sorted => i,
-            Self::Reversed => n - 1 - i,
-            Self::EightRuns => i % n.div_ceil(8) * 8,
-            Self::Dups16 => random(i, 7) & 15,
-            Self::Zipf => random(i, 7) >> (36 + random(i, 8) % 28),
-            Self::Equal => 7,
-        };
-        (0..n).map(|i| key(bits(i))).collect()
-    }
-}
-
-/// `n` keys of random bits: SplitMix64 (Steele, Lea and Flood, 2014) of their indices.
+/// `n` keys of random bits.
 pub fn uniform<K: Key>(n: usize, seed: u64) -> Vec<K> {
     (0..n as u64).map(|i| key(random(i, seed))).collect()
-}
-
-fn random(i: u64, seed: u64) -> u64 {
-    let z = seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The key with the least significant of these bits. A key of 16 bytes has them twice.
-fn key<K: Key>(bits: u64) -> K {
-    let bits = u128::from(bits) << 64 | u128::from(bits);
-    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
 }
 
 /// The binary logarithms of the numbers of keys to measure.

@@ -1,11 +1,14 @@
 //! Compares everything the GPU engine does with the CPU engine, then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--large] [--no-check] [--no-time]
+//! gpu_test [--seed S] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
-//! `--large` adds a sort and merges of more than 2^32 keys. Ends with 0 if everything agreed. A machine without a GPU is a
-//! failure: this program tests nothing there.
+//! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
+//! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
+//! The distributions are sorted with 2^L keys, by default 2^28. `--large` adds a sort and merges of more than 2^32 keys.
+//!
+//! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
 use merge_host::cust::event::{Event, EventFlags};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
@@ -13,15 +16,21 @@ use merge_host::cust::stream::Stream;
 use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortOrder, Timing, first_unsorted};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::thread;
+use tests::argsort::Argsort;
 use tests::bank_conflicts::conflicting;
+use tests::distribution::{Distribution, digest, key, mix};
 
 fn main() -> ExitCode {
     let options: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| options.iter().any(|option| option == name);
-    let seed = match options.iter().position(|option| option == "--seed") {
-        Some(at) => options[at + 1].parse().expect("--seed takes a number"),
-        None => std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64),
+    let number = |name: &str| -> Option<u64> {
+        let at = options.iter().position(|option| option == name)?;
+        let number = options.get(at + 1).and_then(|number| number.parse().ok());
+        Some(number.unwrap_or_else(|| panic!("{name} takes a number")))
     };
+    let seed =
+        number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
     let gpu = match Engine::gpu(0) {
         Ok(engine) => engine,
         Err(error) => {
@@ -81,7 +90,7 @@ fn main() -> ExitCode {
         println!("{} checks, {} failed", test.checks, test.failures);
     }
     if test.failures == 0 && !has("--no-time") {
-        test.time().expect("the GPU works");
+        test.time(1 << number("--lg-n").unwrap_or(28)).expect("the GPU works");
     }
     if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -94,12 +103,6 @@ impl Random {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
-}
-
-fn mix(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A kind of input: its name, and how a random word becomes a key's bits.
@@ -135,10 +138,6 @@ const KINDS_TO_DIVIDE: [Kind; 8] = [
         |word| if word.is_multiple_of(100_003) { mix(word) } else { 77_000_000 + (word >> 44) },
     ),
 ];
-
-fn key<K: Key>(bits: u64) -> K {
-    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<K>()])
-}
 
 fn bytes<K: Key>(keys: &[K]) -> &[u8] {
     bytemuck::cast_slice(keys)
@@ -746,24 +745,34 @@ impl Test {
         }
     }
 
-    fn time(&mut self) -> Result<(), Error> {
+    /// Prints the table, with sorts of `n` keys of each distribution.
+    fn time(&self, n: usize) -> Result<(), Error> {
         println!("\n{:<28} {:>8} {:>10} {:>9} {:>7}", "work, uniform keys", "keys", "ms", "GB/s", "of copy");
         for lg in [16, 18, 20, 22, 24, 26, 28, 30] {
-            self.time_type::<u32>(1 << lg)?;
+            self.time_type::<u32>(1 << lg, Distribution::Uniform)?;
         }
         for lg in [24, 28] {
-            self.time_type::<u64>(1 << lg)?;
-            self.time_type::<f32>(1 << lg)?;
+            self.time_type::<u64>(1 << lg, Distribution::Uniform)?;
+            self.time_type::<f32>(1 << lg, Distribution::Unit)?;
         }
-        Ok(())
+        // Computed while the distributions are measured, because one core takes many seconds for it.
+        let conflicts = [4, 8].map(|bytes| {
+            let (block, runs) = (kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes));
+            thread::spawn(move || conflicting(n, block, runs, bytes))
+        });
+        self.time_sorts::<u32>(n, &Distribution::OF_INTEGERS)?;
+        self.time_sorts::<u64>(n, &Distribution::OF_INTEGERS)?;
+        self.time_sorts::<f32>(n, &Distribution::OF_FLOATS)?;
+        self.time_sorts::<f64>(n, &Distribution::OF_FLOATS)?;
+        let [of_4_bytes, of_8_bytes] = conflicts.map(|keys| keys.join().expect("it computes keys"));
+        self.time_sort("bank conflicts", &of_4_bytes)?;
+        self.time_sort("bank conflicts", &of_8_bytes.into_iter().map(u64::from).collect::<Vec<u64>>())
     }
 
-    fn time_type<K: GpuKey + DeviceCopy>(&mut self, n: usize) -> Result<(), Error> {
+    fn time_type<K: GpuKey + DeviceCopy>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let stream = gpu.stream()?;
-        let seed = self.random.next();
-        let keys: Vec<K> =
-            (0..n as u64).map(|i| key(mix(seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))).collect();
+        let keys: Vec<K> = distribution.keys(n);
         let unsorted = gpu.upload(&keys)?;
         let mut out = gpu.buffer::<K>(n)?;
         let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n).max(n))?;
@@ -774,7 +783,7 @@ impl Test {
             Ok(())
         };
         let copy = median_ms(&stream, |step| if step == Step::Launch { copy_to_out(&mut out) } else { Ok(()) })?;
-        let name = format!("{}, 2^{}", <K as Key>::NAME, n.ilog2());
+        let name = type_and_size::<K>(n);
         let row = |what: &str, ms: f64| {
             let (gbs, part) = (bytes / ms / 1e6, copy / ms);
             println!("{what:<28} {name:>8} {ms:>10.4} {gbs:>9.0} {part:>7.3}");
@@ -786,13 +795,10 @@ impl Test {
             Step::Launch => gpu.sort(&mut out, &mut workspace, &stream),
         })?;
         row("sort", sort);
-        println!("{:<28} {:>8} {:>10.2} G keys/s", "", "", n as f64 / sort / 1e6);
-
-        if n == 1 << 28 {
-            self.time_sorts(&name, &keys, &mut out, &mut workspace)?;
-        }
-        self.time_sort_pairs::<K, u32>(&name, &unsorted, &mut out)?;
-        self.time_sort_pairs::<K, u64>(&name, &unsorted, &mut out)?;
+        println!("{:48} {:>9.2} G keys/s  {:016x}", "", n as f64 / sort / 1e6, digest(&keys));
+        self.time_sort_pairs::<K, u32>(&keys, &unsorted, &mut out)?;
+        self.time_sort_pairs::<K, u64>(&keys, &unsorted, &mut out)?;
+        self.time_argsort(&keys, &unsorted)?;
 
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);
@@ -847,57 +853,41 @@ impl Test {
         self.time_pairs::<K, u64>(&name, &a, &b, &mut out)
     }
 
-    /// The sort of other keys than uniform ones.
-    fn time_sorts<K: GpuKey + DeviceCopy>(
-        &self,
-        name: &str,
-        uniform: &[K],
-        out: &mut DeviceBuffer<K>,
-        workspace: &mut DeviceBuffer<u8>,
-    ) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let (stream, n) = (gpu.stream()?, uniform.len());
-        let made = |bits: &dyn Fn(u64) -> u64| -> Vec<K> { (0..n as u64).map(|i| key(bits(i))).collect() };
-        let mut almost = made(&|i| i);
-        (0..n).step_by(1000).for_each(|i| almost[i] = uniform[i]);
-        let bytes = size_of::<K>();
-        let conflicts = conflicting(n, kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes), bytes);
-        let inputs: [(&str, Vec<K>); 8] = [
-            ("sorted", made(&|i| i)),
-            ("reversed", made(&|i| n as u64 - i)),
-            ("8 runs", made(&|i| i % (n as u64 / 8) * 8)),
-            ("sorted but for 0.1 %", almost),
-            ("16 values", made(&|i| mix(i) & 15)),
-            // The lower the number, the more often: half of all keys are below 2^14.
-            ("zipf", made(&|i| (1u64 << (mix(i) % 28)) | (mix(!i) % (1 << (mix(i) % 28))))),
-            ("all equal", made(&|_| 7)),
-            ("bank conflicts", conflicts.into_iter().map(|bits| key(bits.into())).collect()),
-        ];
-        for (what, input) in inputs {
-            let input = gpu.upload(&input)?;
-            let ms = median_ms(&stream, |step| match step {
-                Step::Prepare => {
-                    // SAFETY: both arrays live until `median_ms` has waited.
-                    unsafe { input.async_copy_to(out, &stream) }.expect("the device copies");
-                    Ok(())
-                }
-                Step::Launch => gpu.sort(out, workspace, &stream),
-            })?;
-            println!("{:<28} {name:>8} {ms:>10.4} {:>9.2} G/s", format!("sort, {what}"), n as f64 / ms / 1e6);
+    /// The sort of `n` keys of each of these distributions.
+    fn time_sorts<K: GpuKey + DeviceCopy>(&self, n: usize, distributions: &[Distribution]) -> Result<(), Error> {
+        for &distribution in distributions {
+            self.time_sort(distribution.name(), &distribution.keys::<K>(n))?;
         }
         Ok(())
     }
 
+    fn time_sort<K: GpuKey + DeviceCopy>(&self, what: &str, keys: &[K]) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let (stream, n) = (gpu.stream()?, keys.len());
+        let (unsorted, mut out) = (gpu.upload(keys)?, gpu.buffer::<K>(n)?);
+        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n))?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => {
+                // SAFETY: both arrays live until `median_ms` has waited.
+                unsafe { unsorted.async_copy_to(&mut out, &stream) }.expect("the device copies");
+                Ok(())
+            }
+            Step::Launch => gpu.sort(&mut out, &mut workspace, &stream),
+        })?;
+        sort_row(&format!("sort, {what}"), keys, ms);
+        Ok(())
+    }
+
+    /// The sort of `keys`, which are also in `unsorted`, with values, which are their indices at first.
     fn time_sort_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
         &self,
-        name: &str,
+        keys: &[K],
         unsorted: &DeviceBuffer<K>,
         out: &mut DeviceBuffer<K>,
     ) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let (stream, n) = (gpu.stream()?, unsorted.len());
-        let mut values = gpu.buffer::<V>(n)?;
-        values.set_8(7).expect("the device fills");
+        let (stream, n) = (gpu.stream()?, keys.len());
+        let mut values = gpu.upload(&Distribution::Sorted.keys::<V>(n))?;
         let mut workspace = gpu.buffer::<u8>(Gpu::sort_pairs_workspace_bytes::<K, V>(n))?;
         let ms = median_ms(&stream, |step| match step {
             Step::Prepare => {
@@ -907,11 +897,20 @@ impl Test {
             }
             Step::Launch => gpu.sort_pairs(SortOrder::Ascending, out, &mut values, &mut workspace, &stream),
         })?;
-        println!(
-            "{:<28} {name:>8} {ms:>10.4} {:>9.2} G/s",
-            format!("sort, with {} values", V::NAME),
-            n as f64 / ms / 1e6
-        );
+        sort_row(&format!("sort, with {} values", V::NAME), keys, ms);
+        Ok(())
+    }
+
+    /// The argsort of `keys`, which are also in `unsorted`.
+    fn time_argsort<K: GpuKey + DeviceCopy>(&self, keys: &[K], unsorted: &DeviceBuffer<K>) -> Result<(), Error> {
+        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
+        let (stream, n) = (gpu.stream()?, keys.len());
+        let (mut argsort, mut indices) = (Argsort::new(gpu, n)?, gpu.buffer::<u32>(n)?);
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => argsort.launch(gpu, unsorted, &mut indices, &stream),
+        })?;
+        sort_row("argsort, u32 indices", keys, ms);
         Ok(())
     }
 
@@ -985,6 +984,17 @@ impl Test {
 /// Keys that no result is likely to have.
 fn poison<K: Key>(n: usize) -> Vec<K> {
     vec![key(0xdead_beef_dead_beef); n]
+}
+
+/// The type and the number of keys, in a row.
+fn type_and_size<K: Key>(n: usize) -> String {
+    format!("{}, 2^{}", K::NAME, n.ilog2())
+}
+
+/// Prints a row for a sort of these keys.
+fn sort_row<K: Key>(what: &str, keys: &[K], ms: f64) {
+    let (n, digest) = (keys.len(), digest(keys));
+    println!("{what:<28} {:>8} {ms:>10.4} {:>9.2} G keys/s  {digest:016x}", type_and_size::<K>(n), n as f64 / ms / 1e6);
 }
 
 /// What a timed closure is asked to do.
