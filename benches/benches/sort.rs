@@ -9,7 +9,6 @@ use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, c
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::{Engine, Gpu, GpuKey, Key, SortOrder, f16};
 use std::cell::RefCell;
-use tests::argsort::Argsort;
 use tests::distribution::{Distribution, digest};
 
 /// The name of a size.
@@ -148,23 +147,22 @@ fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
     });
 }
 
-/// Computes the permutation that sorts the keys.
+/// Sorts the keys and computes the permutation that does.
 fn gpu_argsort<K: GpuKey + DeviceCopy>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
-    keys: &DeviceBuffer<K>,
+    unsorted: &DeviceBuffer<K>,
     lg: u32,
 ) {
-    let (gpu, n) = (device.gpu(), keys.len());
-    let mut argsort = Argsort::new(gpu, n).expect("the GPU has memory for the argsort");
-    let mut indices = device.buffer(n);
-    device.bench(
-        group,
-        of_indices::<K>(lg),
-        n * (size_of::<K>() + size_of::<u32>()),
-        || {},
-        || argsort.launch(gpu, keys, &mut indices, &device.stream).expect("the GPU sorts"),
-    );
+    let n = unsorted.len();
+    let (keys, mut indices) = (RefCell::new(device.buffer::<K>(n)), device.buffer::<u32>(n));
+    let mut workspace = device.buffer(Gpu::argsort_workspace_bytes::<K, u32>(n));
+    let restore = || copy(device, unsorted, &mut keys.borrow_mut());
+    device.bench(group, of_indices::<K>(lg), n * (2 * size_of::<K>() + size_of::<u32>()), restore, || {
+        let keys = &mut keys.borrow_mut();
+        let sorted = device.gpu().argsort(SortOrder::Ascending, keys, &mut indices, &mut workspace, &device.stream);
+        sorted.expect("the GPU sorts");
+    });
 }
 
 fn gpu_distributions<K: GpuKey + DeviceCopy>(

@@ -17,7 +17,6 @@ use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, Sort
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
-use tests::argsort::Argsort;
 use tests::bank_conflicts::conflicting;
 use tests::distribution::{Distribution, digest, key, mix};
 
@@ -239,20 +238,33 @@ impl Test {
         }
     }
 
-    /// Sorts with values, and argsorts.
-    /// Sorts of so many keys that they are divided, once and several times.
+    /// Sorts of so many keys that they are divided, once and several times, alone and with values.
     fn check_divisions<K: Key>(&mut self) {
         for (name, kind) in KINDS_TO_DIVIDE {
             for n in [(1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
                 let keys: Vec<K> = self.keys(n, kind);
                 let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
-                let (mut expected, mut found) = (keys.clone(), keys);
+                let (mut expected, mut found) = (keys.clone(), keys.clone());
                 self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
                 let result = self.gpu.sort_with(order, &mut found).map(|_| found);
                 self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+                self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
+                self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u64);
+                self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
             }
         }
     }
+
+    fn check_argsort<K: Key>(&mut self, what: &str, order: SortOrder, keys: &[K]) {
+        let argsort = |engine: &Engine| {
+            let mut indices = vec![u32::MAX; keys.len()];
+            engine.argsort(order, keys, &mut indices).map(|_| indices)
+        };
+        let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
+        self.expect(|| format!("argsort of {what}"), found, &expected);
+    }
+
+    /// Sorts with values, and argsorts.
 
     fn check_sort_pairs<K: Key>(&mut self) {
         let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
@@ -264,12 +276,7 @@ impl Test {
                     self.check_sort_values(&what, order, &keys, |i| i as u32);
                     self.check_sort_values(&what, order, &keys, |i| i as f64);
                     self.check_sort_values(&what, order, &keys, |i| [i as u16, (i >> 16) as u16, 7]);
-                    let argsort = |engine: &Engine| {
-                        let mut indices = vec![u32::MAX; n];
-                        engine.argsort(order, &keys, &mut indices).map(|_| indices)
-                    };
-                    let (found, expected) = (argsort(&self.gpu), argsort(&self.cpu).expect("the CPU sorts"));
-                    self.expect(|| format!("argsort for the {what}"), found, &expected);
+                    self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
                 }
             }
         }
@@ -798,7 +805,7 @@ impl Test {
         println!("{:48} {:>9.2} G keys/s  {:016x}", "", n as f64 / sort / 1e6, digest(&keys));
         self.time_sort_pairs::<K, u32>(&keys, &unsorted, &mut out)?;
         self.time_sort_pairs::<K, u64>(&keys, &unsorted, &mut out)?;
-        self.time_argsort(&keys, &unsorted)?;
+        self.time_argsort(&keys, &unsorted, &mut out)?;
 
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);
@@ -902,13 +909,23 @@ impl Test {
     }
 
     /// The argsort of `keys`, which are also in `unsorted`.
-    fn time_argsort<K: GpuKey + DeviceCopy>(&self, keys: &[K], unsorted: &DeviceBuffer<K>) -> Result<(), Error> {
+    fn time_argsort<K: GpuKey + DeviceCopy>(
+        &self,
+        keys: &[K],
+        unsorted: &DeviceBuffer<K>,
+        out: &mut DeviceBuffer<K>,
+    ) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let (stream, n) = (gpu.stream()?, keys.len());
-        let (mut argsort, mut indices) = (Argsort::new(gpu, n)?, gpu.buffer::<u32>(n)?);
+        let mut indices = gpu.buffer::<u32>(n)?;
+        let mut workspace = gpu.buffer::<u8>(Gpu::argsort_workspace_bytes::<K, u32>(n))?;
         let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => Ok(()),
-            Step::Launch => argsort.launch(gpu, unsorted, &mut indices, &stream),
+            Step::Prepare => {
+                // SAFETY: both arrays live until `median_ms` has waited.
+                unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
+                Ok(())
+            }
+            Step::Launch => gpu.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace, &stream),
         })?;
         sort_row("argsort, u32 indices", keys, ms);
         Ok(())
