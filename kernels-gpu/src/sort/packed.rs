@@ -8,9 +8,11 @@
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
 use crate::sort::detect_runs::Detection;
-use crate::sort::merge_pass::{
-    MIN_BLOCKS_PER_SM, PLAN_BYTES, PairArrays, Plan, long_runs, merge_segments, own_tile, runs_of_pass, tile_keys,
-};
+use crate::sort::merge_pass::long_runs::long_runs;
+use crate::sort::merge_pass::plan::{PLAN_BYTES, Plan};
+use crate::sort::merge_pass::rounds::merge_segments;
+use crate::sort::merge_pass::with_values::{PairArrays, own_tile};
+use crate::sort::merge_pass::{MIN_BLOCKS_PER_SM, runs_of_pass, tile_keys};
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
@@ -114,7 +116,7 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
 }
 
 /// Kernel: merges each group of `k` runs, with their values, one block a tile, as
-/// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
+/// [`merge_runs`](crate::sort::merge_pass::merge_runs::merge_runs) does.
 ///
 /// # Safety
 /// As for `merge_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is [`merge_shared_bytes`].
@@ -150,8 +152,8 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
 }
 
 /// Kernel: as [`merge_runs_packed`], for the runs of which
-/// [`split_long_runs`](crate::sort::merge_pass::split_long_runs) has found the splits, as
-/// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
+/// [`split_long_runs`](crate::sort::merge_pass::long_runs::split_long_runs) has found the splits, as
+/// [`merge_long_runs`](crate::sort::merge_pass::long_runs::merge_long_runs) does.
 ///
 /// # Safety
 /// As for `merge_long_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is

@@ -6,8 +6,9 @@ use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, 
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortOrder};
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
-use kernels_gpu::sort::{block_sort, detect_runs, merge_pass, packed, packing, pairs};
+use kernels_gpu::sort::{block_sort, detect_runs, packed, packing, pairs};
 use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -195,7 +196,7 @@ impl SortPlan {
     pub(super) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
         let slots = self.runs.keys();
         let shared_bytes = match self.value_bytes {
-            0 => merge_pass::shared_bytes::<K::Bits>(slots),
+            0 => merge_runs::shared_bytes::<K::Bits>(slots),
             4 if size_of::<K>() == 4 => pairs::merge_shared_bytes(slots),
             _ => packed::merge_shared_bytes(slots),
         };
@@ -211,7 +212,7 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
 
 /// The launch that finds splits for `tiles` tiles.
 pub(super) fn splits_shape(tiles: usize) -> Shape {
-    Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 }
+    Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
 }
 
 /// Queues the sort of `at`, with values or without.
@@ -281,7 +282,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     while let Some(k) = passes.next() {
         let runs = plan.runs_of_pass(n, run, k);
         let (tiles, tile_keys, rank_tolerance) = (runs.tile_count(), runs.tile_keys(), runs.rank_tolerance());
-        let per_warp = merge_pass::boundaries_per_warp(tiles);
+        let per_warp = split_runs::boundaries_per_warp(tiles);
         let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
         if splits != 0 {
             let arguments =
