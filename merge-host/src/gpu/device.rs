@@ -6,7 +6,7 @@ use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, align, batch, entries, merge};
 use super::staging::Staging;
 use super::{Address, zeroed};
-use crate::{Error, GpuKey as Key, MergeKernel, SortOrder};
+use crate::{Error, GpuKey as Key, MergeKernel, SortKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -154,13 +154,13 @@ impl Gpu {
         Ok(to.into_vec())
     }
 
-    /// Bytes of workspace for a sort of `n` keys: the keys once more, and splits (at most 128 bytes for each tile of some
+    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits (at most 128 bytes for each tile of some
     /// thousand keys, less than 1 %). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V`: both once more, and splits. `usize::MAX` as for
+    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, and splits. `usize::MAX` as for
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }).workspace_bytes::<K>(n)
@@ -209,9 +209,24 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
+        self.sort_with_kernel(SortKernel::Auto, order, keys, workspace, stream)
+    }
+
+    /// As [`sort_with`](Self::sort_with), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_with`](Self::sort_with).
+    pub fn sort_with_kernel<K: Key + DeviceCopy>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, keys_at(keys), workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, kernel, order, keys_at(keys), workspace) }
     }
 
     /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
@@ -229,10 +244,26 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
+        self.sort_pairs_with_kernel(SortKernel::Auto, order, keys, values, workspace, stream)
+    }
+
+    /// As [`sort_pairs`](Self::sort_pairs), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_pairs`](Self::sort_pairs).
+    pub fn sort_pairs_with_kernel<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        values: &mut DeviceSlice<V>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
         let at = pairs_at("keys", keys, values)?;
         let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, kernel, order, at, workspace) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.

@@ -4,7 +4,7 @@ use super::divide::DividePlan;
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
-use crate::{Error, SortOrder};
+use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
@@ -85,6 +85,14 @@ impl SortPlan {
         };
         let divide = if value_bytes == 0 && !small { DividePlan::of::<K>(n) } else { None };
         Self { value_bytes, block, runs, small, divide }
+    }
+
+    /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
+    pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
+        match kernel {
+            SortKernel::Auto => self,
+            SortKernel::MergePath => Self { divide: None, ..self },
+        }
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
@@ -215,19 +223,20 @@ pub(super) fn splits_shape(tiles: usize) -> Shape {
     Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
 }
 
-/// Queues the sort of `at`, with values or without.
+/// Queues the sort of `at`, with values or without, by that kernel.
 ///
 /// # Safety
 /// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
 /// them until the sort has ended. There are at most [`MAX_KEYS`] keys.
 pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
+    kernel: SortKernel,
     order: SortOrder,
     at: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
-    let plan = SortPlan::of::<K>(n, value_bytes);
+    let plan = SortPlan::of::<K>(n, value_bytes).with_kernel(kernel);
     let (kernels, suffix, layout) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>(), plan.layout::<K>(n));
     let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -349,6 +358,21 @@ mod tests {
             assert_eq!(SortPlan::of::<u32>(n, 0).workspace_bytes::<u32>(n), usize::MAX);
             assert_eq!(SortPlan::of::<f64>(n, 8).workspace_bytes::<f64>(n), usize::MAX);
         }
+    }
+
+    #[test]
+    fn the_workspace_is_enough_for_every_kernel() {
+        fn check<K: Key>() {
+            for (n, value_bytes) in (0..=33).map(|log| 1 << log).flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
+                let plan = SortPlan::of::<K>(n, value_bytes);
+                for kernel in SortKernel::ALL {
+                    let needed = plan.with_kernel(kernel).workspace_bytes::<K>(n);
+                    assert!(needed <= plan.workspace_bytes::<K>(n), "{n} keys by {kernel}");
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
     }
 
     #[test]
