@@ -4,7 +4,7 @@ use benches::{Arrangement, Device, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
-use merge_host::{Engine, Gpu, GpuKey, Key, SortOrder, f16};
+use merge_host::{Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
 use std::cell::RefCell;
 
 /// The type of a value.
@@ -81,6 +81,7 @@ fn on_cpu(criterion: &mut Criterion) {
 fn gpu<K: GpuKey + DeviceCopy>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
+    kernel: SortKernel,
     id: BenchmarkId,
     unsorted: &DeviceBuffer<K>,
 ) {
@@ -89,7 +90,8 @@ fn gpu<K: GpuKey + DeviceCopy>(
     let mut workspace = device.buffer(Gpu::sort_workspace_bytes::<K>(n));
     let restore = || copy(device, unsorted, &mut keys.borrow_mut());
     device.bench(group, id, 2 * n * size_of::<K>(), restore, || {
-        device.gpu().sort(&mut keys.borrow_mut(), &mut workspace, &device.stream).expect("the GPU sorts");
+        let (order, keys) = (SortOrder::Ascending, &mut keys.borrow_mut());
+        device.gpu().sort_with_kernel(kernel, order, keys, &mut workspace, &device.stream).expect("the GPU sorts");
     });
 }
 
@@ -122,19 +124,22 @@ fn on_gpu(criterion: &mut Criterion) {
     let Some(device) = Device::first() else { return };
     let mut group = criterion.benchmark_group("sort-gpu");
     brief(&mut group);
+    let [auto, merge_path] = SortKernel::ALL;
     for lg in sizes(28) {
         let (k32, k64) = (device.upload(&uniform::<u32>(1 << lg, 7)), device.upload(&uniform::<u64>(1 << lg, 7)));
-        gpu(&mut group, &device, BenchmarkId::new("u32", power(lg)), &k32);
-        gpu(&mut group, &device, BenchmarkId::new("u64", power(lg)), &k64);
+        gpu(&mut group, &device, auto, BenchmarkId::new("u32", power(lg)), &k32);
+        gpu(&mut group, &device, auto, BenchmarkId::new("u64", power(lg)), &k64);
+        gpu(&mut group, &device, merge_path, BenchmarkId::new("u32-merge-path", power(lg)), &k32);
+        gpu(&mut group, &device, merge_path, BenchmarkId::new("u64-merge-path", power(lg)), &k64);
         gpu_pairs::<u32, u32>(&mut group, &device, &k32, lg);
         gpu_pairs::<u64, u32>(&mut group, &device, &k64, lg);
     }
     let lg = sizes(28).last().copied().unwrap_or(20);
-    gpu(&mut group, &device, BenchmarkId::new("f32", power(lg)), &device.upload(&uniform::<f32>(1 << lg, 7)));
-    gpu(&mut group, &device, BenchmarkId::new("f64", power(lg)), &device.upload(&uniform::<f64>(1 << lg, 7)));
+    gpu(&mut group, &device, auto, BenchmarkId::new("f32", power(lg)), &device.upload(&uniform::<f32>(1 << lg, 7)));
+    gpu(&mut group, &device, auto, BenchmarkId::new("f64", power(lg)), &device.upload(&uniform::<f64>(1 << lg, 7)));
     for arrangement in Arrangement::ALL {
         let id = BenchmarkId::new(format!("u32-{}", arrangement.name()), power(lg));
-        gpu(&mut group, &device, id, &device.upload(&arrangement.keys::<u32>(1 << lg)));
+        gpu(&mut group, &device, auto, id, &device.upload(&arrangement.keys::<u32>(1 << lg)));
     }
 }
 
