@@ -7,7 +7,7 @@ use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
-use merge_host::{Engine, Gpu, GpuKey, Key, SortOrder, f16};
+use merge_host::{Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
 use std::cell::RefCell;
 use tests::distribution::{Distribution, digest};
 
@@ -117,6 +117,7 @@ fn upload<K: Key + DeviceCopy>(device: &Device, distribution: Distribution, lg: 
 fn gpu<K: GpuKey + DeviceCopy>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
+    kernel: SortKernel,
     id: BenchmarkId,
     unsorted: &DeviceBuffer<K>,
 ) {
@@ -125,7 +126,8 @@ fn gpu<K: GpuKey + DeviceCopy>(
     let mut workspace = device.buffer(Gpu::sort_workspace_bytes::<K>(n));
     let restore = || copy(device, unsorted, &mut keys.borrow_mut());
     device.bench(group, id, 2 * n * size_of::<K>(), restore, || {
-        device.gpu().sort(&mut keys.borrow_mut(), &mut workspace, &device.stream).expect("the GPU sorts");
+        let (order, keys) = (SortOrder::Ascending, &mut keys.borrow_mut());
+        device.gpu().sort_with_kernel(kernel, order, keys, &mut workspace, &device.stream).expect("the GPU sorts");
     });
 }
 
@@ -186,14 +188,17 @@ fn on_gpu(criterion: &mut Criterion) {
     let Some(device) = Device::first() else { return };
     let mut group = criterion.benchmark_group("sort-gpu");
     brief(&mut group);
+    let [auto, merge_path] = SortKernel::ALL;
     for lg in sizes(28) {
         let k32 = upload::<u32>(&device, Distribution::Uniform, lg);
-        gpu(&mut group, &device, BenchmarkId::new("u32", power(lg)), &k32);
+        gpu(&mut group, &device, auto, BenchmarkId::new("u32", power(lg)), &k32);
+        gpu(&mut group, &device, merge_path, BenchmarkId::new("u32-merge-path", power(lg)), &k32);
         gpu_pairs::<u32, u32>(&mut group, &device, &k32, lg);
         gpu_argsort(&mut group, &device, &k32, lg);
         drop(k32);
         let k64 = upload::<u64>(&device, Distribution::Uniform, lg);
-        gpu(&mut group, &device, BenchmarkId::new("u64", power(lg)), &k64);
+        gpu(&mut group, &device, auto, BenchmarkId::new("u64", power(lg)), &k64);
+        gpu(&mut group, &device, merge_path, BenchmarkId::new("u64-merge-path", power(lg)), &k64);
         gpu_pairs::<u64, u32>(&mut group, &device, &k64, lg);
         gpu_pairs::<u64, u64>(&mut group, &device, &k64, lg);
         gpu_argsort(&mut group, &device, &k64, lg);

@@ -9,7 +9,10 @@ use cuda_std::emulator::{Emulator, Fault};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, copy_runs, detect_runs, reverse};
-use kernels_gpu::sort::merge_pass::{self, merge_long_runs, merge_runs, split_long_runs, split_runs};
+use kernels_gpu::sort::merge_pass;
+use kernels_gpu::sort::merge_pass::long_runs::{merge_long_runs, split_long_runs};
+use kernels_gpu::sort::merge_pass::merge_runs::{merge_runs, shared_bytes};
+use kernels_gpu::sort::merge_pass::split_runs::split_runs;
 use kernels_gpu::sort::network::sort_registers;
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::sort::{packed, packing, pairs};
@@ -69,7 +72,7 @@ where
             split_long_runs(to.as_ptr(), n, tile_keys, splits, starts, 2, order)
         })?;
         // SAFETY: as above.
-        emulator.launch("merge_long_runs", 3, NT as u32, merge_pass::shared_bytes::<K::Bits>(slots), || unsafe {
+        emulator.launch("merge_long_runs", 3, NT as u32, shared_bytes::<K::Bits>(slots), || unsafe {
             let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
             let (splits, starts) = (splits.as_ptr(), starts.as_ptr());
             let (scratch, keys) = (to.as_ptr(), from.as_mut_ptr());
@@ -108,7 +111,7 @@ where
             })?;
         }
         let decode = decode(passes);
-        let shared = merge_pass::shared_bytes::<K::Bits>(slots);
+        let shared = shared_bytes::<K::Bits>(slots);
         // For every third seed a block takes several tiles.
         let blocks = if seed.is_multiple_of(3) { runs.tile_count().div_ceil(3) } else { runs.tile_count() };
         // SAFETY: as above.

@@ -143,7 +143,7 @@ pub struct MergeFacts<'a> {
 /// How a merge of files goes about its work: streamed, with these options, or in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
     let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
-    let Resources { engine, memory: asked, folder, fan_in, threads: _ } = resources;
+    let Resources { engine, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
     let budget = memory::budget(*asked, destination.in_memory())?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
@@ -226,10 +226,12 @@ fn check_spill_space(folder: &TemporaryFolder, spilled: u128, destination: Desti
 mod tests {
     use super::*;
     use crate::spec::MemorySize;
+    use merge_host::SortKernel;
 
     fn plan(shape: Shape, count: Option<u64>, memory: u64, device: Option<u64>) -> SortPlan {
         let resources = Resources {
             engine: EngineChoice::Auto,
+            sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(memory)),
             folder: None,
@@ -266,6 +268,7 @@ mod tests {
         let shm = Some(Path::new("/dev/shm"));
         let resources = Resources {
             engine: EngineChoice::Cpu,
+            sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(12 << 20)),
             folder: Some("/var/tmp".into()),

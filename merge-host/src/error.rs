@@ -179,4 +179,10 @@ pub enum Error {
         /// The requested name.
         name: String,
     },
+    /// No sort kernel has this name.
+    #[error("there is no sort kernel `{name}`, expected one of auto, merge-path")]
+    UnknownSortKernel {
+        /// The requested name.
+        name: String,
+    },
 }

@@ -23,6 +23,7 @@
 //! | sort keys that come from a file and go to one | [`sort_streamed`](Engine::sort_streamed) |
 //! | sort key-value pairs | [`sort_pairs`](Engine::sort_pairs) |
 //! | find the permutation that sorts keys | [`argsort`](Engine::argsort) |
+//! | choose how a GPU sorts | [`with_sort_kernel`](Engine::with_sort_kernel) |
 //! | sort each segment of an array | [`sort_segments`](Engine::sort_segments), [`sort_segments_pairs`](Engine::sort_segments_pairs) |
 //! | merge two runs | [`merge`](Engine::merge), [`merge_with`](Engine::merge_with), [`merge_pairs`](Engine::merge_pairs) |
 //! | merge any number of runs | [`merge_many`](Engine::merge_many), [`merge_many_pairs`](Engine::merge_many_pairs) |
@@ -66,6 +67,7 @@ mod merge_kernel;
 pub mod parallel;
 pub mod permutation;
 mod set_operation;
+mod sort_kernel;
 mod sort_order;
 mod sorted;
 mod timing;
@@ -85,6 +87,7 @@ pub use index::Index;
 pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use set_operation::SetOperation;
+pub use sort_kernel::SortKernel;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;
 pub use timing::Timing;

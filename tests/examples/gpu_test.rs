@@ -13,7 +13,9 @@
 use merge_host::cust::event::{Event, EventFlags};
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::stream::Stream;
-use merge_host::{BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortOrder, Timing, first_unsorted};
+use merge_host::{
+    BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Timing, first_unsorted,
+};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -30,9 +32,9 @@ fn main() -> ExitCode {
     };
     let seed =
         number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
-    let gpu = match Engine::gpu(0) {
-        Ok(engine) => engine,
-        Err(error) => {
+    let (gpu, merge_path) = match (Engine::gpu(0), Engine::gpu(0)) {
+        (Ok(gpu), Ok(other)) => (gpu, other.with_sort_kernel(SortKernel::MergePath)),
+        (Err(error), _) | (_, Err(error)) => {
             eprintln!("gpu_test: nothing was tested: {error}");
             return ExitCode::FAILURE;
         }
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     let device = &merge_host::devices().expect("there is a GPU")[0];
     let (major, minor) = merge_host::driver_version().expect("there is a driver");
     println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
-    let mut test = Test { gpu, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
+    let mut test = Test { gpu, merge_path, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
     if !has("--no-check") {
         test.check::<u32>();
         test.check::<i32>();
@@ -144,6 +146,8 @@ fn bytes<K: Key>(keys: &[K]) -> &[u8] {
 
 struct Test {
     gpu: Engine,
+    /// The GPU, with [`SortKernel::MergePath`].
+    merge_path: Engine,
     cpu: Engine,
     random: Random,
     checks: usize,
@@ -244,10 +248,12 @@ impl Test {
             for n in [(1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
                 let keys: Vec<K> = self.keys(n, kind);
                 let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
-                let (mut expected, mut found) = (keys.clone(), keys.clone());
+                let (mut expected, mut found, mut merged) = (keys.clone(), keys.clone(), keys.clone());
                 self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
                 let result = self.gpu.sort_with(order, &mut found).map(|_| found);
                 self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+                let result = self.merge_path.sort_with(order, &mut merged).map(|_| merged);
+                self.expect(|| format!("merge-path sort of {n} {name}, {order:?}"), result, &expected);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u64);
                 self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
@@ -379,12 +385,14 @@ impl Test {
             engine.sort_pairs(order, &mut keys, &mut values).map(|_| (keys, values))
         };
         let expected = run(&self.cpu).expect("the CPU sorts");
-        let (found, same) = match run(&self.gpu) {
-            Ok((keys, values)) => (Ok(keys), values == expected.1),
-            Err(error) => (Err(error), true),
-        };
-        self.expect(|| format!("{what} with values"), found, &expected.0);
-        self.expect(|| format!("values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
+        for (kernel, result) in SortKernel::ALL.into_iter().zip([run(&self.gpu), run(&self.merge_path)]) {
+            let (found, same) = match result {
+                Ok((keys, values)) => (Ok(keys), values == expected.1),
+                Err(error) => (Err(error), true),
+            };
+            self.expect(|| format!("{kernel}, {what} with values"), found, &expected.0);
+            self.expect(|| format!("{kernel}, values of the {what}"), Ok(vec![u32::from(same)]), &[1]);
+        }
     }
 
     /// Merges with values: with numbers, which the GPU moves, and with others, of which it moves indices.
@@ -647,12 +655,14 @@ impl Test {
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
-        for n in [100, 100_000, (1 << 22) + 3, (1 << 26) + 3] {
+        let sizes = [100, 100_000, (1 << 22) + 3, (1 << 26) + 3];
+        for (kernel, n) in SortKernel::ALL.into_iter().flat_map(|kernel| sizes.map(|n| (kernel, n))) {
             let mut expected: Vec<K> = self.keys(n, |word| word);
             let mut keys = gpu.upload(&expected).expect("the device has memory");
             let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
-            let what = || format!("sort of {n}, captured after `prepare` alone");
-            match graph::capture(&stream, || gpu.sort(&mut keys, &mut workspace, &stream)) {
+            let what = || format!("{kernel} sort of {n}, captured after `prepare` alone");
+            let order = SortOrder::Ascending;
+            match graph::capture(&stream, || gpu.sort_with_kernel(kernel, order, &mut keys, &mut workspace, &stream)) {
                 Err(error) => self.expect::<K>(what, Err(error), &[]),
                 Ok(graph) => {
                     graph.launch(&stream);

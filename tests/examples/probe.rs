@@ -1,5 +1,5 @@
-use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::cust::event::{Event, EventFlags};
+use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::{Engine, Gpu, GpuKey, SortOrder};
 use tests::distribution::Distribution;
 
@@ -14,12 +14,20 @@ fn job<K: GpuKey + DeviceCopy>(with: &str, lg: u32, dist: Distribution, check: b
     let v4 = Distribution::Sorted.keys::<u32>(n);
     let mut v: DeviceBuffer<u32> = gpu.upload(&v4).unwrap();
     let unsorted_v: DeviceBuffer<u32> = gpu.upload(&v4).unwrap();
-    let bytes = match with { "0" => Gpu::sort_workspace_bytes::<K>(n), "4" => Gpu::sort_pairs_workspace_bytes::<K, u32>(n), "a" => Gpu::argsort_workspace_bytes::<K, u32>(n), _ => panic!() };
+    let bytes = match with {
+        "0" => Gpu::sort_workspace_bytes::<K>(n),
+        "4" => Gpu::sort_pairs_workspace_bytes::<K, u32>(n),
+        "a" => Gpu::argsort_workspace_bytes::<K, u32>(n),
+        _ => panic!(),
+    };
     let mut w = gpu.buffer::<u8>(bytes).unwrap();
     let (a, b) = (Event::new(EventFlags::DEFAULT).unwrap(), Event::new(EventFlags::DEFAULT).unwrap());
     let mut times = Vec::new();
     for _ in 0..reps {
-        unsafe { unsorted.async_copy_to(&mut out, &stream).unwrap(); unsorted_v.async_copy_to(&mut v, &stream).unwrap(); }
+        unsafe {
+            unsorted.async_copy_to(&mut out, &stream).unwrap();
+            unsorted_v.async_copy_to(&mut v, &stream).unwrap();
+        }
         a.record(&stream).unwrap();
         match with {
             "0" => gpu.sort(&mut out, &mut w, &stream).unwrap(),
@@ -41,14 +49,25 @@ fn job<K: GpuKey + DeviceCopy>(with: &str, lg: u32, dist: Distribution, check: b
         } else {
             let mut values = v4;
             cpu.sort_pairs(SortOrder::Ascending, &mut expected, &mut values).unwrap();
-            if gpu.download(&v).unwrap() != values { verdict = "WRONG VALUES"; }
+            if gpu.download(&v).unwrap() != values {
+                verdict = "WRONG VALUES";
+            }
         }
-        if bytemuck::cast_slice::<K, u8>(&found) != bytemuck::cast_slice::<K, u8>(&expected) { verdict = "WRONG"; }
+        if bytemuck::cast_slice::<K, u8>(&found) != bytemuck::cast_slice::<K, u8>(&expected) {
+            verdict = "WRONG";
+        }
     }
-    if times.len() > 2 { times.remove(0); }
+    if times.len() > 2 {
+        times.remove(0);
+    }
     times.sort_by(f32::total_cmp);
     let t = times[times.len() / 2];
-    println!("{:4} with {with} 2^{lg:<2} {:14} {t:9.4} ms {:6.1} G/s {verdict}", <K as merge_host::Key>::NAME, dist.name(), n as f64 / t as f64 / 1e6);
+    println!(
+        "{:4} with {with} 2^{lg:<2} {:14} {t:9.4} ms {:6.1} G/s {verdict}",
+        <K as merge_host::Key>::NAME,
+        dist.name(),
+        n as f64 / t as f64 / 1e6
+    );
 }
 
 fn main() {

@@ -8,9 +8,11 @@
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
 use crate::sort::detect_runs::Detection;
-use crate::sort::merge_pass::{
-    MIN_BLOCKS_PER_SM, PLAN_BYTES, PairArrays, Plan, long_runs, merge_segments, own_tile, runs_of_pass, tile_keys,
-};
+use crate::sort::merge_pass::long_runs::long_runs;
+use crate::sort::merge_pass::plan::{PLAN_BYTES, Plan};
+use crate::sort::merge_pass::rounds::merge_segments;
+use crate::sort::merge_pass::with_values::{OwnTiles, PairArrays};
+use crate::sort::merge_pass::{MIN_BLOCKS_PER_SM, runs_of_pass, tile_keys};
 use crate::sort::packing::{self, PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile};
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
@@ -51,7 +53,7 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     random: u64,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if unsafe { Detection::new(order) }.is_done() {
         return;
     }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
@@ -113,8 +115,8 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     gather::<V, NT, VT>(tile_values, slots, values_to, |value| value);
 }
 
-/// Kernel: merges each group of `k` runs, with their values, one block a tile, as
-/// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
+/// Kernel: merges each group of `k` runs, with their values, one tile a block after the other, as
+/// [`merge_runs`](crate::sort::merge_pass::merge_runs::merge_runs) does.
 ///
 /// # Safety
 /// As for `merge_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is [`merge_shared_bytes`].
@@ -143,15 +145,16 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
-    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
+    let Some((mut tiles, splits)) = (unsafe { OwnTiles::of(runs, splits, order) }) else { return };
+    while let Some(t) = tiles.next() {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<B, V, NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
     }
 }
 
 /// Kernel: as [`merge_runs_packed`], for the runs of which
-/// [`split_long_runs`](crate::sort::merge_pass::split_long_runs) has found the splits, as
-/// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
+/// [`split_long_runs`](crate::sort::merge_pass::long_runs::split_long_runs) has found the splits, as
+/// [`merge_long_runs`](crate::sort::merge_pass::long_runs::merge_long_runs) does.
 ///
 /// # Safety
 /// As for `merge_long_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is

@@ -16,7 +16,7 @@
 //! ```
 
 use crate::key::Bits;
-use crate::sort::merge_pass::LINE;
+use crate::sort::merge_pass::load::LINE;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};

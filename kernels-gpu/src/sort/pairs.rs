@@ -11,9 +11,11 @@
 use crate::key::Coding;
 use crate::sort::detect_runs::Detection;
 use crate::sort::indexed_key::{INDICES, indexed, key_and_index};
-use crate::sort::merge_pass::{
-    List, MIN_BLOCKS_PER_SM, PLAN_BYTES, PairArrays, Plan, long_runs, own_tile, runs_of_pass, tile_keys,
-};
+use crate::sort::merge_pass::long_runs::long_runs;
+use crate::sort::merge_pass::plan::{PLAN_BYTES, Plan};
+use crate::sort::merge_pass::rounds::List;
+use crate::sort::merge_pass::with_values::{OwnTiles, PairArrays};
+use crate::sort::merge_pass::{MIN_BLOCKS_PER_SM, runs_of_pass, tile_keys};
 use crate::sort::network::sort_registers;
 use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
@@ -112,7 +114,7 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     order: *mut u32,
 ) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_ordered() {
+    if unsafe { Detection::new(order) }.is_done() {
         return;
     }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
@@ -169,8 +171,8 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
 }
 
-/// Kernel: merges each group of `k` runs, with their values, one block a tile, as
-/// [`merge_runs`](crate::sort::merge_pass::merge_runs) does.
+/// Kernel: merges each group of `k` runs, with their values, one tile a block after the other, as
+/// [`merge_runs`](crate::sort::merge_pass::merge_runs::merge_runs) does.
 ///
 /// # Safety
 /// As for `merge_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is [`merge_shared_bytes`].
@@ -197,15 +199,16 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
-    if let Some((t, splits)) = unsafe { own_tile(runs, splits, order) } {
+    let Some((mut tiles, splits)) = (unsafe { OwnTiles::of(runs, splits, order) }) else { return };
+    while let Some(t) = tiles.next() {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
     }
 }
 
 /// Kernel: as [`merge_runs_pairs`], for the runs of which
-/// [`split_long_runs`](crate::sort::merge_pass::split_long_runs) has found the splits, as
-/// [`merge_long_runs`](crate::sort::merge_pass::merge_long_runs) does.
+/// [`split_long_runs`](crate::sort::merge_pass::long_runs::split_long_runs) has found the splits, as
+/// [`merge_long_runs`](crate::sort::merge_pass::long_runs::merge_long_runs) does.
 ///
 /// # Safety
 /// As for `merge_long_runs`; there are `n` values to read and capacity for as many; dynamic shared memory is

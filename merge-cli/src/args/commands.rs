@@ -2,7 +2,7 @@
 //! [`job`](crate::job).
 
 use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs};
-use crate::spec::{Distribution, Format, Kernel, MemorySize};
+use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel};
 use clap::builder::RangedU64ValueParser;
 use clap_complete::Shell;
 use merge_host::MAX_BATCH_LENGTH;
@@ -85,6 +85,9 @@ pub struct SortArgs {
     pub segment_len: Option<usize>,
     #[command(flatten)]
     pub records: RecordArgs,
+    /// How the GPU sorts; all give the same file. merge-path needs a GPU, as --engine gpu does
+    #[arg(long, value_name = "KERNEL", default_value = "auto")]
+    pub kernel: SortKernel,
     #[command(flatten)]
     pub engine: EngineArgs,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::os::limits;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
 use crate::spec::{Endian, EngineChoice, KeyType, StatsFormat};
-use merge_host::SortOrder;
+use merge_host::{SortKernel, SortOrder};
 use std::path::{Path, PathBuf};
 
 /// The order that `--reverse` or its absence asks for.
@@ -164,7 +164,7 @@ fn container_of_values(path: &Path, values: &[Input]) -> Container {
 /// What a command may use, by its flags.
 pub fn resources(engine: EngineChoice, threads: Option<usize>, memory: MemoryArgs) -> Resources {
     let MemoryArgs { memory, tmp_dir, batch_size } = memory;
-    Resources { engine, threads, memory, folder: tmp_dir, fan_in: batch_size }
+    Resources { engine, sort_kernel: SortKernel::Auto, threads, memory, folder: tmp_dir, fan_in: batch_size }
 }
 
 impl CommonArgs {

@@ -25,7 +25,7 @@ use crate::say::Result;
 use crate::say::stats::Stats;
 use crate::spec::{EngineChoice, KeyType, MemorySize};
 use clap_complete::Shell;
-use merge_host::{MergeKernel, SetOperation};
+use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
 
 /// What a run does.
@@ -51,6 +51,8 @@ pub enum Job {
 #[derive(Debug)]
 pub struct Resources {
     pub engine: EngineChoice,
+    /// How a GPU sorts. Of the kernels, only `Auto` is for the CPU, too.
+    pub sort_kernel: SortKernel,
     /// Threads of the CPU, if `--parallel` says.
     pub threads: Option<usize>,
     pub memory: Option<MemorySize>,
@@ -58,6 +60,13 @@ pub struct Resources {
     pub folder: Option<PathBuf>,
     /// The most runs to merge at once, if `--batch-size` says.
     pub fan_in: Option<usize>,
+}
+
+impl Resources {
+    /// The name of the kernel that sorts, if one was chosen.
+    fn sort_kernel_name(&self) -> Option<&'static str> {
+        Some(self.sort_kernel.name()).filter(|_| self.sort_kernel != SortKernel::Auto)
+    }
 }
 
 /// Moved with each key.

@@ -95,7 +95,8 @@ pub fn sort(
 ) -> Result<Job> {
     let is_sized = args.record_size.is_some();
     let layout = layout(args, &inputs, flags)?;
-    let stats = Stats::begin("sort", RECORD, layout.size, stats);
+    let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
+    stats.kernel = resources.sort_kernel_name();
     let container = match (format::of_output(target.path(), flags.format)?, inputs[0].descr()) {
         (Format::Raw, _) => Container::Raw,
         (Format::Npy, Some(descr)) => Container::Npy(descr),

@@ -2,7 +2,7 @@
 
 use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
 use super::refuse::{self, Flag};
-use super::{Job, Payload, SegmentBounds, Segments, Sort, Top, check, merge, records};
+use super::{Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
 use crate::coding::Coding;
 use crate::file::input::check_standard_input;
@@ -11,7 +11,7 @@ use crate::file::values::Values;
 use crate::file::{Concatenation, Form, Output, OutputTarget};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
-use crate::spec::{EngineChoice, KeyType};
+use crate::spec::{EngineChoice, KeyType, SortKernel};
 use merge_host::SortOrder;
 use std::path::{Path, PathBuf};
 
@@ -38,13 +38,16 @@ pub fn job(args: SortArgs) -> Result<Job> {
         segments,
         segment_len,
         records: record_args,
+        kernel,
         engine,
         common,
     } = args;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let flags = common.key_flags(format, order_of(reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || record_args.record_size.is_some(), ..flags };
-    let resources = resources(engine.engine, parallel, memory);
+    // A kernel that is named is of the GPU.
+    let engine = if kernel == SortKernel::Auto { engine.engine } else { EngineChoice::Gpu };
+    let resources = Resources { sort_kernel: kernel.into(), ..resources(engine, parallel, memory) };
     if only_check || only_check_silently {
         let [input] = &inputs[..] else {
             let (flag, count) = (if only_check { "-c" } else { "-C" }, inputs.len());
@@ -70,7 +73,8 @@ pub fn job(args: SortArgs) -> Result<Job> {
     }
     let RecordArgs { record_size: _, key: _ } = record_args;
     let key_type = flags.decide(&mut inputs, (!argsort).then_some(&*output))?;
-    let stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
+    let mut stats = flags.stats(if top.is_some() { "top" } else { "sort" }, key_type, stats);
+    stats.kernel = resources.sort_kernel_name();
     if argsort {
         let output = output_of_indices(target, flags)?;
         let keys = Concatenation::new(inputs);
@@ -107,6 +111,8 @@ pub fn job(args: SortArgs) -> Result<Job> {
 fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let given = |path: &Option<PathBuf>| path.is_some();
     let on_gpu: Flag = ("--engine gpu", args.engine.engine == EngineChoice::Gpu);
+    let on_cpu: Flag = ("--engine cpu", args.engine.engine == EngineChoice::Cpu);
+    let kernel: Flag = ("--kernel merge-path", args.kernel == SortKernel::MergePath);
     let values: Flag = ("--values", !args.values.is_empty());
     let unique: Flag = ("--unique", args.unique);
     let verify: Flag = ("--check", args.check);
@@ -122,22 +128,29 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     };
     refuse::more_than_one(&[check, merge, top, argsort, segments, segment_len])?;
     refuse::more_than_one(&[merge, top, argsort, segments, segment_len, records])?;
+    if kernel.1 {
+        refuse::beside(kernel.0, &[on_cpu], "that kernel is the GPU's")?;
+    }
     if check.1 {
-        let others = [("--output", given(&args.output)), ("--format", args.format.is_some()), values, verify, on_gpu];
+        let others =
+            [("--output", given(&args.output)), ("--format", args.format.is_some()), values, verify, on_gpu, kernel];
         refuse::beside(check.0, &others, "a check of one file writes nothing, and is done by the CPU")?;
     }
     if top.1 {
         refuse::beside(
             top.0,
-            &[values, unique, on_gpu],
+            &[values, unique, on_gpu, kernel],
             "the first keys are selected by the CPU, with equal ones and without values",
         )?;
+    }
+    if merge.1 {
+        refuse::beside(merge.0, &[kernel], "sorted files are merged, and nothing is sorted")?;
     }
     if argsort.1 {
         refuse::beside(argsort.0, &[values, verify], "indices are written, and no keys")?;
     }
     for segments in [segments, segment_len].into_iter().filter(|(_, given)| *given) {
-        refuse::beside(segments.0, &[unique, verify, on_gpu], "each segment is sorted on its own, by the CPU")?;
+        refuse::beside(segments.0, &[unique, verify, on_gpu, kernel], "each segment is sorted on its own, by the CPU")?;
     }
     if records.1 {
         let others = [("--type", args.common.key_type.is_some()), values, if check.1 { ("", false) } else { unique }];

@@ -4,7 +4,7 @@ use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
 use crate::spec::{EngineChoice, KeyType};
 use merge_host::external::{Engines, RunError};
-use merge_host::{Engine, EngineKind, Error, Timing};
+use merge_host::{Engine, EngineKind, Error, SortKernel, Timing};
 use std::thread::{Builder, JoinHandle};
 
 /// An engine, or one that is being started.
@@ -28,21 +28,26 @@ enum State {
 impl ChosenEngine {
     /// Starts the engine of that choice, for keys of that type.
     pub fn start(choice: EngineChoice, key_type: KeyType) -> Result<Self> {
+        Self::start_sort(choice, SortKernel::Auto, key_type)
+    }
+
+    /// Starts the engine of that choice for a sort of keys of that type, by that kernel if it is a GPU.
+    pub fn start_sort(choice: EngineChoice, kernel: SortKernel, key_type: KeyType) -> Result<Self> {
         let has_kernels = matches!(key_type.size(), 4 | 8);
         let choice = match choice {
             EngineChoice::Auto if !has_kernels => {
                 report::verbose(format_args!("engine: cpu, because GPUs have no kernels for {key_type} keys"));
                 EngineChoice::Cpu
             }
-            EngineChoice::Gpu if !has_kernels => return Err(no_gpu(Error::NoKernels { key: key_type.name() })),
+            EngineChoice::Gpu if !has_kernels => return Err(no_gpu(kernel, Error::NoKernels { key: key_type.name() })),
             choice => choice,
         };
         let state = if choice == EngineChoice::Cpu {
-            State::Ready(Box::new(open(choice)?))
+            State::Ready(Box::new(open(choice, kernel)?))
         } else {
-            match Builder::new().name("engine".to_owned()).spawn(move || open(choice)) {
+            match Builder::new().name("engine".to_owned()).spawn(move || open(choice, kernel)) {
                 Ok(thread) => State::Starting(thread),
-                Err(_) => State::Ready(Box::new(open(choice)?)),
+                Err(_) => State::Ready(Box::new(open(choice, kernel)?)),
             }
         };
         Ok(Self { choice, state, cpu: None })
@@ -162,10 +167,12 @@ impl Drop for ChosenEngine {
     }
 }
 
-fn open(choice: EngineChoice) -> Result<Engine> {
+fn open(choice: EngineChoice, kernel: SortKernel) -> Result<Engine> {
     let engine = match choice {
         EngineChoice::Cpu => cpu(),
-        EngineChoice::Gpu => Engine::gpu(0).map_err(no_gpu)?.on_current_pool(),
+        EngineChoice::Gpu => {
+            Engine::gpu(0).map_err(|error| no_gpu(kernel, error))?.on_current_pool().with_sort_kernel(kernel)
+        }
         EngineChoice::Auto => Engine::auto().on_current_pool(),
     };
     let why = engine.why().rsplit_once(" because ").map_or(engine.why(), |(_, reason)| reason);
@@ -173,7 +180,10 @@ fn open(choice: EngineChoice) -> Result<Engine> {
     Ok(engine)
 }
 
-fn no_gpu(error: Error) -> Failure {
+fn no_gpu(kernel: SortKernel, error: Error) -> Failure {
+    if kernel != SortKernel::Auto {
+        return Failure::new(format!("--kernel {kernel} is for GPUs: {error}"));
+    }
     let hint = if matches!(error, Error::NoKernels { .. }) { "" } else { "; --engine auto would take the CPU" };
     Failure::new(format!("--engine gpu: {error}{hint}"))
 }

@@ -81,7 +81,7 @@ impl Sorting {
             None if !can_be_spilled => {}
             _ => return self.spilled(input, count, output, stats),
         }
-        let mut engine = ChosenEngine::start(self.resources.engine, key_type)?;
+        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type)?;
         if let Some(count) = count {
             output.expect(count);
         }
@@ -191,7 +191,7 @@ impl Sorting {
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
         let width = self.layout.size;
-        let mut engine = ChosenEngine::start(self.resources.engine, key_type)?;
+        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type)?;
         let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };

@@ -35,7 +35,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
-    let engine = ChosenEngine::start(resources.engine, key_type)?;
+    let engine = ChosenEngine::start_sort(resources.engine, resources.sort_kernel, key_type)?;
     let checksum = verify.then(Checksum::default);
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {

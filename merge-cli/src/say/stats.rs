@@ -43,7 +43,7 @@ pub struct Stats {
     key_type: &'static str,
     /// The engine that worked, "cpu" or "gpu".
     pub engine: &'static str,
-    /// The kernel that was asked for, in a merge.
+    /// The kernel that was asked for, in a merge or a sort.
     pub kernel: Option<&'static str>,
     /// The number of keys.
     pub keys: u64,

@@ -71,6 +71,24 @@ impl From<Kernel> for merge_host::MergeKernel {
     }
 }
 
+/// How a GPU sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortKernel {
+    /// The fastest one
+    Auto,
+    /// Sorted tiles and passes of merges, without dividing keys by their digits
+    MergePath,
+}
+
+impl From<SortKernel> for merge_host::SortKernel {
+    fn from(kernel: SortKernel) -> Self {
+        match kernel {
+            SortKernel::Auto => Self::Auto,
+            SortKernel::MergePath => Self::MergePath,
+        }
+    }
+}
+
 /// How to print statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StatsFormat {

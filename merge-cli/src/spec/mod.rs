@@ -6,7 +6,7 @@ mod field;
 mod key_type;
 mod memory_size;
 
-pub use choice::{Distribution, EngineChoice, Format, Kernel, StatsFormat, When};
+pub use choice::{Distribution, EngineChoice, Format, Kernel, SortKernel, StatsFormat, When};
 pub use endian::Endian;
 pub use field::{FieldType, KeyField, Location};
 pub use key_type::{KeyType, Kind};

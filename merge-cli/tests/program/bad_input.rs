@@ -105,7 +105,7 @@ fn command_lines_that_make_no_sense() {
         "u8, i8, u16, i16, f16, u32, i32, f32, u64, i64, f64, u128",
     ]);
     folder.run("sort good.u32 -o out.u32 --engine tpu").is_misuse(&["tpu", "--engine", "auto, gpu, cpu"]);
-    folder.run("sort good.u32 -o out.u32 --kernel tiled").is_misuse(&["--kernel"]);
+    folder.run("sort good.u32 -o out.u32 --kernel tiled").is_misuse(&["tiled", "--kernel", "auto, merge-path"]);
     folder.run("merge good.u32 good.u32 -o out.u32 --kernel fast").is_misuse(&["fast", "merge-path"]);
     folder.run("sort good.u32 -o out.u32 --parallel 0").is_misuse(&["--parallel", "0 is not in 1..="]);
     folder.run("sort good.u32 -o out.u32 --stats xml").is_misuse(&["xml", "json, text"]);

@@ -28,9 +28,10 @@ const UNIVERSAL: [(&str, &[&str]); 7] = [
 ];
 
 /// Samples that this machine lacks, and those of Arrow files, which have tests of their own.
-fn is_left_out(usage: &Usage) -> bool {
+fn is_left_out(command: &str, usage: &Usage) -> bool {
     let is = |id, value: &str| usage.id == id && usage.value.as_deref() == Some(value);
-    is("engine", "gpu") && !engines().contains(&"gpu") || is("format", "arrow") || is("format", "arrows")
+    let needs_gpu = is("engine", "gpu") || command == "sort" && is("kernel", "merge-path");
+    needs_gpu && !engines().contains(&"gpu") || is("format", "arrow") || is("format", "arrows")
 }
 
 #[test]

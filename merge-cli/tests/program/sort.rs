@@ -116,3 +116,82 @@ fn special_floats_have_their_places() {
     folder.run("sort in.f32 -o in.f32").succeeds();
     assert_same(&folder.read::<f32>("in.f32"), &sorted, "special floats");
 }
+
+/// Sorts in all the ways in which a GPU takes part.
+const ON_GPU: [&str; 6] = [
+    "in.f32 -o out.bin",
+    "in.f32 -o out.bin -r -u --check",
+    "in.f32 -o out.bin -S 1M",
+    "in.f32 -o out.bin --values in.rows --values-out out.rows",
+    "in.f32 -o out.bin --argsort",
+    "in.dat -o out.bin --record-size 8 --key 4:u32",
+];
+
+fn folder_of_many_keys() -> Folder {
+    let (folder, mut random) = (Folder::new(), Random::new());
+    folder.write("in.f32", &random.keys::<f32>((1 << 21) + 3));
+    folder.write("in.rows", &random.keys::<u32>((1 << 21) + 3));
+    folder.write("in.dat", &random.keys::<u64>(1 << 16));
+    folder
+}
+
+#[test]
+fn all_kernels_write_the_same_file() {
+    let folder = folder_of_many_keys();
+    let kernels = if engines().contains(&"gpu") { &["auto", "merge-path"][..] } else { &["auto"] };
+    for arguments in ON_GPU {
+        folder.run(&format!("sort {arguments} --engine cpu")).succeeds();
+        let expected = folder.read::<u8>("out.bin");
+        for kernel in kernels {
+            let run = folder.run(&format!("sort {arguments} --kernel {kernel} --stats json"));
+            let (asked, engine) = match *kernel {
+                "auto" => ("null", if engines().contains(&"gpu") { "gpu" } else { "cpu" }),
+                _ => ("\"merge-path\"", "gpu"),
+            };
+            let said = [format!(r#""kernel":{asked}"#), format!(r#""engine":"{engine}""#)];
+            assert!(run.code() == Some(0) && said.iter().all(|part| run.stderr().contains(part)), "{}", run.stderr());
+            assert_same(&folder.read::<u8>("out.bin"), &expected, &format!("{arguments} --kernel {kernel}"));
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_is_named_needs_a_gpu() {
+    if engines().contains(&"gpu") {
+        // With one, `all_kernels_write_the_same_file` uses it.
+        return;
+    }
+    let folder = folder_of_many_keys();
+    let before = folder.files();
+    for arguments in ON_GPU {
+        for engine in ["auto", "gpu"] {
+            let run = folder.run(&format!("sort {arguments} --engine {engine} --kernel merge-path"));
+            run.fails(2, &["--kernel merge-path is for GPUs: ", "no GPU"]);
+        }
+    }
+    assert_eq!(folder.files(), before);
+}
+
+#[test]
+fn a_kernel_is_refused_where_the_gpu_sorts_nothing() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[3u32, 1, 2]);
+    folder.write("in.u8", &[3u8, 1, 2]);
+    let refused = |arguments: &str, parts: &[&str]| {
+        folder.run(&format!("sort in.u32 {arguments} --kernel merge-path")).fails(2, parts);
+    };
+    for flag in ["--engine cpu", "--top 2", "--segment-len 2", "--segments in.u32", "--merge"] {
+        let name = if flag == "--engine cpu" { flag } else { flag.split(' ').next().unwrap_or_default() };
+        refused(&format!("-o out.u32 {flag}"), &[name, "--kernel merge-path", "cannot be used together"]);
+    }
+    refused("-c", &["-c and --kernel merge-path cannot be used together"]);
+    refused("-C", &["-C and --kernel merge-path cannot be used together"]);
+    folder
+        .run("sort in.u8 -o out.u8 --kernel merge-path")
+        .fails(2, &["--kernel merge-path is for GPUs: ", " u8 keys", "only for u32, i32, f32, u64, i64 and f64"]);
+    assert_eq!(folder.files(), ["in.u32", "in.u8"]);
+    for flag in ["--engine cpu", "--top 3", "--segment-len 3"] {
+        folder.run(&format!("sort in.u32 -o out.u32 {flag} --kernel auto")).succeeds();
+        assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3], "{flag}");
+    }
+}

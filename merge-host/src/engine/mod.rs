@@ -20,8 +20,8 @@ pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{check_batch, check_length, check_offset_counts, check_values};
 
-use crate::Error;
 use crate::cpu::Workers;
+use crate::{Error, SortKernel};
 #[cfg(feature = "gpu")]
 use crate::{Gpu, Key};
 use std::fmt;
@@ -83,6 +83,9 @@ pub struct Engine {
     /// Whether the caller insists on the GPU, so that keys for which it has no kernels are an error.
     #[cfg(feature = "gpu")]
     gpu_only: bool,
+    /// How the GPU sorts.
+    #[cfg(feature = "gpu")]
+    sort_kernel: SortKernel,
     why: String,
 }
 
@@ -117,6 +120,7 @@ impl Engine {
             gpu: Some(Gpu::new(ordinal)?),
             workers: Workers::all_cores(),
             gpu_only: true,
+            sort_kernel: SortKernel::Auto,
             why: format!("GPU {ordinal} was asked for"),
         });
         #[cfg(not(feature = "gpu"))]
@@ -169,6 +173,30 @@ impl Engine {
         Engine { workers: Workers::of_current_pool(), ..self }
     }
 
+    /// The same engine with the given kernel for all that it sorts on a GPU: keys alone, key-value pairs and permutations, and the
+    /// chunks of an [`external`](crate::external) sort. The CPU has one way to sort, for every kernel.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortKernel};
+    ///
+    /// for kernel in SortKernel::ALL {
+    ///     let mut keys = [3, 1, 2];
+    ///     Engine::auto().with_sort_kernel(kernel).sort(&mut keys)?;
+    ///     assert_eq!(keys, [1, 2, 3], "{kernel}");
+    /// }
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_sort_kernel(self, kernel: SortKernel) -> Self {
+        #[cfg(feature = "gpu")]
+        return Engine { sort_kernel: kernel, ..self };
+        #[cfg(not(feature = "gpu"))]
+        {
+            let _ = kernel;
+            self
+        }
+    }
+
     fn of_cpu(workers: Workers, reason: &str) -> Self {
         let why = match workers.threads() {
             1 => format!("1 CPU thread because {reason}"),
@@ -180,6 +208,8 @@ impl Engine {
             workers,
             #[cfg(feature = "gpu")]
             gpu_only: false,
+            #[cfg(feature = "gpu")]
+            sort_kernel: SortKernel::Auto,
             why,
         }
     }

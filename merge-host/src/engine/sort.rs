@@ -54,7 +54,7 @@ impl Engine {
     pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>()? {
-            return gpu.sort_host::<K::OnGpu>(order, cast_slice_mut(keys));
+            return gpu.sort_host::<K::OnGpu>(self.sort_kernel, order, cast_slice_mut(keys));
         }
         self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
     }
@@ -109,7 +109,8 @@ impl Engine {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>()? {
             let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
-            return gpu.sort_streamed::<K::OnGpu, E>(order, len, read, |begin, keys| write(begin, cast_slice(keys)));
+            let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
+            return gpu.sort_streamed::<K::OnGpu, E>(self.sort_kernel, order, len, read, write);
         }
         let mut keys = memory::zeroed::<K>(len)?;
         let (read, upload) = timed(|| self.for_each_block(&mut keys, &read));
@@ -167,7 +168,7 @@ impl Engine {
         check_values("the input", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>()? {
-            return gpu.sort_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values);
+            return gpu.sort_pairs_host::<K::OnGpu, V>(self.sort_kernel, order, cast_slice_mut(keys), values);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
     }
@@ -198,7 +199,7 @@ impl Engine {
         check_index_range::<I>(keys.len())?;
         #[cfg(feature = "gpu")]
         if let Some(gpu) = self.gpu_for::<K>()? {
-            return gpu.argsort_host::<K::OnGpu, I>(order, cast_slice(keys), indices);
+            return gpu.argsort_host::<K::OnGpu, I>(self.sort_kernel, order, cast_slice(keys), indices);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))
     }

@@ -7,7 +7,7 @@ use super::launch::{Arrays, align, batch, entries, merge};
 use super::staging::Staging;
 use super::{Address, zeroed};
 use crate::index::check_index_range;
-use crate::{Error, GpuKey as Key, Index, MergeKernel, SortOrder};
+use crate::{Error, GpuKey as Key, Index, MergeKernel, SortKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -155,14 +155,14 @@ impl Gpu {
         Ok(to.into_vec())
     }
 
-    /// Bytes of workspace for a sort of `n` keys: the keys once more, and splits (at most 128 bytes for each tile of some
+    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits (at most 128 bytes for each tile of some
     /// thousand keys, less than 1 %). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V`: both once more, indices of 4 bytes twice for most numbers of
-    /// keys up to 2^31, which keep equal keys in order, and splits. `usize::MAX` as for
+    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, indices of 4 bytes twice for
+    /// most numbers of keys up to 2^31, which keep equal keys in order, and splits. `usize::MAX` as for
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
@@ -217,9 +217,24 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
+        self.sort_with_kernel(SortKernel::Auto, order, keys, workspace, stream)
+    }
+
+    /// As [`sort_with`](Self::sort_with), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_with`](Self::sort_with).
+    pub fn sort_with_kernel<K: Key + DeviceCopy>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
         let workspace = workspace_at(Self::sort_workspace_bytes::<K>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, keys_at(keys), false, workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, (kernel, order), keys_at(keys), false, workspace) }
     }
 
     /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order
@@ -237,21 +252,53 @@ impl Gpu {
         workspace: &mut DeviceSlice<u8>,
         stream: &Stream,
     ) -> Result<(), Error> {
+        self.sort_pairs_with_kernel(SortKernel::Auto, order, keys, values, workspace, stream)
+    }
+
+    /// As [`sort_pairs`](Self::sort_pairs), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_pairs`](Self::sort_pairs).
+    pub fn sort_pairs_with_kernel<K: Key + DeviceCopy, V: DeviceCopy>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        values: &mut DeviceSlice<V>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
         let at = pairs_at("keys", keys, values)?;
         let workspace = workspace_at(Self::sort_pairs_workspace_bytes::<K, V>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, false, workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, (kernel, order), at, false, workspace) }
     }
 
-    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to where each was before. Stable: equal keys stay
-    /// in their order. What is in `indices` before is not read. O(n log n).
+    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to where each was before. Stable: equal keys
+    /// stay in their order. What is in `indices` before is not read. O(n log n).
     ///
     /// # Errors
-    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the indices are `u32`,
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and
+    /// the indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
     /// [`argsort_workspace_bytes`](Self::argsort_workspace_bytes), [`Error::Device`] where the driver fails.
     pub fn argsort<K: Key + DeviceCopy, I: Index + DeviceCopy>(
         &self,
+        order: SortOrder,
+        keys: &mut DeviceSlice<K>,
+        indices: &mut DeviceSlice<I>,
+        workspace: &mut DeviceSlice<u8>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        self.argsort_with_kernel(SortKernel::Auto, order, keys, indices, workspace, stream)
+    }
+
+    /// [`argsort`](Self::argsort) by that kernel.
+    ///
+    /// # Errors
+    /// Those of `argsort`.
+    pub fn argsort_with_kernel<K: Key + DeviceCopy, I: Index + DeviceCopy>(
+        &self,
+        kernel: SortKernel,
         order: SortOrder,
         keys: &mut DeviceSlice<K>,
         indices: &mut DeviceSlice<I>,
@@ -262,7 +309,7 @@ impl Gpu {
         check_index_range::<I>(keys.len())?;
         let workspace = workspace_at(Self::argsort_workspace_bytes::<K, I>(keys.len()), workspace)?;
         // SAFETY: the slices are in the GPU's memory, of these lengths; the caller keeps them so.
-        unsafe { sort::sort::<K>(&self.queue(stream)?, order, at, true, workspace) }
+        unsafe { sort::sort::<K>(&self.queue(stream)?, (kernel, order), at, true, workspace) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`. Stable: of equal keys, `a`'s go first.

@@ -7,7 +7,7 @@ use super::launch::{Arrays, Entry, OnStream, batch, merge};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, BatchKernel, Gpu, zeroed};
 use crate::permutation::fill_identity;
-use crate::{Error, GpuKey, Index, MergeKernel, SortOrder, Timing, parallel};
+use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
 use std::time::{Duration, Instant};
@@ -78,8 +78,13 @@ impl OnGpu {
 
 impl Gpu {
     /// [`Engine::sort_with`](crate::Engine::sort_with).
-    pub(crate) fn sort_host<K: GpuKey>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
-        let (sorted, mut timing) = self.sort_slices(order, keys, Values::NONE)?;
+    pub(crate) fn sort_host<K: GpuKey>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+    ) -> Result<Timing, Error> {
+        let (sorted, mut timing) = self.sort_slices(kernel, order, keys, Values::NONE)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.keys, keys))?;
         Ok(timing)
     }
@@ -87,12 +92,13 @@ impl Gpu {
     /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
     pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
         &self,
+        kernel: SortKernel,
         order: SortOrder,
         len: usize,
         read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
-        let (sorted, mut timing) = self.sort_on_gpu::<K, E>(order, len, 0, false, |on_gpu| {
+        let (sorted, mut timing) = self.sort_on_gpu::<K, E>((kernel, order), len, 0, false, |on_gpu| {
             self.fill(&on_gpu.keys, |begin, part| read(begin / size_of::<K>(), cast_slice_mut(part)))
         })?;
         ((), timing.download) =
@@ -103,22 +109,25 @@ impl Gpu {
     /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
     pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
         &self,
+        kernel: SortKernel,
         order: SortOrder,
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
-        self.pairs_in_place(keys, values, |keys, values| self.sort_slices(order, keys, values))
+        self.pairs_in_place(keys, values, |keys, values| self.sort_slices(kernel, order, keys, values))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
     pub(crate) fn argsort_host<K: GpuKey, I: Index>(
         &self,
+        kernel: SortKernel,
         order: SortOrder,
         keys: &[K],
         indices: &mut [I],
     ) -> Result<Timing, Error> {
         let upload = |on_gpu: &OnGpu| self.copy_to_gpu(cast_slice(keys), &on_gpu.keys);
-        let (sorted, mut timing) = self.sort_on_gpu::<K, Error>(order, keys.len(), size_of::<I>(), true, upload)?;
+        let (how, index_bytes) = ((kernel, order), size_of::<I>());
+        let (sorted, mut timing) = self.sort_on_gpu::<K, Error>(how, keys.len(), index_bytes, true, upload)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
     }
@@ -341,24 +350,26 @@ impl Gpu {
     /// Uploads keys and values, and sorts them in the GPU's memory.
     fn sort_slices<K: GpuKey>(
         &self,
+        kernel: SortKernel,
         order: SortOrder,
         keys: &[K],
         values: Values<'_>,
     ) -> Result<(OnGpu, Timing), Error> {
-        self.sort_on_gpu::<K, Error>(order, keys.len(), values.each, false, |on_gpu| on_gpu.fill(self, keys, values))
+        let upload = |on_gpu: &OnGpu| on_gpu.fill(self, keys, values);
+        self.sort_on_gpu::<K, Error>((kernel, order), keys.len(), values.each, false, upload)
     }
 
     /// Sorts in the GPU's memory what `upload` puts there: `len` keys, and values of `value_bytes` bytes, or none if that
     /// is 0. If it `indexes`, values are the keys' indices, and nothing has to be put there.
     fn sort_on_gpu<K: GpuKey, E: From<Error> + Send>(
         &self,
-        order: SortOrder,
+        how: (SortKernel, SortOrder),
         len: usize,
         value_bytes: usize,
         indexes: bool,
         upload: impl FnOnce(&OnGpu) -> Result<(), E> + Send,
     ) -> Result<(OnGpu, Timing), E> {
-        let plan = SortPlan::of::<K>(len, value_bytes, indexes);
+        let plan = SortPlan::of::<K>(len, value_bytes, indexes).with_kernel(how.0);
         let workspace_bytes = plan.workspace_bytes::<K>(len);
         self.check_memory(len.saturating_mul(size_of::<K>() + value_bytes).saturating_add(workspace_bytes))?;
         let sorted = OnGpu::new::<K>(self, len, value_bytes)?;
@@ -370,7 +381,7 @@ impl Gpu {
         let stream = self.stream()?;
         let ((), compute) = timed(|| {
             // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
-            unsafe { sort::sort::<K>(&self.queue(&stream)?, order, sorted.arrays(), indexes, address(&workspace))? };
+            unsafe { sort::sort::<K>(&self.queue(&stream)?, how, sorted.arrays(), indexes, address(&workspace))? };
             stream.synchronize().or_failure("the sort on the GPU")
         })?;
         Ok((sorted, Timing { upload, compute, ..Timing::default() }))

@@ -1,6 +1,6 @@
 //! Arguments that are refused, the messages, and that nothing is written in that case.
 
-use merge_host::{Engine, Error, MergeKernel, SortOrder};
+use merge_host::{Engine, Error, MergeKernel, SortKernel, SortOrder};
 
 #[test]
 fn more_keys_than_the_address_space_are_an_error() {
@@ -224,6 +224,12 @@ fn kernels_have_names() {
     let error = "fast".parse::<MergeKernel>().unwrap_err();
     let names = MergeKernel::ALL.map(|kernel| kernel.to_string()).join(", ");
     assert_eq!(error.to_string(), format!("there is no merge kernel `fast`, expected one of {names}"));
+    for kernel in SortKernel::ALL {
+        assert_eq!(kernel.to_string().parse(), Ok(kernel));
+    }
+    let error = "tiled".parse::<SortKernel>().unwrap_err();
+    let names = SortKernel::ALL.map(|kernel| kernel.to_string()).join(", ");
+    assert_eq!(error.to_string(), format!("there is no sort kernel `tiled`, expected one of {names}"));
 }
 
 #[test]

@@ -24,7 +24,8 @@
 //! 12. Segments stay as long as they were: `--unique`, `--top`, `--argsort` and `--merge` are refused.
 //! 13. `--type` overrules the extension of an output, which otherwise has to name the type of the inputs.
 //! 14. `--key` needs `--record-size`, and `--values-out` needs `--values`, whatever else is given.
-//! 15. The line that `check` prints about disorder is its result and no progress: `-q` keeps it, and only `-C` leaves it out.
+//! 15. A sort's `--kernel` other than auto is for GPUs: with `--engine cpu`, and where nothing is sorted on a GPU, it is refused.
+//! 16. The line that `check` prints about disorder is its result and no progress: `-q` keeps it, and only `-C` leaves it out.
 
 use super::input::{Input, RECORD_DTYPE, VALUE, dtype};
 use super::samples::{OPERANDS, Request};
@@ -134,6 +135,7 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     ];
     const NOT_WITH_CHECK: [&str; 10] =
         ["output", "format", "values", "values-out", "argsort", "top", "segments", "segment-len", "merge", "check"];
+    const NOT_ON_GPU: [&str; 6] = ["c", "C", "merge", "top", "segments", "segment-len"];
     let given = |id: &&&str| request.has(id);
     for (first, others) in EXCLUSIVE {
         if let Some(other) = others.iter().find(given).filter(|_| request.has(first)) {
@@ -163,8 +165,17 @@ fn contradiction(request: &Request, input: &Input) -> Option<[&'static str; 2]> 
     if request.has("check") && request.is("output", "-") {
         return Some(["check", "output"]);
     }
-    if request.given.get("kernel").is_some_and(|kernel| kernel != "auto") && input.items.len() != 2 {
+    let has_kernel = request.given.get("kernel").is_some_and(|kernel| kernel != "auto");
+    if has_kernel && request.command == "merge" && input.items.len() != 2 {
         return Some(["kernel", OPERANDS]);
+    }
+    if has_kernel && request.command == "sort" {
+        if request.is("engine", "cpu") {
+            return Some(["kernel", "engine"]);
+        }
+        if let Some(other) = NOT_ON_GPU.iter().find(given) {
+            return Some(["kernel", other]);
+        }
     }
     if ["basic", "tiled", "circular"].iter().any(|kernel| request.is("kernel", kernel)) && request.has("values") {
         return Some(["kernel", "values"]);

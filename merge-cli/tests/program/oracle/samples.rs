@@ -72,17 +72,17 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// All commands of the program.
+    /// All commands of the program, without the samples of a command that `skip` names.
     ///
     /// # Panics
     ///
     /// If a flag has no sample.
-    pub fn all(skip: impl Fn(&Usage) -> bool) -> Vec<Self> {
+    pub fn all(skip: impl Fn(&str, &Usage) -> bool) -> Vec<Self> {
         let program = merge_cli::command();
         let commands = program.get_subcommands().filter(|command| command.get_name() != "help");
         let subject = |command: &Command| {
             let flags = flags(command).flat_map(|arg| samples(command, arg));
-            let usages = flags.chain(operands(command)).filter(|usage| !skip(usage)).collect();
+            let usages = flags.chain(operands(command)).filter(|usage| !skip(command.get_name(), usage)).collect();
             Self { command: command.clone(), program: program.clone(), usages }
         };
         commands.map(subject).collect()

@@ -155,6 +155,8 @@ fn bits(bytes: usize) -> String {
 mod tests {
     use super::record::Record;
     use super::*;
+    use crate::SortKernel;
+    use kernels_gpu::modules::family;
     use std::collections::HashSet;
 
     fn check<K: GpuKey>() {
@@ -167,6 +169,19 @@ mod tests {
         for (kernel, suffix) in &prepared {
             assert!(crate::gpu::kernels::exists(kernel, suffix), "no module has {kernel}_{suffix}");
         }
+    }
+
+    #[test]
+    fn the_sort_by_merge_path_launches_no_division_and_all_else() {
+        fn check<K: GpuKey>() {
+            let [auto, merge_path] = SortKernel::ALL.map(Record::of_sorts::<K>);
+            let divides = |(kernel, _): &Entry| family(kernel).is_some_and(|family| family.starts_with("divide"));
+            let (divisions, others): (HashSet<Entry>, HashSet<Entry>) = auto.into_iter().partition(divides);
+            assert!(!divisions.is_empty());
+            assert_eq!(merge_path, others);
+        }
+        check::<f32>();
+        check::<u64>();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A queue that records which entry points are launched, instead of launching them.
 
 use super::*;
-use crate::{BatchKernel, GpuKey, MergeKernel, SortOrder};
+use crate::{BatchKernel, GpuKey, MergeKernel, SortKernel, SortOrder};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -38,19 +38,31 @@ impl Record {
     pub(super) fn of_all_operations<K: GpuKey>() -> HashSet<Entry> {
         let record = Self::default();
         for value_bytes in [0, 4, 8] {
-            record.sort_all_sizes::<K>(value_bytes).unwrap();
+            for kernel in SortKernel::ALL {
+                record.sort_all_sizes::<K>(kernel, value_bytes).unwrap();
+            }
             record.merge_all::<K>(value_bytes).unwrap();
         }
         record.0.into_inner()
     }
 
+    /// All that is launched by sorts of keys of type `K` alone or with values, by one kernel.
+    pub(super) fn of_sorts<K: GpuKey>(kernel: SortKernel) -> HashSet<Entry> {
+        let record = Self::default();
+        for value_bytes in [0, 4, 8] {
+            record.sort_all_sizes::<K>(kernel, value_bytes).unwrap();
+        }
+        record.0.into_inner()
+    }
+
     /// Sorts at and around each power of two, among which are all sizes at which a sort takes other kernels.
-    fn sort_all_sizes<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
+    fn sort_all_sizes<K: GpuKey>(&self, kernel: SortKernel, value_bytes: usize) -> Result<(), Error> {
         for size in (0..=33).map(|log| 1 << log) {
             for n in [size - 1, size, size + 1] {
                 for indexes in [false, value_bytes > 0] {
+                    let how = (kernel, SortOrder::Ascending);
                     // SAFETY: nothing is launched.
-                    unsafe { sort::sort::<K>(self, SortOrder::Ascending, arrays(n, value_bytes), indexes, AT)? };
+                    unsafe { sort::sort::<K>(self, how, arrays(n, value_bytes), indexes, AT)? };
                 }
             }
         }

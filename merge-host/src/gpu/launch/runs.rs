@@ -6,8 +6,9 @@ use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, 
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::detect_runs;
+use kernels_gpu::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
 use kernels_gpu::sort::runs::MAX_RUNS;
-use kernels_gpu::sort::{detect_runs, merge_pass};
 use std::ffi::c_void;
 
 /// Bytes of the words that describe detected runs.
@@ -88,7 +89,7 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     }
     let tile_keys = plan.long_run_tile_keys();
     let tiles = n.div_ceil(tile_keys as usize);
-    let per_warp = merge_pass::boundaries_per_warp(tiles);
+    let per_warp = split_runs::boundaries_per_warp(tiles);
     let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, words];
     launch("split_long_runs", &width, splits_shape(tiles), &split)?;
     let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
@@ -97,7 +98,7 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
         arguments![scratch, scratch_values, n, keys, values, splits, starts, always, when_negative, words];
     let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
     let kernel = SortKernels::of::<K>(value_bytes).merge_long_runs;
-    let shape = queue.persistent(merge_pass::MIN_BLOCKS_PER_SM, threads, shared_bytes);
+    let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
     launch(kernel, &SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>(), shape, arguments)
 }
 

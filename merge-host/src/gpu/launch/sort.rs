@@ -4,10 +4,11 @@ use super::divide::{DividePlan, Words};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
-use crate::{Error, SortOrder};
+use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
 use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
-use kernels_gpu::sort::{block_sort, detect_runs, merge_pass, packed, packing, pairs};
+use kernels_gpu::sort::{block_sort, detect_runs, packed, packing, pairs};
 use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -87,6 +88,14 @@ impl SortPlan {
         };
         let divide = if small { None } else { DividePlan::of::<K>(n, value_bytes, indexes) };
         Self { value_bytes, indexes, block, runs, small, divide }
+    }
+
+    /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
+    pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
+        match kernel {
+            SortKernel::Auto => self,
+            SortKernel::MergePath => Self { divide: None, ..self },
+        }
     }
 
     /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
@@ -202,7 +211,7 @@ impl SortPlan {
     pub(super) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
         let slots = self.runs.keys();
         let shared_bytes = match self.value_bytes {
-            0 => merge_pass::shared_bytes::<K::Bits>(slots),
+            0 => merge_runs::shared_bytes::<K::Bits>(slots),
             4 if size_of::<K>() == 4 => pairs::merge_shared_bytes(slots),
             _ => packed::merge_shared_bytes(slots),
         };
@@ -220,23 +229,23 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
 
 /// The launch that finds splits for `tiles` tiles.
 pub(super) fn splits_shape(tiles: usize) -> Shape {
-    Shape { blocks: merge_pass::split_blocks(tiles), threads: merge_pass::SPLIT_THREADS, shared_bytes: 0 }
+    Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
 }
 
-/// Queues the sort of `at`, with values or without, which begin as the keys' indices if it `indexes`.
+/// Queues the sort of `at` by that kernel, with values or without, which begin as the keys' indices if it `indexes`.
 ///
 /// # Safety
 /// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
 /// them until the sort has ended. There are at most [`MAX_KEYS`] keys.
 pub(in crate::gpu) unsafe fn sort<K: Key>(
     queue: &impl Queue,
-    order: SortOrder,
+    (kernel, order): (SortKernel, SortOrder),
     at: Arrays,
     indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
-    let plan = SortPlan::of::<K>(n, value_bytes, indexes);
+    let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
     let (kernels, suffix, layout) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>(), plan.layout::<K>(n));
     let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -300,7 +309,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     while let Some(k) = passes.next() {
         let runs = plan.runs_of_pass(n, run, k);
         let (tiles, tile_keys, rank_tolerance) = (runs.tile_count(), runs.tile_keys(), runs.rank_tolerance());
-        let per_warp = merge_pass::boundaries_per_warp(tiles);
+        let per_warp = split_runs::boundaries_per_warp(tiles);
         let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
         if splits != 0 {
             let arguments =
@@ -386,6 +395,21 @@ mod tests {
             assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), usize::MAX);
             assert_eq!(SortPlan::of::<f64>(n, 8, false).workspace_bytes::<f64>(n), usize::MAX);
         }
+    }
+
+    #[test]
+    fn the_workspace_is_enough_for_every_kernel() {
+        fn check<K: Key>() {
+            for (n, value_bytes) in (0..=33).map(|log| 1 << log).flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
+                let plan = SortPlan::of::<K>(n, value_bytes, false);
+                for kernel in SortKernel::ALL {
+                    let needed = plan.with_kernel(kernel).workspace_bytes::<K>(n);
+                    assert!(needed <= plan.workspace_bytes::<K>(n), "{n} keys by {kernel}");
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
     }
 
     #[test]

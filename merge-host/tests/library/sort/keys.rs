@@ -1,7 +1,7 @@
 //! `Engine::sort` against the standard library's stable sort.
 
 use crate::common::*;
-use merge_host::Engine;
+use merge_host::{Engine, SortKernel};
 
 fn check<K: TestKey>(engine: &Engine, keys: Vec<K>, what: impl Fn() -> String) {
     let mut found = keys.clone();
@@ -52,6 +52,21 @@ fn sorts_on_many_threads_with_runs_of_several_passes() {
         check(&engine, keys::<u32>("any bits", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
         check(&engine, keys::<f64>("16 values", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
         check(&engine, keys::<u128>("any bits", length, &mut rng(seed)), || format!("{length} keys, seed {seed}"));
+    }
+}
+
+#[test]
+fn sorts_with_every_kernel() {
+    let seed = seed();
+    for kernel in SortKernel::ALL {
+        for engine in [Engine::auto(), Engine::cpu()] {
+            let (kind, engine) = (engine.kind(), engine.with_sort_kernel(kernel));
+            assert_eq!(engine.kind(), kind);
+            let what = || format!("{kernel}, seed {seed}");
+            check(&engine, keys::<u32>("any bits", (1 << 22) + 1, &mut rng(seed)), what);
+            check(&engine, keys::<f64>("16 values", (1 << 21) + 1, &mut rng(seed)), what);
+            check(&engine, keys::<u8>("any bits", 100_000, &mut rng(seed)), what);
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+//! A pass that merges the runs which [`detect_runs`](crate::sort::detect_runs::detect_runs) has found, if they are few.
+//!
+//! ```text
+//!   from     │ run 0      │ run 1 │ run 2           │ run 3 │     up to 32 runs of any lengths: one group
+//!   to       │ tile 0 │ tile 1 │ tile 2 │ …                │     persistent blocks take tile after tile
+//! ```
+//!
+//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The kernels are
+//! launched before it is known whether there are long runs, and do nothing if there are none.
+
+use super::merge_runs::merge_tile;
+use super::split_runs::find_splits;
+use super::{MIN_BLOCKS_PER_SM, tile_keys};
+use crate::key::{Bits, Coding};
+use crate::sort::detect_runs::Detection;
+use crate::sort::runs::{Division, LongRuns, MAX_RUNS};
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Kernel: as [`split_runs`](super::split_runs::split_runs), for the runs that
+/// [`detect_runs`](crate::sort::detect_runs::detect_runs) has found, if they are few. There are [`MAX_RUNS`] splits for each tile.
+///
+/// # Safety
+/// As for `split_runs`; `starts` are those that `copy_runs` wrote, `order` is what `detect_runs` wrote.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn split_long_runs<B: Bits>(
+    from: *const B,
+    n: usize,
+    tile_keys: u32,
+    splits: *mut u32,
+    starts: *const usize,
+    per_warp: u32,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
+    // SAFETY: the caller's promise.
+    let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * MAX_RUNS as usize)) };
+    // SAFETY: the caller's promise.
+    if unsafe { Detection::new(order) }.is_of_long_runs() {
+        // SAFETY: whole warps come here.
+        unsafe { find_splits(runs, from, splits, per_warp as usize) };
+    }
+}
+
+/// Kernel: as [`merge_runs`](super::merge_runs::merge_runs), for the runs of which [`split_long_runs`] has found the splits. Blocks are persistent, and take one
+/// tile after the other, so that there are few of them where there is nothing to do.
+///
+/// # Safety
+/// As for `merge_runs`, but for the number of blocks; `starts` and `order` are as for [`split_long_runs`].
+#[kernel(
+    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
+    from: *const B,
+    n: usize,
+    to: *mut B,
+    splits: *const u32,
+    starts: *const usize,
+    always: B,
+    when_negative: B,
+    order: *mut u32,
+) {
+    // SAFETY: the caller's promise.
+    if !unsafe { Detection::new(order) }.is_of_long_runs() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
+    let mut t = thread::block_idx_x();
+    while t < runs.tiles() as u32 {
+        // SAFETY: the caller's promise.
+        unsafe { merge_tile::<B, NT, VT>(runs, t as usize, from, to, splits, Coding { always, when_negative }) };
+        thread::sync_threads();
+        t += thread::grid_dim_x();
+    }
+}
+
+/// The long runs, of fewer than 2^32 keys, and the splits of their tiles.
+///
+/// # Safety
+/// The arguments are as for [`merge_long_runs`].
+#[inline(always)]
+pub(in crate::sort) unsafe fn long_runs(
+    n: usize,
+    tile_keys: u32,
+    splits: *const u32,
+    starts: *const usize,
+) -> (LongRuns, Global<u32>) {
+    // SAFETY: the caller's promise.
+    let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
+    // SAFETY: the caller's promise.
+    (runs, unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) })
+}

@@ -1,0 +1,66 @@
+//! A pass of the sort: every group of K neighbouring runs is merged into one.
+//!
+//! ```text
+//!   from     │ run 0   │ run 1   │ run 2   │ run 3   │        split_runs divides each run among the tiles
+//!               ░░         ░░░       ░          ░░           the segments of one tile
+//!   shared   │░░→ ←░░░│░→ ←░░│                               side by side: pairs, each with its ends together
+//!            │░░░░░→      ←░░░│                              a round merges every pair, log2 K rounds merge all
+//!            │░░░░░░░░│
+//!   to       │ … tile … │
+//! ```
+//!
+//! So K runs become one for the price of one pass over memory; the rounds are in shared memory.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`split_runs`] | where the segments of each tile begin |
+//! | [`merge_runs`] | one block merges the segments of one tile |
+//! | `plan` | which slots of shared memory each segment takes |
+//! | `load` | segments from global to shared memory |
+//! | `rounds` | segments merged in shared memory |
+//! | [`long_runs`] | the same for runs that were detected, of any lengths |
+//! | `with_values` | what the passes of keys with values have in common |
+
+pub(super) mod load;
+pub mod long_runs;
+pub mod merge_runs;
+pub(super) mod plan;
+pub(super) mod rounds;
+pub mod split_runs;
+pub(super) mod with_values;
+
+use crate::sort::runs::Runs;
+use crate::tuning::Tile;
+
+/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
+pub const MIN_BLOCKS_PER_SM: usize = 3;
+
+/// Keys that a tile of that many slots in shared memory takes: `k / 2` pairs of siblings may each leave up to
+/// `items_per_thread - 1` slots empty, and there may be `rank_tolerance` keys more at both ends. A multiple of 32, so that tiles
+/// without tolerance begin at whole lines of memory.
+pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_tolerance: u32) -> u32 {
+    ((slots - k as usize / 2 * (items_per_thread - 1) - 2 * rank_tolerance as usize) / 32 * 32) as u32
+}
+
+/// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
+///
+/// # Panics
+/// As [`Runs::new`] does, which includes tiles of that shape being too small for `k` runs and `rank_tolerance`.
+pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, rank_tolerance: u32) -> Runs {
+    Runs::new(n, run, k, tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance), rank_tolerance)
+}
+
+/// As [`runs_in_tiles`], for a kernel whose tiles are of `NT * VT` keys.
+///
+/// # Safety
+/// The arguments are such that `runs_in_tiles` does not panic.
+#[inline(always)]
+pub(super) unsafe fn runs_of_pass<const NT: usize, const VT: usize>(
+    n: usize,
+    run: usize,
+    k: u32,
+    rank_tolerance: u32,
+) -> Runs {
+    // SAFETY: the caller's promise.
+    unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, rank_tolerance), rank_tolerance) }
+}
