@@ -9,7 +9,8 @@ use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
-use kernels_gpu::sort::divide::divide::{self, divide, divide_indexed};
+use kernels_gpu::sort::divide::divide::{self, divide};
+use kernels_gpu::sort::divide::divide_indexed::{self, divide_indexed};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
 use kernels_gpu::sort::divide::sort_buckets_indexed::{self, sort_buckets_indexed};
@@ -149,7 +150,7 @@ where
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
         choose_and_place(&mut emulator, job, (from.keys, from.indices), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide::shared_bytes_indexed(TILE, size_of::<K>().max(value_bytes));
+        let shared_bytes = divide_indexed::shared_bytes_indexed(TILE, size_of::<K>(), value_bytes);
         // SAFETY: as above.
         emulator.launch("divide_indexed", 5, NT as u32, shared_bytes, || unsafe {
             divide_indexed::<_, V, VALUES, NT, TILE_VT>(job, from, to, level, coding)

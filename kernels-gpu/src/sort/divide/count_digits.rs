@@ -1,15 +1,17 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::DIGITS_CAPACITY;
+use super::divide::add_alike;
 use super::workspace::{Job, Segment, Workspace};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
 
 /// Bytes of dynamic shared memory: a counter for each digit.
 pub const COUNT_SHARED_BYTES: u32 = DIGITS_CAPACITY * size_of::<u32>() as u32;
 
 /// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
+const BATCH: u32 = 16;
 
 /// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts the tiles of a part of
 /// the level, and adds up its counts where a segment ends.
@@ -40,38 +42,37 @@ pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, l
         let tiles_end = end.min(segment.first_tile + job.tiles(segment.len));
         let first = (t - segment.first_tile) * job.tile;
         let len = (segment.len - first).min((tiles_end - t) * job.tile);
-        let (first, len) = ((segment.start + first) as usize, len as usize);
-        let keys = keys.slice(first, len);
+        let first = segment.start + first;
+        let keys = keys.slice(first as usize, len as usize);
         let mut digit = thread;
         while digit < count {
             counts.set(digit, 0);
             digit += threads;
         }
         thread::sync_threads();
-        let step = threads as usize;
+        let mut at = thread;
         if segment.number.is_index {
-            let mut i = thread as usize;
-            while i < len {
-                let index = if has_indices { indices.get(first + i) } else { (first + i) as u32 };
-                counts.fetch_add(digits.of(segment.number.of(coding.encode(keys.get(i)), index)), 1);
-                i += step;
+            while at < len {
+                let index = if has_indices { indices.get((first + at) as usize) } else { first + at };
+                let number = segment.number.of(coding.encode(keys.get(at as usize)), index);
+                add_alike(counts, digits.of(number), (at | (WARP_SIZE - 1)) < len);
+                at += threads;
             }
         } else {
-            let mut at = thread as usize;
+            // All loads of a batch, and then all additions: the compiler does not change their order.
+            while at + (BATCH - 1) * threads < len {
+                let mut own = [B::MIN; BATCH as usize];
+                for i in 0..BATCH {
+                    own[i as usize] = keys.get((at + i * threads) as usize);
+                }
+                for i in 0..BATCH {
+                    counts.fetch_add(digits.of(coding.encode(own[i as usize])), 1);
+                }
+                at += BATCH * threads;
+            }
             while at < len {
-                let is_here = |i: usize| at + i * step < len;
-                let mut own = [B::MIN; BATCH];
-                for i in 0..BATCH {
-                    if is_here(i) {
-                        own[i] = keys.get(at + i * step);
-                    }
-                }
-                for i in 0..BATCH {
-                    if is_here(i) {
-                        counts.fetch_add(digits.of(coding.encode(own[i])), 1);
-                    }
-                }
-                at += BATCH * step;
+                counts.fetch_add(digits.of(coding.encode(keys.get(at as usize))), 1);
+                at += threads;
             }
         }
         thread::sync_threads();

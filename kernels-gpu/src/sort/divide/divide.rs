@@ -5,19 +5,18 @@
 //!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to a place of its digit, by another one
 //!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
-//!
-//! What belongs to the keys goes the same ways, one array after the other: through the same slots to the same places.
 
 use super::DIGITS_CAPACITY;
-use super::digits::Digits;
-use super::workspace::{Elements, Job, Segment, Workspace};
+use super::digits::{Digits, Number};
+use super::workspace::{Job, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 
 /// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
+pub(super) const BATCH: usize = 8;
 
 /// Words of shared memory besides the tile: those of a scan, and two for each digit.
 const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
@@ -25,11 +24,6 @@ const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
 /// Bytes of dynamic shared memory for tiles of that many keys, where keys and values have up to `bytes` bytes.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
     (tile * bytes) as u32 + WORDS * size_of::<u32>() as u32
-}
-
-/// The same for keys with their indices.
-pub const fn shared_bytes_indexed(tile: usize, bytes: usize) -> u32 {
-    shared_bytes(tile, bytes) + (tile * size_of::<u32>()) as u32
 }
 
 /// Kernel: moves the keys of each segment of `level` from `from` to `to`, to where `place_buckets` says.
@@ -56,112 +50,101 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT, size_of::<B>()) };
-    each_tile(workspace, level, NT * VT, |segment: Segment<B>, counters, first, len| {
-        let from = from.slice(first as usize, len as usize);
+    each_tile(workspace, level, (NT * VT) as u32, &Alone::<B, NT, VT> { from, to, coding, memory });
+}
+
+/// The move of a tile's keys alone.
+struct Alone<B, const NT: usize, const VT: usize> {
+    from: GlobalMut<B>,
+    to: GlobalMut<B>,
+    coding: Coding<B>,
+    memory: TileMemory<B>,
+}
+
+impl<B: Bits, const NT: usize, const VT: usize> MoveTile<B> for Alone<B, NT, VT> {
+    #[inline(always)]
+    #[track_caller]
+    fn move_tile(&self, Tile { digits, counters, first, len, .. }: Tile<B>) {
+        let Self { to, coding, memory, .. } = *self;
+        let from = self.from.slice(first as usize, len as usize);
         // SAFETY: all threads of the block are here.
         unsafe {
             if len == (NT * VT) as u32 {
                 let load = || load::<B, NT, VT, true>(from, coding);
-                move_keys::<B, NT, VT, true>(load, len, segment.digits, counters, memory, to, |_, _| ());
+                move_keys::<B, NT, VT, true>(load, len, digits, counters, memory, to, ());
             } else {
                 let load = || load::<B, NT, VT, false>(from, coding);
-                move_keys::<B, NT, VT, false>(load, len, segment.digits, counters, memory, to, |_, _| ());
+                move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to, ());
             }
         }
-    });
+    }
 }
 
-/// Kernel: as [`divide`], for keys that come with their indices, which this notes at the first level, and with values if `VALUES`.
-///
-/// # Safety
-/// As for `divide`, for all arrays of `from` and `to`, with [`shared_bytes_indexed`]. There are no values unless `VALUES`.
-#[kernel(
-    u32v0 = <u32, u32, false, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, 2),
-    u64v0 = <u64, u32, false, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, 2),
-    u32v4 = <u32, u32, true, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, 2),
-    u64v4 = <u64, u32, true, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, 2),
-    u32v8 = <u32, u64, true, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, 2),
-    u64v8 = <u64, u64, true, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, 2),
-)]
-pub unsafe fn divide_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
-    job: Job,
-    from: Elements<B, V>,
-    to: Elements<B, V>,
-    level: u32,
-    coding: Coding<B>,
-) {
-    // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
-    // SAFETY: the caller's promise.
-    let (from, to) = unsafe { (from.arrays(job.n, level > 0, VALUES), to.arrays(job.n, true, VALUES)) };
-    let bytes = const { if VALUES && size_of::<V>() > size_of::<B>() { size_of::<V>() } else { size_of::<B>() } };
-    // SAFETY: the caller's promise; barriers divide the accesses.
-    let (memory, indices, values, places) = unsafe {
-        let slots = const { (NT * VT) as u32 };
-        let places = Shared::<u32>::dynamic(const { shared_bytes(NT * VT, 0) } + slots * bytes as u32, slots);
-        (TileMemory::<B>::at_start(NT * VT, bytes), Shared::dynamic(0, slots), Shared::dynamic(0, slots), places)
-    };
-    each_tile(workspace, level, NT * VT, |Segment { number, digits, .. }, counters, first, len| {
-        let index = |at: u32| if level > 0 { from.indices.get((first + at) as usize) } else { first + at };
-        let key = |at: u32| coding.encode(from.keys.get((first + at) as usize));
-        let value = |at: u32| from.values.get((first + at) as usize);
-        let note = |slot, place| places.set(slot, place);
-        // SAFETY: all threads of the block are here.
-        unsafe {
-            let slots = if number.is_index {
-                let load = || each_row::<B, NT, VT>(len, |at| number.of(key(at), index(at)));
-                // Numbers are left where keys will be: a thread overwrites what it has written.
-                let slots = move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to.keys, note);
-                carry::<B, NT, VT>(slots, len, key, memory.keys, places, to.keys);
-                slots
-            } else {
-                let load = || each_row::<B, NT, VT>(len, key);
-                move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to.keys, note)
-            };
-            carry::<u32, NT, VT>(slots, len, index, indices, places, to.indices);
-            if VALUES {
-                carry::<V, NT, VT>(slots, len, value, values, places, to.values);
-            }
-        }
-    });
+/// A tile of a segment.
+pub(super) struct Tile<B> {
+    pub digits: Digits<B>,
+    pub number: Number<B>,
+    /// Where the next key of each digit goes.
+    pub counters: GlobalMut<u32>,
+    /// The index of its first key.
+    pub first: u32,
+    /// How many keys it has.
+    pub len: u32,
 }
 
-/// Calls `each` for the tiles of `level` that are this block's: with the segment, its counters, the index of the tile's first key and
-/// how many keys it has.
+/// What is done with each tile.
+pub(super) trait MoveTile<B> {
+    /// Moves its keys to the places of their digits. All threads of the block make this call.
+    fn move_tile(&self, tile: Tile<B>);
+}
+
+/// Moves the tiles of `level` that are this block's, which are of `keys` keys.
 #[inline(always)]
 #[track_caller]
-fn each_tile<B: Bits>(
-    workspace: Workspace,
-    level: u32,
-    tile: usize,
-    mut each: impl FnMut(Segment<B>, GlobalMut<u32>, u32, u32),
-) {
+pub(super) fn each_tile<B: Bits>(workspace: Workspace, level: u32, keys: u32, work: &impl MoveTile<B>) {
     let tiles = workspace.tiles(level);
     let mut t = thread::block_idx_x();
     while t < tiles {
-        let segment = workspace.segment::<B>(workspace.segment_of_tile(t));
-        let first = (t - segment.first_tile) * tile as u32;
+        let Segment { start, len, first_tile, counters, skipped, number, digits, .. } =
+            workspace.segment(workspace.segment_of_tile(t));
+        let first = (t - first_tile) * keys;
         t += thread::grid_dim_x();
-        if segment.skipped {
+        if skipped {
             continue;
         }
-        let counters = workspace.counters(segment.counters, segment.digits.count());
-        each(segment, counters, segment.start + first, (segment.len - first).min(tile as u32));
+        let counters = workspace.counters(counters, digits.count());
+        work.move_tile(Tile { digits, number, counters, first: start + first, len: (len - first).min(keys) });
         if t < tiles {
             thread::sync_threads();
         }
     }
 }
 
+/// What goes the ways of the keys of a tile.
+pub(super) trait Along: Copy {
+    /// Notes where in the tile the key came from that is in a slot now.
+    fn note(self, slot: u32, origin: u32);
+    /// Moves what belongs to the keys of this thread's slots, from row `first` on of `len` keys in all, to their places.
+    fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, first: usize, len: u32, places: [u32; BATCH]);
+}
+
+/// Keys alone.
+impl Along for () {
+    #[inline(always)]
+    fn note(self, _: u32, _: u32) {}
+    #[inline(always)]
+    fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, _: usize, _: u32, _: [u32; BATCH]) {}
+}
+
 /// Shared memory of a tile.
 #[derive(Clone, Copy)]
-struct TileMemory<B> {
-    keys: Shared<B>,
+pub(super) struct TileMemory<B> {
+    pub keys: Shared<B>,
     scan: Shared<u32>,
     /// For each digit how many keys have it, and then the slot of the first.
-    begins: Shared<u32>,
+    pub begins: Shared<u32>,
     /// For each digit how far its slots are from where the keys go.
-    distances: Shared<u32>,
+    pub distances: Shared<u32>,
 }
 
 impl<B: Bits> TileMemory<B> {
@@ -169,7 +152,7 @@ impl<B: Bits> TileMemory<B> {
     /// The launch has [`shared_bytes`] for tiles of `slots` keys of `bytes` bytes; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
-    unsafe fn at_start(slots: usize, bytes: usize) -> Self {
+    pub unsafe fn at_start(slots: usize, bytes: usize) -> Self {
         let end = (slots * bytes) as u32;
         // SAFETY: the caller's promise.
         unsafe {
@@ -181,18 +164,59 @@ impl<B: Bits> TileMemory<B> {
             }
         }
     }
+
+    /// Sets the counters of `count` digits to 0.
+    #[inline(always)]
+    #[track_caller]
+    pub fn clear<const NT: usize>(self, count: u32) {
+        let mut digit = thread::thread_idx_x();
+        while digit < count {
+            self.begins.set(digit, 0);
+            digit += NT as u32;
+        }
+    }
+
+    /// Makes the counters slots, and reserves room for the keys of each digit. Ends with a barrier.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, after a barrier.
+    #[inline(always)]
+    pub unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) {
+        let Self { scan, begins, distances, .. } = self;
+        let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
+        let (mut first, mut before) = (0, 0);
+        while first < count {
+            let digit = first + thread;
+            let of_digit = if digit < count { begins.get(digit) } else { 0 };
+            // SAFETY: the caller's promise.
+            let (sum, all) = unsafe { sum_before(of_digit, scan) };
+            if digit < count {
+                let begin = before + sum;
+                begins.set(digit, begin);
+                if of_digit > 0 {
+                    distances.set(digit, counters.fetch_add(digit as usize, of_digit).wrapping_sub(begin));
+                }
+            }
+            before += all;
+            first += NT as u32;
+            thread::sync_threads();
+        }
+    }
 }
 
 /// Whether row `i` of `len` elements has one for this thread. All rows have if they are `FULL`.
 #[inline(always)]
-fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
+pub(super) fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
     FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
 }
 
 /// Global to registers: the thread's keys, encoded.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
+pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
+    from: GlobalMut<B>,
+    coding: Coding<B>,
+) -> [B; VT] {
     let mut own = [B::MIN; VT];
     for i in 0..VT {
         if is_here::<NT, FULL>(i, from.len() as u32) {
@@ -207,57 +231,26 @@ fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: Globa
     own
 }
 
-/// What `load` gives for this thread's elements of a tile of `len`.
-#[inline(always)]
-fn each_row<T: Word, const NT: usize, const VT: usize>(len: u32, load: impl Fn(u32) -> T) -> [T; VT] {
-    let mut own = [T::from_register(0); VT];
-    for i in 0..VT {
-        if is_here::<NT, false>(i, len) {
-            own[i] = load(thread::thread_idx_x() + (i * NT) as u32);
-        }
-    }
-    own
-}
-
-/// The slots that a thread's keys have gone to, two in a word, of which the upper half of the array is not used.
-#[derive(Clone, Copy)]
-struct Slots<const VT: usize>([u32; VT]);
-
-impl<const VT: usize> Slots<VT> {
-    #[inline(always)]
-    fn get(self, i: usize) -> u32 {
-        if i % 2 == 0 { self.0[i / 2] & 0xffff } else { self.0[i / 2] >> 16 }
-    }
-
-    /// Sets slot `i`, which is 0 before.
-    #[inline(always)]
-    fn set(&mut self, i: usize, slot: u32) {
-        self.0[i / 2] |= if i % 2 == 0 { slot } else { slot << 16 };
-    }
-}
-
-/// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits. Gives the slots through which they
-/// went, and `note` gets the place of what was in each slot of this thread.
+/// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits, and what goes along.
+///
+/// `ALIKE` keys have few digits: where those of a warp have one, there is one addition for all.
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
+pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
     load: impl FnOnce() -> [B; VT],
     len: u32,
     digits: Digits<B>,
     counters: GlobalMut<u32>,
-    TileMemory { keys, scan, begins, distances }: TileMemory<B>,
+    memory: TileMemory<B>,
     to: GlobalMut<B>,
-    note: impl Fn(u32, u32),
-) -> Slots<VT> {
-    let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
+    along: impl Along,
+) {
+    let TileMemory { keys, begins, distances, .. } = memory;
+    let thread = thread::thread_idx_x();
     let is_here = |i: usize| is_here::<NT, FULL>(i, len);
-    let mut digit = thread;
-    while digit < count {
-        begins.set(digit, 0);
-        digit += NT as u32;
-    }
+    memory.clear::<NT>(counters.len() as u32);
     let mut own = load();
     thread::sync_threads();
     for i in 0..VT {
@@ -267,27 +260,11 @@ unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
     }
     thread::sync_threads();
 
-    let (mut first, mut before) = (0, 0);
-    while first < count {
-        let digit = first + thread;
-        let of_digit = if digit < count { begins.get(digit) } else { 0 };
-        // SAFETY: the caller's promise.
-        let (sum, all) = unsafe { sum_before(of_digit, scan) };
-        if digit < count {
-            let begin = before + sum;
-            begins.set(digit, begin);
-            if of_digit > 0 {
-                distances.set(digit, counters.fetch_add(digit as usize, of_digit).wrapping_sub(begin));
-            }
-        }
-        before += all;
-        first += NT as u32;
-        thread::sync_threads();
-    }
+    // SAFETY: the caller's promise.
+    unsafe { memory.reserve::<NT>(counters) };
 
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     let digits = digits.again();
-    let mut all_slots = Slots([0; VT]);
     for first in (0..VT).step_by(BATCH) {
         let rows = first..(first + BATCH).min(VT);
         let mut slots = [0; BATCH];
@@ -297,8 +274,8 @@ unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
         for i in rows {
             if is_here(i) {
                 keys.set(slots[i - first], own[i]);
+                along.note(slots[i - first], thread + (i * NT) as u32);
             }
-            all_slots.set(i, slots[i - first]);
         }
     }
     thread::sync_threads();
@@ -317,50 +294,24 @@ unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
         for i in rows {
             if is_here(i) {
                 to.set(places[i - first] as usize, own[i]);
-                note(thread + (i * NT) as u32, places[i - first]);
             }
         }
+        along.follow::<NT, VT, FULL>(first, len, places);
     }
-    all_slots
 }
 
-/// Moves what belongs to the keys of a tile the same ways: what `load` gives for each, through the same slots of `shared`, which they do
-/// not use any more, to the same `places`.
-///
-/// # Safety
-/// All threads of the block make this call.
+/// Adds 1 to the counter of `digit` and gives what it was. Where the digits of a whole warp are one, one lane does it for all.
 #[inline(always)]
-unsafe fn carry<T: Word, const NT: usize, const VT: usize>(
-    slots: Slots<VT>,
-    len: u32,
-    load: impl Fn(u32) -> T,
-    shared: Shared<T>,
-    places: Shared<u32>,
-    to: GlobalMut<T>,
-) {
-    let own = each_row::<T, NT, VT>(len, load);
-    // All have read what came before.
-    thread::sync_threads();
-    for i in 0..VT {
-        if is_here::<NT, false>(i, len) {
-            shared.set(slots.get(i), own[i]);
-        }
-    }
-    thread::sync_threads();
-    // In batches, as above.
-    for first in (0..VT).step_by(BATCH) {
-        let rows = first..(first + BATCH).min(VT);
-        let (mut moved, mut to_places) = ([T::from_register(0); BATCH], [0; BATCH]);
-        for i in rows.clone() {
-            if is_here::<NT, false>(i, len) {
-                let slot = thread::thread_idx_x() + (i * NT) as u32;
-                (moved[i - first], to_places[i - first]) = (shared.get(slot), places.get(slot));
-            }
-        }
-        for i in rows {
-            if is_here::<NT, false>(i, len) {
-                to.set(to_places[i - first] as usize, moved[i - first]);
+#[track_caller]
+pub(super) fn add_alike(counters: Shared<u32>, digit: u32, is_whole_warp: bool) -> u32 {
+    if is_whole_warp {
+        // SAFETY: all lanes of the warp are here.
+        unsafe {
+            if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
+                let first = if warp::lane_id() == 0 { counters.fetch_add(digit, WARP_SIZE) } else { 0 };
+                return shuffle_idx(FULL_MASK, first, 0) + warp::lane_id();
             }
         }
     }
+    counters.fetch_add(digit, 1)
 }

@@ -17,6 +17,7 @@ pub mod count_digits;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
+pub mod divide_indexed;
 pub mod place_buckets;
 pub mod sort_buckets;
 pub mod sort_buckets_indexed;

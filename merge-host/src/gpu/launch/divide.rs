@@ -7,8 +7,8 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout};
 use kernels_gpu::sort::divide::{
-    self as divisions, BUCKET_PERCENT, choose_digits, count_digits, divide, place_buckets, sort_buckets,
-    sort_buckets_indexed,
+    self as divisions, BUCKET_PERCENT, choose_digits, count_digits, divide, divide_indexed, place_buckets,
+    sort_buckets, sort_buckets_indexed,
 };
 use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
@@ -204,7 +204,7 @@ impl DividePlan {
                 threads: tile.threads as u32,
                 shared_bytes: match with {
                     With::Nothing => divide::shared_bytes(tile.keys(), key_bytes),
-                    _ => divide::shared_bytes_indexed(tile.keys(), key_bytes.max(value_bytes)),
+                    _ => divide_indexed::shared_bytes_indexed(tile.keys(), key_bytes, value_bytes),
                 },
             };
             let keys_alone = arguments![job, from.keys, to.keys, level, coding];
