@@ -89,8 +89,7 @@ pub unsafe fn choose_digits<B: Bits>(
 ) {
     // SAFETY: the caller's promise.
     let detection = unsafe { Detection::new(job.order) };
-    let is_done = if level == 0 { detects != 0 && detection.is_ordered() } else { !detection.is_divided() };
-    if is_done {
+    if level == 0 && detects != 0 && detection.is_ordered() {
         return;
     }
     let has_indices = job.indexed != 0 && level > 0;
@@ -104,7 +103,6 @@ pub unsafe fn choose_digits<B: Bits>(
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
     let thread = thread::thread_idx_x();
     if level == 0 && thread::index_1d() == 0 {
-        workspace.begin(job.tiles(job.n));
         if detects == 0 {
             detection.skip();
         }
@@ -152,8 +150,13 @@ pub unsafe fn choose_digits<B: Bits>(
             Digits::even(least - below, greatest + margin.min(B::MAX - greatest), count)
         };
         let count = digits.count();
-        if level == 0 && thread == 0 && (is_even && !in_runs || always_divides != 0) {
+        let divides = level > 0 || is_even && !in_runs || always_divides != 0;
+        if !divides {
+            return;
+        }
+        if level == 0 && thread == 0 {
             detection.divide();
+            workspace.begin(job.tiles(job.n));
         }
         if thread == 0 {
             let counters = workspace.add_counters(level, count);

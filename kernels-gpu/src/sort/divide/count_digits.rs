@@ -10,8 +10,13 @@ use cuda_std::warp::WARP_SIZE;
 /// Bytes of dynamic shared memory: a counter for each digit.
 pub const COUNT_SHARED_BYTES: u32 = DIGITS_CAPACITY * size_of::<u32>() as u32;
 
+/// Threads of a block, and blocks of a multiprocessor: all that it holds.
+pub const COUNT_THREADS: usize = 512;
+/// Blocks of a multiprocessor.
+pub const COUNT_BLOCKS: usize = 4;
+
 /// Keys of a thread that are on their way at once.
-const BATCH: u32 = 16;
+const BATCH: u32 = 8;
 
 /// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts the tiles of a part of
 /// the level, and adds up its counts where a segment ends.
@@ -19,10 +24,10 @@ const BATCH: u32 = 16;
 /// # Safety
 /// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
 /// [`COUNT_SHARED_BYTES`].
-#[kernel(u32 = <u32>, u64 = <u64>)]
+#[kernel(u32 = <u32> within (COUNT_THREADS, COUNT_BLOCKS), u64 = <u64> within (COUNT_THREADS, COUNT_BLOCKS))]
 pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, level: u32, coding: Coding<B>) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     let has_indices = job.indexed != 0 && level > 0;
     // SAFETY: the caller's promise.
     let (keys, indices) = unsafe {

@@ -44,7 +44,7 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     let n = job.n as usize;
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
@@ -124,6 +124,8 @@ pub(super) fn each_tile<B: Bits>(workspace: Workspace, level: u32, keys: u32, wo
 pub(super) trait Along: Copy {
     /// Notes where in the tile the key came from that is in a slot now.
     fn note(self, slot: u32, origin: u32);
+    /// Waits for what this thread has sent for.
+    fn arrive(self);
     /// Moves what belongs to the keys of this thread's slots, from row `first` on of `len` keys in all, to their places.
     fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, first: usize, len: u32, places: [u32; BATCH]);
 }
@@ -132,6 +134,8 @@ pub(super) trait Along: Copy {
 impl Along for () {
     #[inline(always)]
     fn note(self, _: u32, _: u32) {}
+    #[inline(always)]
+    fn arrive(self) {}
     #[inline(always)]
     fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, _: usize, _: u32, _: [u32; BATCH]) {}
 }
@@ -176,15 +180,16 @@ impl<B: Bits> TileMemory<B> {
         }
     }
 
-    /// Makes the counters slots, and reserves room for the keys of each digit. Ends with a barrier.
+    /// Makes the counters slots, and reserves room for the keys of each digit. That takes long to arrive: of this thread's first digit it is
+    /// for [`settle`](Self::settle). Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    pub unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) {
+    pub unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) -> u32 {
         let Self { scan, begins, distances, .. } = self;
         let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
-        let (mut first, mut before) = (0, 0);
+        let (mut first, mut before, mut room) = (0, 0, 0);
         while first < count {
             let digit = first + thread;
             let of_digit = if digit < count { begins.get(digit) } else { 0 };
@@ -193,13 +198,27 @@ impl<B: Bits> TileMemory<B> {
             if digit < count {
                 let begin = before + sum;
                 begins.set(digit, begin);
-                if of_digit > 0 {
+                if first == 0 {
+                    room = counters.fetch_add(digit as usize, of_digit);
+                    distances.set(digit, 0u32.wrapping_sub(begin));
+                } else {
                     distances.set(digit, counters.fetch_add(digit as usize, of_digit).wrapping_sub(begin));
                 }
             }
             before += all;
             first += NT as u32;
             thread::sync_threads();
+        }
+        room
+    }
+
+    /// Makes the distances of the first digits those to the room that has been reserved.
+    #[inline(always)]
+    #[track_caller]
+    pub fn settle(self, room: u32, count: u32) {
+        let digit = thread::thread_idx_x();
+        if digit < count {
+            self.distances.set(digit, self.distances.get(digit).wrapping_add(room));
         }
     }
 }
@@ -233,8 +252,6 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
 
 /// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits, and what goes along.
 ///
-/// `ALIKE` keys have few digits: where those of a warp have one, there is one addition for all.
-///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
@@ -261,7 +278,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     thread::sync_threads();
 
     // SAFETY: the caller's promise.
-    unsafe { memory.reserve::<NT>(counters) };
+    let room = unsafe { memory.reserve::<NT>(counters) };
 
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     let digits = digits.again();
@@ -278,6 +295,8 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
             }
         }
     }
+    memory.settle(room, counters.len() as u32);
+    along.arrive();
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {

@@ -44,7 +44,7 @@ pub unsafe fn divide_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usi
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (from.arrays(job.n, level > 0, VALUES), to.arrays(job.n, true, VALUES)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
@@ -106,18 +106,10 @@ impl<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize> Mov
             if number.is_index {
                 move_equal_keys::<B, V, VALUES, NT>(carried, len, (number, digits), counters, memory);
             } else if len == (NT * VT) as u32 {
-                let load = || {
-                    let own = load::<B, NT, VT, true>(keys, coding);
-                    shared::wait_for_copies();
-                    own
-                };
+                let load = || load::<B, NT, VT, true>(keys, coding);
                 move_keys::<B, NT, VT, true>(load, len, digits, counters, memory, to.keys, carried);
             } else {
-                let load = || {
-                    let own = load::<B, NT, VT, false>(keys, coding);
-                    shared::wait_for_copies();
-                    own
-                };
+                let load = || load::<B, NT, VT, false>(keys, coding);
                 move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to.keys, carried);
             }
         }
@@ -160,6 +152,11 @@ impl<B: Bits, V: Word, const VALUES: bool> Along for Carried<B, V, VALUES> {
     #[track_caller]
     fn note(self, slot: u32, origin: u32) {
         self.origins.set(slot, origin as u16);
+    }
+
+    #[inline(always)]
+    fn arrive(self) {
+        shared::wait_for_copies();
     }
 
     #[inline(always)]
@@ -229,7 +226,7 @@ unsafe fn move_equal_keys<B: Bits, V: Word, const VALUES: bool, const NT: usize>
     }
     thread::sync_threads();
     // SAFETY: the caller's promise.
-    unsafe { memory.reserve::<NT>(counters) };
+    let room = unsafe { memory.reserve::<NT>(counters) };
     let mut at = thread;
     while at < len {
         let number = number.of(carried.key(at), carried.index(at));
@@ -238,6 +235,7 @@ unsafe fn move_equal_keys<B: Bits, V: Word, const VALUES: bool, const NT: usize>
         carried.note(slot, at);
         at += NT as u32;
     }
+    memory.settle(room, counters.len() as u32);
     thread::sync_threads();
     let mut slot = thread;
     while slot < len {

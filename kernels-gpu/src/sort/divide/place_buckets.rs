@@ -36,7 +36,7 @@ const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     let capacity = DIGITS_CAPACITY + 1;
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, begins, heads, next, is_head) = unsafe {
@@ -75,6 +75,7 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
             if thread == 0 && all > 0 {
                 // SAFETY: the caller's promise. Nothing has been moved yet.
                 unsafe { Detection::new(job.order) }.give_up();
+                workspace.give_up();
             }
             thread::sync_threads();
         }

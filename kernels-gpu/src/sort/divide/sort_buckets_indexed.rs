@@ -117,7 +117,7 @@ pub unsafe fn sort_buckets_indexed<B: Bits, V: Word, const VALUES: bool, const N
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     let slots = const { (NT * VT) as u32 };
     let carried = const { Carried::of(size_of::<B>(), VALUES) };
     let slot_bits = const { Carried::of(size_of::<B>(), VALUES).slot_bits(NT * VT) };

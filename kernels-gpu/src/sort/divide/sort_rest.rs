@@ -26,7 +26,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     let n = job.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };

@@ -28,7 +28,7 @@ pub unsafe fn sort_rest_indexed<B: Bits, V: Word, const VALUES: bool, const NT: 
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let Some(workspace) = (unsafe { Workspace::if_divided(&job) }) else { return };
+    let workspace = unsafe { Workspace::new(&job) };
     // SAFETY: the caller's promise.
     let sides = unsafe { (at.arrays(job.n, true, VALUES), scratch.arrays(job.n, true, VALUES)) };
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());

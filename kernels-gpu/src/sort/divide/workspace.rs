@@ -11,7 +11,6 @@
 use super::digits::{Digits, Number, Scale};
 use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter};
 use crate::key::Bits;
-use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
 /// Where the lists are, in words, and how many words there are in all.
@@ -248,17 +247,6 @@ impl Workspace {
         Self { words: unsafe { GlobalMut::new(job.words, job.at.words as usize) }, at: job.at }
     }
 
-    /// As [`new`](Self::new), unless `choose_digits` has left the keys to the passes of merges.
-    ///
-    /// # Safety
-    /// As for `new`.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn if_divided(job: &Job) -> Option<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { Detection::new(job.order).is_divided().then(|| Self::new(job)) }
-    }
-
     #[inline(always)]
     pub fn segments(self, level: u32) -> u32 {
         self.words.get(level as usize * 3 + SEGMENTS)
@@ -282,6 +270,14 @@ impl Workspace {
     #[inline(always)]
     pub fn failures(self) -> u32 {
         self.words.get(FAILURES)
+    }
+
+    /// Empties all lists: keys are not divided after all.
+    #[inline(always)]
+    pub fn give_up(self) {
+        for word in 0..HEAD_WORDS {
+            self.words.set(word, 0);
+        }
     }
 
     /// Notes that the first level is one segment, and its tiles.

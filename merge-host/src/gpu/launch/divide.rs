@@ -19,11 +19,8 @@ const TWO_DIVISIONS: usize = 1 << 24;
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
 
-/// Threads of blocks that count.
-const COUNT_THREADS: u32 = 512;
-
-/// Blocks of a multiprocessor, for kernels that count, place and sort what is left.
-const COUNT_BLOCKS: usize = 4;
+/// Blocks of a multiprocessor, for kernels that place and sort what is left.
+const FEW_BLOCKS: usize = 4;
 
 /// What goes with the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,7 +170,7 @@ impl DividePlan {
             let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
             let coding = if level == 0 { coding } else { Coding::NONE };
             // The first level is one segment.
-            let of_segments = if level == 0 { 1 } else { COUNT_BLOCKS * queue.multiprocessors() };
+            let of_segments = if level == 0 { 1 } else { FEW_BLOCKS * queue.multiprocessors() };
             let choose = Shape {
                 blocks: of_segments,
                 threads: choose_digits::CHOOSE_THREADS,
@@ -184,8 +181,8 @@ impl DividePlan {
                 arguments![job, keys, indices, level, coding, most_digits, random, detects, always_divides];
             launch_bits("choose_digits", choose, &choose_arguments)?;
             let count = Shape {
-                blocks: tiles.min(COUNT_BLOCKS * queue.multiprocessors()),
-                threads: COUNT_THREADS,
+                blocks: tiles.min(count_digits::COUNT_BLOCKS * queue.multiprocessors()),
+                threads: count_digits::COUNT_THREADS as u32,
                 shared_bytes: count_digits::COUNT_SHARED_BYTES,
             };
             launch_bits("count_digits", count, &arguments![job, keys, indices, level, coding])?;
@@ -227,7 +224,7 @@ impl DividePlan {
         };
         let blocks = divisions::usual_buckets(n, bucket.keys());
         launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
-        launch(&rest_entry, queue.persistent(COUNT_BLOCKS, threads as u32, rest_bytes), arguments)
+        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
     }
 }
 
