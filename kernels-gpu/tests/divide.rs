@@ -150,7 +150,7 @@ where
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
         choose_and_place(&mut emulator, job, (from.keys, from.indices), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide_indexed::shared_bytes_indexed(TILE, size_of::<K>(), value_bytes);
+        let shared_bytes = divide_indexed::shared_bytes(TILE, size_of::<K>().max(value_bytes));
         // SAFETY: as above.
         emulator.launch("divide_indexed", 5, NT as u32, shared_bytes, || unsafe {
             divide_indexed::<_, V, VALUES, NT, TILE_VT>(job, from, to, level, coding)

@@ -136,7 +136,7 @@ pub unsafe fn choose_digits<B: Bits>(
         let most = (len / keys_per_counter(job.bucket as usize) as u32).clamp(9, MOST_DIGITS + 2) - 2;
         let depth = if level == 0 { DEPTH } else { 1 };
         // SAFETY: as above.
-        let Spread { is_exact, is_even, fullest } =
+        let Spread { is_exact, is_even, is_narrow, fullest } =
             unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
         let digits = if is_exact {
             Digits::exact(least, greatest)
@@ -150,7 +150,9 @@ pub unsafe fn choose_digits<B: Bits>(
             Digits::even(least - below, greatest + margin.min(B::MAX - greatest), count)
         };
         let count = digits.count();
-        let divides = level > 0 || is_even && !in_runs || always_divides != 0;
+        // Many equal keys are divided by their indices at later levels, which takes longer than merging.
+        let is_of_few = job.indexed != 0 && is_narrow;
+        let divides = level > 0 || is_even && !is_of_few && !in_runs || always_divides != 0;
         if !divides {
             return;
         }
@@ -234,8 +236,10 @@ unsafe fn is_in_runs<B: Bits>(
 struct Spread {
     /// Whether the range has so few numbers that each can have a digit.
     is_exact: bool,
-    /// Whether digits of equal width have about equally many keys, or those of the fullest interval.
+    /// Whether digits of equal width have about equally many keys, or those of the fullest interval, or that is narrow.
     is_even: bool,
+    /// Whether there are few numbers in the range, or in that of the fullest interval.
+    is_narrow: bool,
     /// Keys in the fullest of [`INTERVALS`] intervals.
     fullest: u32,
 }
@@ -256,7 +260,7 @@ unsafe fn spread<B: Bits>(
 ) -> Spread {
     let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
     let is_exact = is_narrow(low, high);
-    let mut spread = Spread { is_exact, is_even: is_exact, fullest: 0 };
+    let mut spread = Spread { is_exact, is_even: is_exact, is_narrow: is_exact, fullest: 0 };
     let (mut sampled, mut looks) = (SAMPLE, 0);
     while !spread.is_even && looks < depth {
         let of_intervals = Digits::even(low, high, INTERVALS);
@@ -281,6 +285,9 @@ unsafe fn spread<B: Bits>(
             spread.fullest = keys;
         }
         spread.is_even = is_even(keys, sampled);
+        if spread.is_even {
+            break;
+        }
         let (mut first, mut last) = (B::MAX, B::MIN);
         for at in 0..SAMPLED {
             let key = sample[at];
@@ -290,7 +297,8 @@ unsafe fn spread<B: Bits>(
         }
         // SAFETY: the caller's promise.
         (low, high) = unsafe { block_range(first, last, scan) };
-        spread.is_even |= is_narrow(low, high);
+        spread.is_narrow = is_narrow(low, high);
+        spread.is_even = spread.is_narrow;
         sampled = keys;
         looks += 1;
     }

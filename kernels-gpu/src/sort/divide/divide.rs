@@ -71,10 +71,10 @@ impl<B: Bits, const NT: usize, const VT: usize> MoveTile<B> for Alone<B, NT, VT>
         unsafe {
             if len == (NT * VT) as u32 {
                 let load = || load::<B, NT, VT, true>(from, coding);
-                move_keys::<B, NT, VT, true>(load, len, digits, counters, memory, to, ());
+                move_keys::<B, NT, VT, true>(load, len, digits, counters, memory, to, &mut ());
             } else {
                 let load = || load::<B, NT, VT, false>(from, coding);
-                move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to, ());
+                move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to, &mut ());
             }
         }
     }
@@ -120,24 +120,20 @@ pub(super) fn each_tile<B: Bits>(workspace: Workspace, level: u32, keys: u32, wo
     }
 }
 
-/// What goes the ways of the keys of a tile.
-pub(super) trait Along: Copy {
-    /// Notes where in the tile the key came from that is in a slot now.
-    fn note(self, slot: u32, origin: u32);
-    /// Waits for what this thread has sent for.
-    fn arrive(self);
-    /// Moves what belongs to the keys of this thread's slots, from row `first` on of `len` keys in all, to their places.
-    fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, first: usize, len: u32, places: [u32; BATCH]);
+/// Keeps the ways of keys, for what goes along with them.
+pub(super) trait Ways {
+    /// Notes that this thread's key of row `i` has gone to `slot`.
+    fn to_slot(&mut self, i: usize, slot: u32);
+    /// Notes that what is in `slot`, one of this thread's, goes to `place`.
+    fn to_place(&mut self, slot: u32, place: u32);
 }
 
-/// Keys alone.
-impl Along for () {
+/// Nothing goes along with keys alone.
+impl Ways for () {
     #[inline(always)]
-    fn note(self, _: u32, _: u32) {}
+    fn to_slot(&mut self, _: usize, _: u32) {}
     #[inline(always)]
-    fn arrive(self) {}
-    #[inline(always)]
-    fn follow<const NT: usize, const VT: usize, const FULL: bool>(self, _: usize, _: u32, _: [u32; BATCH]) {}
+    fn to_place(&mut self, _: u32, _: u32) {}
 }
 
 /// Shared memory of a tile.
@@ -250,7 +246,7 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
     own
 }
 
-/// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits, and what goes along.
+/// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits.
 ///
 /// # Safety
 /// All threads of the block make this call.
@@ -262,7 +258,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     counters: GlobalMut<u32>,
     memory: TileMemory<B>,
     to: GlobalMut<B>,
-    along: impl Along,
+    ways: &mut impl Ways,
 ) {
     let TileMemory { keys, begins, distances, .. } = memory;
     let thread = thread::thread_idx_x();
@@ -291,12 +287,11 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
         for i in rows {
             if is_here(i) {
                 keys.set(slots[i - first], own[i]);
-                along.note(slots[i - first], thread + (i * NT) as u32);
             }
+            ways.to_slot(i, slots[i - first]);
         }
     }
     memory.settle(room, counters.len() as u32);
-    along.arrive();
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {
@@ -313,9 +308,9 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
         for i in rows {
             if is_here(i) {
                 to.set(places[i - first] as usize, own[i]);
+                ways.to_place(thread + (i * NT) as u32, places[i - first]);
             }
         }
-        along.follow::<NT, VT, FULL>(first, len, places);
     }
 }
 

@@ -201,7 +201,7 @@ impl DividePlan {
                 threads: tile.threads as u32,
                 shared_bytes: match with {
                     With::Nothing => divide::shared_bytes(tile.keys(), key_bytes),
-                    _ => divide_indexed::shared_bytes_indexed(tile.keys(), key_bytes, value_bytes),
+                    _ => divide_indexed::shared_bytes(tile.keys(), key_bytes.max(value_bytes)),
                 },
             };
             let keys_alone = arguments![job, from.keys, to.keys, level, coding];
