@@ -81,10 +81,14 @@ pub struct Row {
     pub divide_8: Tile,
     /// Divisions of very many keys.
     pub divide_many_4: Tile,
-    /// Divisions of keys with their indices.
-    pub divide_indexed_4: Tile,
-    /// Divisions of keys with their indices.
-    pub divide_indexed_8: Tile,
+    /// Divisions of keys with their indices alone.
+    pub divide_4v0: Tile,
+    /// Divisions of keys with their indices and values of 4 bytes.
+    pub divide_4v4: Tile,
+    /// Divisions of keys with their indices and values of 8 bytes.
+    pub divide_4v8: Tile,
+    /// Divisions of keys with their indices, with values or without.
+    pub divide_8v: Tile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
@@ -125,8 +129,10 @@ pub const SM_90: Row = Row {
     divide_4: Tile { threads: 512, items_per_thread: 16 },
     divide_8: Tile { threads: 512, items_per_thread: 12 },
     divide_many_4: Tile { threads: 512, items_per_thread: 24 },
-    divide_indexed_4: Tile { threads: 512, items_per_thread: 12 },
-    divide_indexed_8: Tile { threads: 512, items_per_thread: 8 },
+    divide_4v0: Tile { threads: 512, items_per_thread: 22 },
+    divide_4v4: Tile { threads: 512, items_per_thread: 16 },
+    divide_4v8: Tile { threads: 512, items_per_thread: 10 },
+    divide_8v: Tile { threads: 512, items_per_thread: 13 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 256, items_per_thread: 9 },
     buckets_indexed: Tile { threads: 256, items_per_thread: 9 },
@@ -193,7 +199,13 @@ pub const fn divide(bytes: usize, n: usize) -> (Tile, Tile) {
     }
 }
 
-/// The same for keys with their indices.
-pub const fn divide_indexed(bytes: usize) -> (Tile, Tile) {
-    (if bytes == 8 { ROW.divide_indexed_8 } else { ROW.divide_indexed_4 }, ROW.buckets_indexed)
+/// The same for keys with their indices, and values of `value_bytes` bytes, 4 or 8, or 0 for none.
+pub const fn divide_indexed(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
+    let tile = match (bytes, value_bytes) {
+        (8, _) => ROW.divide_8v,
+        (_, 0) => ROW.divide_4v0,
+        (_, 4) => ROW.divide_4v4,
+        _ => ROW.divide_4v8,
+    };
+    (tile, ROW.buckets_indexed)
 }

@@ -27,12 +27,12 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 /// # Safety
 /// As for `divide`, for all arrays of `from` and `to`, with [`shared_bytes`]. There are no values unless `VALUES`.
 #[kernel(
-    u32v0 = <u32, u32, false, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, BLOCKS),
-    u64v0 = <u64, u32, false, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, BLOCKS),
-    u32v4 = <u32, u32, true, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, BLOCKS),
-    u64v4 = <u64, u32, true, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, BLOCKS),
-    u32v8 = <u32, u64, true, { ROW.divide_indexed_4.threads }, { ROW.divide_indexed_4.items_per_thread }> within (ROW.divide_indexed_4.threads, BLOCKS),
-    u64v8 = <u64, u64, true, { ROW.divide_indexed_8.threads }, { ROW.divide_indexed_8.items_per_thread }> within (ROW.divide_indexed_8.threads, BLOCKS),
+    u32v0 = <u32, u32, false, { ROW.divide_4v0.threads }, { ROW.divide_4v0.items_per_thread }> within (ROW.divide_4v0.threads, BLOCKS),
+    u64v0 = <u64, u32, false, { ROW.divide_8v.threads }, { ROW.divide_8v.items_per_thread }> within (ROW.divide_8v.threads, BLOCKS),
+    u32v4 = <u32, u32, true, { ROW.divide_4v4.threads }, { ROW.divide_4v4.items_per_thread }> within (ROW.divide_4v4.threads, BLOCKS),
+    u64v4 = <u64, u32, true, { ROW.divide_8v.threads }, { ROW.divide_8v.items_per_thread }> within (ROW.divide_8v.threads, BLOCKS),
+    u32v8 = <u32, u64, true, { ROW.divide_4v8.threads }, { ROW.divide_4v8.items_per_thread }> within (ROW.divide_4v8.threads, BLOCKS),
+    u64v8 = <u64, u64, true, { ROW.divide_8v.threads }, { ROW.divide_8v.items_per_thread }> within (ROW.divide_8v.threads, BLOCKS),
 )]
 pub unsafe fn divide_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
     job: Job,
@@ -94,9 +94,19 @@ impl<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize> Mov
             let load = || load::<B, NT, VT, false>(keys, coding);
             move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to.keys, &mut ways);
             let slots = const { (NT * VT) as u32 };
-            carry::<u32, NT, VT>(&ways, len, index, Shared::dynamic(0, slots), to.indices);
+            let indices = Shared::<u32>::dynamic(0, slots);
+            let send = |slot, at: u32| {
+                if level > 0 {
+                    indices.copy_async_mut(slot, from.indices, (first + at) as usize);
+                } else {
+                    indices.set(slot, first + at);
+                }
+            };
+            carry::<u32, NT, VT>(&ways, len, send, indices, to.indices);
             if VALUES {
-                carry::<V, NT, VT>(&ways, len, value, Shared::dynamic(0, slots), to.values);
+                let values = Shared::<V>::dynamic(0, slots);
+                let send = |slot, at: u32| values.copy_async_mut(slot, from.values, (first + at) as usize);
+                carry::<V, NT, VT>(&ways, len, send, values, to.values);
             }
         }
     }
@@ -129,7 +139,7 @@ impl<const VT: usize> Ways for Kept<VT> {
     }
 }
 
-/// Moves what belongs to the keys of a tile of `len`, what `load` gives for each, through the slots of `shared`.
+/// Moves what belongs to the keys of a tile of `len`, and what `send` sends for each to its slot of `shared`.
 ///
 /// # Safety
 /// All threads of the block make this call.
@@ -137,24 +147,19 @@ impl<const VT: usize> Ways for Kept<VT> {
 unsafe fn carry<T: Word, const NT: usize, const VT: usize>(
     ways: &Kept<VT>,
     len: u32,
-    load: impl Fn(u32) -> T,
+    send: impl Fn(u32, u32),
     shared: Shared<T>,
     to: GlobalMut<T>,
 ) {
     let slot = |i: usize| thread::thread_idx_x() + (i * NT) as u32;
-    let mut own = [T::from_register(0); VT];
-    for i in 0..VT {
-        if is_here::<NT, false>(i, len) {
-            own[i] = load(slot(i));
-        }
-    }
     // All have read what came before.
     thread::sync_threads();
     for i in 0..VT {
         if is_here::<NT, false>(i, len) {
-            shared.set(ways.slot(i), own[i]);
+            send(ways.slot(i), slot(i));
         }
     }
+    shared::wait_for_copies();
     thread::sync_threads();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     for first in (0..VT).step_by(BATCH) {

@@ -103,12 +103,12 @@ impl<B: Bits> Packing<B> {
 /// As for [`divide_indexed`](super::divide::divide_indexed), which has been called for all levels; `scratch` is the other side of
 /// theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32v0 = <u32, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
-    u64v0 = <u64, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
-    u32v4 = <u32, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
-    u64v4 = <u64, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
-    u32v8 = <u32, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
-    u64v8 = <u64, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 4),
+    u32v0 = <u32, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
+    u64v0 = <u64, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
+    u32v4 = <u32, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
+    u64v4 = <u64, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
+    u32v8 = <u32, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
+    u64v8 = <u64, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
 )]
 pub unsafe fn sort_buckets_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
     job: Job,

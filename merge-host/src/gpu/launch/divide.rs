@@ -73,7 +73,8 @@ impl DividePlan {
         };
         let (tile, bucket) = match with {
             With::Nothing => tuning::divide(size_of::<K>(), n),
-            _ => tuning::divide_indexed(size_of::<K>()),
+            With::Indices => tuning::divide_indexed(size_of::<K>(), 0),
+            With::Values(value_bytes) => tuning::divide_indexed(size_of::<K>(), value_bytes),
         };
         // One division if that makes buckets; or else, for many keys, one level more than are needed where keys are spread evenly.
         let one_division = MOST_DIGITS.0 as usize * (bucket.keys() * BUCKET_PERCENT / 100);
