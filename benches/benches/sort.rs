@@ -174,7 +174,8 @@ fn gpu_distributions<K: GpuKey + DeviceCopy>(
     lg: u32,
 ) {
     for &distribution in distributions {
-        gpu(group, device, of_distribution::<K>(distribution, lg), &upload::<K>(device, distribution, lg));
+        let unsorted = upload::<K>(device, distribution, lg);
+        gpu(group, device, SortKernel::Auto, of_distribution::<K>(distribution, lg), &unsorted);
     }
 }
 

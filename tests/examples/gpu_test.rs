@@ -271,7 +271,6 @@ impl Test {
     }
 
     /// Sorts with values, and argsorts.
-
     fn check_sort_pairs<K: Key>(&mut self) {
         let block = kernels_gpu::tuning::sort_pairs(size_of::<K>(), size_of::<u32>()).0.keys();
         for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {

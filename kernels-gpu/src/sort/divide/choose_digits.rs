@@ -102,10 +102,8 @@ pub unsafe fn choose_digits<B: Bits>(
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
     let thread = thread::thread_idx_x();
-    if level == 0 && thread::index_1d() == 0 {
-        if detects == 0 {
-            detection.skip();
-        }
+    if level == 0 && detects == 0 && thread::index_1d() == 0 {
+        detection.skip();
     }
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
     let mut i = thread::block_idx_x();

@@ -122,14 +122,14 @@ struct Kept<const VT: usize> {
 impl<const VT: usize> Kept<VT> {
     #[inline(always)]
     fn slot(&self, i: usize) -> u32 {
-        if i % 2 == 0 { self.slots[i / 2] & 0xffff } else { self.slots[i / 2] >> 16 }
+        if i.is_multiple_of(2) { self.slots[i / 2] & 0xffff } else { self.slots[i / 2] >> 16 }
     }
 }
 
 impl<const VT: usize> Ways for Kept<VT> {
     #[inline(always)]
     fn to_slot(&mut self, i: usize, slot: u32) {
-        self.slots[i / 2] |= if i % 2 == 0 { slot } else { slot << 16 };
+        self.slots[i / 2] |= if i.is_multiple_of(2) { slot } else { slot << 16 };
     }
 
     #[inline(always)]
