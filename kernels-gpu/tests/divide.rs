@@ -31,6 +31,9 @@ const BUCKET: usize = NT * VT;
 /// Sorted keys, and how many rests and failures there were.
 type Sorted<K> = (Vec<K>, [u32; 2]);
 
+/// The same, and where each key was.
+type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
+
 /// How key `i` of an array is drawn.
 type Draw = fn(&mut StdRng, u32) -> u32;
 
@@ -125,7 +128,7 @@ fn run_indexed<K: TestKey, V: Word, const VALUES: bool>(
     descending: bool,
     levels: u32,
     single: (u32, u32),
-) -> Result<Option<(Sorted<K>, Vec<u64>)>, Fault>
+) -> Result<Option<SortedWithOrigins<K>>, Fault>
 where
     K::Bits: Bits,
 {

@@ -100,7 +100,7 @@ impl<B: Bits> Packing<B> {
 /// are no `VALUES`; keys as `coding` decodes them.
 ///
 /// # Safety
-/// As for [`divide_indexed`](super::divide::divide_indexed), which has been called for all levels; `scratch` is the other side of
+/// As for [`divide_indexed`](super::divide_indexed::divide_indexed), which has been called for all levels; `scratch` is the other side of
 /// theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
     u32v0 = <u32, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }> within (ROW.buckets_indexed.threads, 5),
