@@ -8,8 +8,8 @@
 //!                      │    run                           │     (split_runs finds the splits of all tiles)
 //! ```
 //!
-//! Or keys are [divided](divide) by their leading digits, and then buckets are sorted, which is faster where keys without values are
-//! many, spread evenly and in no runs:
+//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is faster where keys
+//! are many, spread evenly and in no runs:
 //!
 //! ```text
 //!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! At first there is one segment, the array. A division reads one buffer and writes the other. In between keys are ordered
-//! bits, as for the passes of merges. Keys that are equal keep no order, which nothing can tell where there are no values.
+//! bits, as for the passes of merges. Keys alone that are equal keep no order, which nothing can tell. Keys with values come with their
+//! indices, which do: kernels whose names end in `_indexed` move both, and values.
 
 pub mod choose_digits;
 pub mod count_digits;
