@@ -115,7 +115,7 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     gather::<V, NT, VT>(tile_values, slots, values_to, |value| value);
 }
 
-/// Kernel: merges each group of `k` runs, with their values, one tile a block after the other, as
+/// Kernel: merges each group of `k` runs, with their values, one block a tile, as
 /// [`merge_runs`](crate::sort::merge_pass::merge_runs::merge_runs) does.
 ///
 /// # Safety
@@ -146,7 +146,8 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     // SAFETY: the caller's promise.
     let Some((mut tiles, splits)) = (unsafe { OwnTiles::of(runs, splits, order) }) else { return };
-    while let Some(t) = tiles.next() {
+    // One tile: for several there are not enough registers on all GPUs.
+    if let Some(t) = tiles.next() {
         // SAFETY: the caller's promise.
         unsafe { merge_tile::<B, V, NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
     }

@@ -30,19 +30,28 @@ pub(super) struct SortKernels {
     block_sort: &'static str,
     merge_runs: &'static str,
     pub(super) merge_long_runs: &'static str,
+    /// Whether a block of `merge_runs` may be given several tiles.
+    takes_several: bool,
 }
 
 impl SortKernels {
-    const KEYS: Self = Self { block_sort: "block_sort", merge_runs: "merge_runs", merge_long_runs: "merge_long_runs" };
+    const KEYS: Self = Self {
+        block_sort: "block_sort",
+        merge_runs: "merge_runs",
+        merge_long_runs: "merge_long_runs",
+        takes_several: true,
+    };
     const PAIRS: Self = Self {
         block_sort: "block_sort_pairs",
         merge_runs: "merge_runs_pairs",
         merge_long_runs: "merge_long_runs_pairs",
+        takes_several: true,
     };
     const PACKED: Self = Self {
         block_sort: "block_sort_packed",
         merge_runs: "merge_runs_packed",
         merge_long_runs: "merge_long_runs_packed",
+        takes_several: false,
     };
 
     pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
@@ -288,10 +297,12 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         // SAFETY: the caller's promise; all of `detected` is in the workspace.
         unsafe { use_runs::<K>(queue, plan, coding, at, detected)? };
     }
-    // Passes of keys alone take one tile after the other, so that there are few blocks where there is nothing to do.
+    // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
-        Some(_) => Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape },
-        None => shape,
+        Some(_) if kernels.takes_several => {
+            Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape }
+        }
+        _ => shape,
     };
     let (mut from, mut to) = ((keys, values), scratch);
     if !passes.left().is_multiple_of(2) {
