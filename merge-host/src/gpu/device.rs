@@ -292,10 +292,10 @@ impl Gpu {
         self.argsort_with_kernel(SortKernel::Auto, order, keys, indices, workspace, stream)
     }
 
-    /// [`argsort`](Self::argsort) by that kernel.
+    /// As [`argsort`](Self::argsort), with the kernel named.
     ///
     /// # Errors
-    /// Those of `argsort`.
+    /// Those of [`argsort`](Self::argsort).
     pub fn argsort_with_kernel<K: Key + DeviceCopy, I: Index + DeviceCopy>(
         &self,
         kernel: SortKernel,

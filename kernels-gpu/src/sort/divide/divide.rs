@@ -139,7 +139,7 @@ impl Ways for () {
 /// Shared memory of a tile.
 #[derive(Clone, Copy)]
 pub(super) struct TileMemory<B> {
-    pub keys: Shared<B>,
+    keys: Shared<B>,
     scan: Shared<u32>,
     /// For each digit how many keys have it, and then the slot of the first.
     pub begins: Shared<u32>,

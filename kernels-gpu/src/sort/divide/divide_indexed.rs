@@ -9,7 +9,7 @@
 //! Keys that are all equal are divided by their indices.
 
 use super::digits::Digits;
-use super::divide::{self, MoveTile, Tile, TileMemory, Ways, add_alike, each_tile, is_here, load, move_keys};
+use super::divide::{self, BATCH, MoveTile, Tile, TileMemory, Ways, add_alike, each_tile, is_here, load, move_keys};
 use super::workspace::{Arrays, Elements, Job, Workspace};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -177,9 +177,6 @@ unsafe fn carry<T: Word, const NT: usize, const VT: usize>(
         }
     }
 }
-
-/// What a thread moves at once.
-const BATCH: usize = 8;
 
 /// Moves the `len` keys of a tile, most of which are equal, by their numbers, which are made of their indices. These descend seldom, so
 /// that digits of neighbours are alike. `set` moves what is at an index of the tile to a place.

@@ -33,6 +33,16 @@ enum With {
     Values(usize),
 }
 
+impl With {
+    /// Bytes of a value, besides its index.
+    const fn value_bytes(self) -> usize {
+        match self {
+            With::Nothing | With::Indices => 0,
+            With::Values(value_bytes) => value_bytes,
+        }
+    }
+}
+
 /// How keys are divided.
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
@@ -73,8 +83,7 @@ impl DividePlan {
         };
         let (tile, bucket) = match with {
             With::Nothing => tuning::divide(size_of::<K>(), n),
-            With::Indices => tuning::divide_indexed(size_of::<K>(), 0),
-            With::Values(value_bytes) => tuning::divide_indexed(size_of::<K>(), value_bytes),
+            _ => tuning::divide_indexed(size_of::<K>(), with.value_bytes()),
         };
         // One division if that makes buckets; or else, for many keys, one level more than are needed where keys are spread evenly.
         let one_division = MOST_DIGITS.0 as usize * (bucket.keys() * BUCKET_PERCENT / 100);
@@ -96,16 +105,12 @@ impl DividePlan {
     /// Those that move keys.
     fn moving_entries<K: Key>(self) -> [Entry; 3] {
         let keys = bits(size_of::<K>());
-        let value_bytes = match self.with {
-            With::Nothing => {
-                let tiles = if self.tile == tuning::ROW.divide_many_4 { format!("{keys}many") } else { keys.clone() };
-                return [("divide", tiles), ("sort_buckets", keys.clone()), ("sort_rest", keys)];
-            }
-            With::Indices => 0,
-            With::Values(value_bytes) => value_bytes,
-        };
-        ["divide_indexed", "sort_buckets_indexed", "sort_rest_indexed"]
-            .map(|kernel| (kernel, format!("{keys}v{value_bytes}")))
+        if self.with == With::Nothing {
+            let tiles = if self.tile == tuning::ROW.divide_many_4 { format!("{keys}many") } else { keys.clone() };
+            return [("divide", tiles), ("sort_buckets", keys.clone()), ("sort_rest", keys)];
+        }
+        let suffix = format!("{keys}v{}", self.with.value_bytes());
+        ["divide_indexed", "sort_buckets_indexed", "sort_rest_indexed"].map(|kernel| (kernel, suffix.clone()))
     }
 
     /// Bytes of the lists.
@@ -163,7 +168,7 @@ impl DividePlan {
         let job = Job::new(pointers, n, levels, (tile.keys(), bucket.keys()), with != With::Nothing);
         let sides = self.sides::<K>(at, scratch, words.indices);
         let [divide_entry, buckets_entry, rest_entry] = self.moving_entries::<K>();
-        let (key_bytes, value_bytes) = (size_of::<K>(), if let With::Values(bytes) = with { bytes } else { 0 });
+        let (key_bytes, value_bytes) = (size_of::<K>(), with.value_bytes());
         let tiles = n.div_ceil(tile.keys());
         let (detects, always_divides) = (u32::from(words.detects), 0u32);
         let decodes = u32::from(coding != Coding::NONE);
