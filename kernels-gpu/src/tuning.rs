@@ -9,13 +9,32 @@
 pub struct Tile {
     /// Threads of a block.
     pub threads: usize,
-    /// Keys of a thread. Odd where threads read shared memory this many words apart, as an odd stride uses all banks: everywhere but
-    /// in divisions.
+    /// Keys of a thread. Odd, as threads read shared memory this many words apart, and an odd stride uses all banks.
     pub items_per_thread: usize,
 }
 
 impl Tile {
     /// Keys of a tile.
+    pub const fn keys(self) -> usize {
+        self.threads * self.items_per_thread
+    }
+}
+
+/// The shape of a division: tiles of `threads * items_per_thread` keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DivideTile {
+    /// Threads of a block.
+    pub threads: usize,
+    /// Keys of a thread.
+    pub items_per_thread: usize,
+    /// Keys that may stay from one tile to the next, so that keys go to memory in whole sectors; or 0 if they need not.
+    pub left: usize,
+    /// Blocks of a multiprocessor.
+    pub blocks: usize,
+}
+
+impl DivideTile {
+    /// Keys of a tile, but for those that stay.
     pub const fn keys(self) -> usize {
         self.threads * self.items_per_thread
     }
@@ -76,19 +95,23 @@ pub struct Row {
     /// The passes of that sort.
     pub runs_packed: Tile,
     /// Divisions.
-    pub divide_4: Tile,
+    pub divide_4: DivideTile,
     /// Divisions.
-    pub divide_8: Tile,
+    pub divide_8: DivideTile,
     /// Divisions of very many keys.
-    pub divide_many_4: Tile,
+    pub divide_many_4: DivideTile,
     /// Divisions of keys with their indices alone.
-    pub divide_4v0: Tile,
+    pub divide_4v0: DivideTile,
     /// Divisions of keys with their indices and values of 4 bytes.
-    pub divide_4v4: Tile,
+    pub divide_4v4: DivideTile,
     /// Divisions of keys with their indices and values of 8 bytes.
-    pub divide_4v8: Tile,
-    /// Divisions of keys with their indices, with values or without.
-    pub divide_8v: Tile,
+    pub divide_4v8: DivideTile,
+    /// Divisions of keys with their indices alone.
+    pub divide_8v0: DivideTile,
+    /// Divisions of keys with their indices and values of 4 bytes.
+    pub divide_8v4: DivideTile,
+    /// Divisions of keys with their indices and values of 8 bytes.
+    pub divide_8v8: DivideTile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
@@ -126,13 +149,15 @@ pub const SM_90: Row = Row {
     runs_4v4: Tile { threads: 256, items_per_thread: 29 },
     block_packed: Tile { threads: 256, items_per_thread: 19 },
     runs_packed: Tile { threads: 256, items_per_thread: 29 },
-    divide_4: Tile { threads: 512, items_per_thread: 16 },
-    divide_8: Tile { threads: 512, items_per_thread: 12 },
-    divide_many_4: Tile { threads: 512, items_per_thread: 24 },
-    divide_4v0: Tile { threads: 512, items_per_thread: 22 },
-    divide_4v4: Tile { threads: 512, items_per_thread: 16 },
-    divide_4v8: Tile { threads: 512, items_per_thread: 10 },
-    divide_8v: Tile { threads: 512, items_per_thread: 13 },
+    divide_4: DivideTile { threads: 512, items_per_thread: 16, left: 0, blocks: 3 },
+    divide_8: DivideTile { threads: 512, items_per_thread: 12, left: 0, blocks: 3 },
+    divide_many_4: DivideTile { threads: 512, items_per_thread: 24, left: 0, blocks: 2 },
+    divide_4v0: DivideTile { threads: 512, items_per_thread: 22, left: 0, blocks: 2 },
+    divide_4v4: DivideTile { threads: 512, items_per_thread: 10, left: 1408, blocks: 2 },
+    divide_4v8: DivideTile { threads: 512, items_per_thread: 7, left: 1280, blocks: 2 },
+    divide_8v0: DivideTile { threads: 512, items_per_thread: 12, left: 0, blocks: 2 },
+    divide_8v4: DivideTile { threads: 512, items_per_thread: 6, left: 1344, blocks: 2 },
+    divide_8v8: DivideTile { threads: 512, items_per_thread: 5, left: 1152, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 256, items_per_thread: 9 },
     buckets_indexed: Tile { threads: 256, items_per_thread: 9 },
@@ -191,7 +216,7 @@ pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
 }
 
 /// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes, 4 or 8.
-pub const fn divide(bytes: usize, n: usize) -> (Tile, Tile) {
+pub const fn divide(bytes: usize, n: usize) -> (DivideTile, Tile) {
     match bytes {
         8 => (ROW.divide_8, ROW.buckets_8),
         _ if n >= ROW.many_4 => (ROW.divide_many_4, ROW.buckets_4),
@@ -200,12 +225,14 @@ pub const fn divide(bytes: usize, n: usize) -> (Tile, Tile) {
 }
 
 /// The same for keys with their indices, and values of `value_bytes` bytes, 4 or 8, or 0 for none.
-pub const fn divide_indexed(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
+pub const fn divide_indexed(bytes: usize, value_bytes: usize) -> (DivideTile, Tile) {
     let tile = match (bytes, value_bytes) {
-        (8, _) => ROW.divide_8v,
-        (_, 0) => ROW.divide_4v0,
-        (_, 4) => ROW.divide_4v4,
-        _ => ROW.divide_4v8,
+        (4, 0) => ROW.divide_4v0,
+        (4, 4) => ROW.divide_4v4,
+        (4, _) => ROW.divide_4v8,
+        (_, 0) => ROW.divide_8v0,
+        (_, 4) => ROW.divide_8v4,
+        _ => ROW.divide_8v8,
     };
     (tile, ROW.buckets_indexed)
 }

@@ -1,8 +1,9 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
 use super::digits::{Digits, Number};
+use super::room::Room;
 use super::workspace::{Job, Pending, Segment, Workspace};
-use super::{BUCKET_PERCENT, MOST_DIGITS, keys_per_counter};
+use super::{MOST_DIGITS, keys_per_counter};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -45,12 +46,12 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
 
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
 ///
-/// Enough for buckets of `bucket_target` keys; or the root of that, for two divisions.
+/// Enough for buckets of `usual` keys; or the root of that, for two divisions.
 #[inline(always)]
-fn digits_for(len: u32, fullest: u32, bucket_target: u32, single: u32, most: u32) -> u32 {
+fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     // Where intervals differ by more than they do by chance, the fullest one counts.
     let unevenness = if is_even(fullest, SAMPLE) { 1 } else { fullest.div_ceil(SAMPLE / INTERVALS) + 1 };
-    let wanted = len.div_ceil(bucket_target).saturating_mul(unevenness);
+    let wanted = len.div_ceil(usual.max(1)).saturating_mul(unevenness);
     if wanted <= single {
         return wanted.clamp(2, most);
     }
@@ -108,8 +109,8 @@ pub unsafe fn choose_digits<B: Bits>(
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
     let mut i = thread::block_idx_x();
     while i < segments {
-        let Pending { start, len, first_tile } =
-            if level == 0 { Pending { start: 0, len: job.n, first_tile: 0 } } else { workspace.pending(i) };
+        let Pending { start, len, first_part } =
+            if level == 0 { Pending { start: 0, len: job.n, first_part: 0 } } else { workspace.pending(i) };
         let part = keys.slice(start as usize, len as usize);
         let places = places(len, start ^ random as u32);
         let mut sample = [B::MIN; SAMPLED];
@@ -139,7 +140,9 @@ pub unsafe fn choose_digits<B: Bits>(
         let digits = if is_exact {
             Digits::exact(least, greatest)
         } else {
-            let count = digits_for(len, fullest, job.bucket * BUCKET_PERCENT as u32 / 100, single, most);
+            // After the last level nothing is divided any more.
+            let single = if level + 1 < job.levels { single } else { most };
+            let count = digits_for(len, fullest, job.usual, single, most);
             // There are keys a little beyond those sampled.
             let margin = (greatest - least).shifted_down(8);
             // No index has number 0, which is that of keys below the pivot.
@@ -156,12 +159,14 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         if level == 0 && thread == 0 {
             detection.divide();
-            workspace.begin(job.tiles(job.n));
+            workspace.begin(job.parts(job.n));
         }
         if thread == 0 {
-            let counters = workspace.add_counters(level, count);
+            let is_whole = !number.is_index && job.is_whole(len, count);
+            let counters = workspace.add_counters(level, Room::counters(count, is_whole));
             let (exact, skipped) = (is_exact, false);
-            workspace.set_segment(i, Segment { start, len, first_tile, counters, exact, skipped, number, digits });
+            let segment = Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits };
+            workspace.set_segment(i, segment);
             scan.set(0, counters);
         }
         thread::sync_threads();
@@ -171,10 +176,10 @@ pub unsafe fn choose_digits<B: Bits>(
             counters.set(at as usize, 0);
             at += CHOOSE_THREADS;
         }
-        let mut tile = thread;
-        while tile < job.tiles(len) {
-            workspace.set_segment_of_tile(first_tile + tile, i);
-            tile += CHOOSE_THREADS;
+        let mut part = thread;
+        while part < job.parts(len) {
+            workspace.set_segment_of_part(first_part + part, i);
+            part += CHOOSE_THREADS;
         }
         thread::sync_threads();
         i += thread::grid_dim_x();

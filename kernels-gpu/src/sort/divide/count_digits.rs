@@ -18,14 +18,23 @@ pub const COUNT_BLOCKS: usize = 4;
 /// Keys of a thread that are on their way at once.
 const BATCH: u32 = 8;
 
-/// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts the tiles of a part of
-/// the level, and adds up its counts where a segment ends.
+/// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts a share of the level's
+/// parts, and adds up its counts where a segment ends.
 ///
 /// # Safety
 /// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
 /// [`COUNT_SHARED_BYTES`].
-#[kernel(u32 = <u32> within (COUNT_THREADS, COUNT_BLOCKS), u64 = <u64> within (COUNT_THREADS, COUNT_BLOCKS))]
-pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, level: u32, coding: Coding<B>) {
+#[kernel(
+    u32 = <u32, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
+    u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
+)]
+pub unsafe fn count_digits<B: Bits, const NT: usize>(
+    job: Job,
+    keys: *mut B,
+    indices: *mut u32,
+    level: u32,
+    coding: Coding<B>,
+) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
     let has_indices = job.indexed != 0 && level > 0;
@@ -36,17 +45,17 @@ pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, l
     };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
-    let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
-    let tiles = workspace.tiles(level);
-    let part = tiles.div_ceil(thread::grid_dim_x());
-    let (mut t, end) = (thread::block_idx_x() * part, ((thread::block_idx_x() + 1) * part).min(tiles));
-    while t < end {
-        let segment: Segment<B> = workspace.segment(workspace.segment_of_tile(t));
+    let (thread, threads) = (thread::thread_idx_x(), const { NT as u32 });
+    let parts = workspace.parts(level);
+    let share = parts.div_ceil(thread::grid_dim_x());
+    let (mut part, end) = (thread::block_idx_x() * share, ((thread::block_idx_x() + 1) * share).min(parts));
+    while part < end {
+        let segment: Segment<B> = workspace.segment(workspace.segment_of_part(part));
         let (digits, count) = (segment.digits, segment.digits.count());
-        // The keys of this block's tiles of the segment.
-        let tiles_end = end.min(segment.first_tile + job.tiles(segment.len));
-        let first = (t - segment.first_tile) * job.tile;
-        let len = (segment.len - first).min((tiles_end - t) * job.tile);
+        // The keys of this block's parts of the segment.
+        let parts_end = end.min(segment.first_part + job.parts(segment.len));
+        let first = (part - segment.first_part) * job.part;
+        let len = (segment.len - first).min((parts_end - part) * job.part);
         let first = segment.start + first;
         let keys = keys.slice(first as usize, len as usize);
         let mut digit = thread;
@@ -91,6 +100,6 @@ pub unsafe fn count_digits<B: Bits>(job: Job, keys: *mut B, indices: *mut u32, l
             digit += threads;
         }
         // A thread sets to 0 again what it has read.
-        t = tiles_end;
+        part = parts_end;
     }
 }

@@ -120,7 +120,7 @@ impl<B: Bits> Digits<B> {
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
     #[inline(always)]
     pub fn again(self) -> Self {
-        Self { least: recomputed(self.least), ..self }
+        Self { least: recomputed(self.least), greatest: recomputed(self.greatest), ..self }
     }
 
     /// The number of digits.

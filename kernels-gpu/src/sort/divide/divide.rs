@@ -7,8 +7,9 @@
 //! ```
 
 use super::DIGITS_CAPACITY;
-use super::digits::{Digits, Number};
-use super::workspace::{Job, Segment, Workspace};
+use super::digits::Digits;
+use super::parts::Parts;
+use super::workspace::{Job, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -16,12 +17,12 @@ use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 
 /// Keys of a thread that are on their way at once.
-pub(super) const BATCH: usize = 8;
+const BATCH: usize = 8;
 
 /// Words of shared memory besides the tile: those of a scan, and two for each digit.
 const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
 
-/// Bytes of dynamic shared memory for tiles of that many keys, where keys and values have up to `bytes` bytes.
+/// Bytes of dynamic shared memory for tiles of that many keys of `bytes` bytes.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
     (tile * bytes) as u32 + WORDS * size_of::<u32>() as u32
 }
@@ -30,11 +31,11 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 ///
 /// # Safety
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for all keys and
-/// does not overlap `from`; tiles are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+/// does not overlap `from`; parts are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }> within (ROW.divide_4.threads, 3),
-    u32many = <u32, { ROW.divide_many_4.threads }, { ROW.divide_many_4.items_per_thread }> within (ROW.divide_many_4.threads, 2),
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }> within (ROW.divide_8.threads, 3),
+    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }> within (ROW.divide_4.threads, ROW.divide_4.blocks),
+    u32many = <u32, { ROW.divide_many_4.threads }, { ROW.divide_many_4.items_per_thread }> within (ROW.divide_many_4.threads, ROW.divide_many_4.blocks),
+    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }> within (ROW.divide_8.threads, ROW.divide_8.blocks),
 )]
 pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     job: Job,
@@ -49,111 +50,40 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let memory = unsafe { TileMemory::<B>::at_start(NT * VT, size_of::<B>()) };
-    each_tile(workspace, level, (NT * VT) as u32, &Alone::<B, NT, VT> { from, to, coding, memory });
-}
-
-/// The move of a tile's keys alone.
-struct Alone<B, const NT: usize, const VT: usize> {
-    from: GlobalMut<B>,
-    to: GlobalMut<B>,
-    coding: Coding<B>,
-    memory: TileMemory<B>,
-}
-
-impl<B: Bits, const NT: usize, const VT: usize> MoveTile<B> for Alone<B, NT, VT> {
-    #[inline(always)]
-    #[track_caller]
-    fn move_tile(&self, Tile { digits, counters, first, len, .. }: Tile<B>) {
-        let Self { to, coding, memory, .. } = *self;
-        let from = self.from.slice(first as usize, len as usize);
+    let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
+    for part in Parts::<B>::of(&job, workspace, level, 1) {
+        let tile = from.slice(part.begin as usize, (part.end - part.begin) as usize);
+        let (digits, counters) = (part.digits(), part.room().begins());
         // SAFETY: all threads of the block are here.
         unsafe {
-            if len == (NT * VT) as u32 {
-                let load = || load::<B, NT, VT, true>(from, coding);
-                move_keys::<B, NT, VT, true>(load, len, digits, counters, memory, to, &mut ());
+            if tile.len() == NT * VT {
+                move_tile::<B, NT, VT, true>(tile, digits, counters, coding, memory, to);
             } else {
-                let load = || load::<B, NT, VT, false>(from, coding);
-                move_keys::<B, NT, VT, false>(load, len, digits, counters, memory, to, &mut ());
+                move_tile::<B, NT, VT, false>(tile, digits, counters, coding, memory, to);
             }
         }
+        thread::sync_threads();
     }
-}
-
-/// A tile of a segment.
-pub(super) struct Tile<B> {
-    pub digits: Digits<B>,
-    pub number: Number<B>,
-    /// Where the next key of each digit goes.
-    pub counters: GlobalMut<u32>,
-    /// The index of its first key.
-    pub first: u32,
-    /// How many keys it has.
-    pub len: u32,
-}
-
-/// What is done with each tile.
-pub(super) trait MoveTile<B> {
-    /// Moves its keys to the places of their digits. All threads of the block make this call.
-    fn move_tile(&self, tile: Tile<B>);
-}
-
-/// Moves the tiles of `level` that are this block's, which are of `keys` keys.
-#[inline(always)]
-#[track_caller]
-pub(super) fn each_tile<B: Bits>(workspace: Workspace, level: u32, keys: u32, work: &impl MoveTile<B>) {
-    let tiles = workspace.tiles(level);
-    let mut t = thread::block_idx_x();
-    while t < tiles {
-        let Segment { start, len, first_tile, counters, skipped, number, digits, .. } =
-            workspace.segment(workspace.segment_of_tile(t));
-        let first = (t - first_tile) * keys;
-        t += thread::grid_dim_x();
-        if skipped {
-            continue;
-        }
-        let counters = workspace.counters(counters, digits.count());
-        work.move_tile(Tile { digits, number, counters, first: start + first, len: (len - first).min(keys) });
-        if t < tiles {
-            thread::sync_threads();
-        }
-    }
-}
-
-/// Keeps the ways of keys, for what goes along with them.
-pub(super) trait Ways {
-    /// Notes that this thread's key of row `i` has gone to `slot`.
-    fn to_slot(&mut self, i: usize, slot: u32);
-    /// Notes that what is in `slot`, one of this thread's, goes to `place`.
-    fn to_place(&mut self, slot: u32, place: u32);
-}
-
-/// Nothing goes along with keys alone.
-impl Ways for () {
-    #[inline(always)]
-    fn to_slot(&mut self, _: usize, _: u32) {}
-    #[inline(always)]
-    fn to_place(&mut self, _: u32, _: u32) {}
 }
 
 /// Shared memory of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct TileMemory<B> {
+struct TileMemory<B> {
     keys: Shared<B>,
     scan: Shared<u32>,
     /// For each digit how many keys have it, and then the slot of the first.
-    pub begins: Shared<u32>,
+    begins: Shared<u32>,
     /// For each digit how far its slots are from where the keys go.
-    pub distances: Shared<u32>,
+    distances: Shared<u32>,
 }
 
 impl<B: Bits> TileMemory<B> {
     /// # Safety
-    /// The launch has [`shared_bytes`] for tiles of `slots` keys of `bytes` bytes; barriers divide writing from reading.
+    /// The launch has [`shared_bytes`] for tiles of `slots` keys; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn at_start(slots: usize, bytes: usize) -> Self {
-        let end = (slots * bytes) as u32;
+    unsafe fn at_start(slots: usize) -> Self {
+        let end = (slots * size_of::<B>()) as u32;
         // SAFETY: the caller's promise.
         unsafe {
             Self {
@@ -168,7 +98,7 @@ impl<B: Bits> TileMemory<B> {
     /// Sets the counters of `count` digits to 0.
     #[inline(always)]
     #[track_caller]
-    pub fn clear<const NT: usize>(self, count: u32) {
+    fn clear<const NT: usize>(self, count: u32) {
         let mut digit = thread::thread_idx_x();
         while digit < count {
             self.begins.set(digit, 0);
@@ -182,7 +112,7 @@ impl<B: Bits> TileMemory<B> {
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    pub unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) -> u32 {
+    unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) -> u32 {
         let Self { scan, begins, distances, .. } = self;
         let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
         let (mut first, mut before, mut room) = (0, 0, 0);
@@ -211,7 +141,7 @@ impl<B: Bits> TileMemory<B> {
     /// Makes the distances of the first digits those to the room that has been reserved.
     #[inline(always)]
     #[track_caller]
-    pub fn settle(self, room: u32, count: u32) {
+    fn settle(self, room: u32, count: u32) {
         let digit = thread::thread_idx_x();
         if digit < count {
             self.distances.set(digit, self.distances.get(digit).wrapping_add(room));
@@ -221,7 +151,7 @@ impl<B: Bits> TileMemory<B> {
 
 /// Whether row `i` of `len` elements has one for this thread. All rows have if they are `FULL`.
 #[inline(always)]
-pub(super) fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
+fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
     FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
 }
 
@@ -246,25 +176,24 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
     own
 }
 
-/// Moves the `len` keys of a tile, of which `load` gives this thread's, to the places of their digits.
+/// Moves the keys of a tile to the places of their digits.
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
-    load: impl FnOnce() -> [B; VT],
-    len: u32,
+unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
+    tile: GlobalMut<B>,
     digits: Digits<B>,
     counters: GlobalMut<u32>,
+    coding: Coding<B>,
     memory: TileMemory<B>,
     to: GlobalMut<B>,
-    ways: &mut impl Ways,
 ) {
     let TileMemory { keys, begins, distances, .. } = memory;
     let thread = thread::thread_idx_x();
-    let is_here = |i: usize| is_here::<NT, FULL>(i, len);
+    let is_here = |i: usize| is_here::<NT, FULL>(i, tile.len() as u32);
     memory.clear::<NT>(counters.len() as u32);
-    let mut own = load();
+    let mut own = load::<B, NT, VT, FULL>(tile, coding);
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {
@@ -288,7 +217,6 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
             if is_here(i) {
                 keys.set(slots[i - first], own[i]);
             }
-            ways.to_slot(i, slots[i - first]);
         }
     }
     memory.settle(room, counters.len() as u32);
@@ -308,7 +236,6 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
         for i in rows {
             if is_here(i) {
                 to.set(places[i - first] as usize, own[i]);
-                ways.to_place(thread + (i * NT) as u32, places[i - first]);
             }
         }
     }

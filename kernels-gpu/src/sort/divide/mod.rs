@@ -9,7 +9,7 @@
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
-//! At first there is one segment, the array. A division reads one buffer and writes the other. In between keys are ordered
+//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and writes the other. In between keys are ordered
 //! bits, as for the passes of merges. Keys alone that are equal keep no order, which nothing can tell. Keys with values come with their
 //! indices, which do: kernels whose names end in `_indexed` move both, and values.
 
@@ -19,7 +19,10 @@ pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
 pub mod divide_indexed;
+mod parts;
 pub mod place_buckets;
+mod room;
+mod sectors;
 pub mod sort_buckets;
 pub mod sort_buckets_indexed;
 pub mod sort_rest;
@@ -43,10 +46,14 @@ pub(crate) const fn keys_per_counter(bucket: usize) -> usize {
 /// The most levels of divisions.
 pub const MOST_LEVELS: usize = 8;
 
-/// Keys of buckets are about as many in a hundred of the most that a block sorts.
-pub const BUCKET_PERCENT: usize = 89;
+/// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half standard deviations
+/// fewer, so that hardly any has too many by chance.
+pub const fn usual_len(bucket: usize) -> usize {
+    // The deviation is about the root.
+    bucket - 11 * bucket.isqrt() / 2
+}
 
 /// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
 pub const fn usual_buckets(n: usize, bucket: usize) -> usize {
-    n / (bucket * BUCKET_PERCENT / 100) + 64
+    n / usual_len(bucket) + 64
 }

@@ -6,6 +6,7 @@
 //!   segments               │       4       │                    too many for a block: divided again
 //! ```
 
+use super::room::Room;
 use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -53,9 +54,10 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     while i < workspace.segments(level) {
         let segment = workspace.segment::<B>(i);
         let count = segment.digits.count();
+        let room = Room::of(workspace, i, job.sector::<B>());
         // SAFETY: all threads of the block are here, as below.
         unsafe {
-            place_digits(workspace.counters(segment.counters, count), segment.start, segment.len, begins, scan);
+            place_digits(room, segment.start, segment.len, begins, scan);
             mark_heads(job.bucket, count, begins, next, is_head);
         }
         // SAFETY: as above.
@@ -97,14 +99,14 @@ fn own_digits(count: u32) -> (u32, u32) {
 /// # Safety
 /// All threads of the block make this call. Ends with a barrier.
 #[inline(always)]
-unsafe fn place_digits(counters: GlobalMut<u32>, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
-    let count = counters.len() as u32;
+unsafe fn place_digits(room: Room, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
+    let count = room.digits();
     let (first, end) = own_digits(count);
     let mut counts = [0; OWN];
     let mut sum = 0;
     for at in 0..OWN as u32 {
         if first + at < end {
-            counts[at as usize] = counters.get((first + at) as usize);
+            counts[at as usize] = room.begins().get((first + at) as usize);
             sum += counts[at as usize];
         }
     }
@@ -113,12 +115,13 @@ unsafe fn place_digits(counters: GlobalMut<u32>, start: u32, len: u32, begins: S
     for at in 0..OWN as u32 {
         if first + at < end {
             begins.set(first + at, begin);
-            counters.set((first + at) as usize, start + begin);
+            room.begin(first + at, start + begin);
             begin += counts[at as usize];
         }
     }
     if thread::thread_idx_x() == 0 {
         begins.set(count, len);
+        room.end(start + len);
     }
     thread::sync_threads();
 }
@@ -247,7 +250,7 @@ fn add_bucket<B: Bits>(
     } else if level + 1 == job.levels {
         workspace.add_rest(at, length);
     } else {
-        workspace.add_pending(level + 1, at, length, job.tiles(length));
+        workspace.add_pending(level + 1, at, length, job.parts(length));
     }
     true
 }

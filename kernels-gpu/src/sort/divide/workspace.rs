@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   segment    keys that are divided next: where they are, and by which digits
-//!   tile       a part of a segment that one block counts or moves at a time
-//!   counter    how many keys of a segment have a digit; then where the next one goes
+//!   part       keys of a segment that one block counts, or moves, tile by tile
+//!   counter    how many keys of a segment have a digit; then where they go
 //!   bucket     neighbouring keys, in their final place as a whole, that one block sorts
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
 use super::digits::{Digits, Number, Scale};
-use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter};
+use super::room::Room;
+use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter, usual_len};
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
@@ -19,48 +20,45 @@ use cuda_std::prelude::*;
 pub struct Layout {
     pending: u32,
     segments: u32,
-    tiles: u32,
+    parts: u32,
     counters: u32,
     buckets: u32,
-    rest: u32,
     /// Words in all.
     pub words: u32,
 }
 
-/// Words of the list's heads: for each level how many segments, tiles and counters there are; and how many buckets and rests.
+/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests.
 pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 3;
 
-/// Words of a pending segment.
+/// Words of a pending segment, or of a rest.
 const PENDING: usize = 3;
 /// Words of a segment.
-const SEGMENT: usize = 14;
-/// Words of a bucket or of a rest.
+const SEGMENT: usize = 12;
+/// Words of a bucket.
 const BUCKET: usize = 2;
 
 impl Layout {
-    /// For `n` keys that are divided up to `levels` times, in tiles of `tile` and buckets of at most `bucket`.
-    pub const fn of(n: usize, levels: u32, tile: usize, bucket: usize) -> Self {
+    /// For `n` keys that are divided up to `levels` times, in parts of `part` and buckets of at most `bucket`.
+    pub const fn of(n: usize, levels: u32, part: usize, bucket: usize) -> Self {
         // Segments have more keys than a bucket, but for the first one.
         let segments = n / bucket + 1;
         let pending = HEAD_WORDS;
         let all = pending + segments * PENDING;
-        let tiles = all + segments * SEGMENT;
-        let counters = tiles + n / tile + segments;
+        let parts = all + segments * SEGMENT;
+        let counters = parts + n / part + segments;
         let buckets = counters + n / keys_per_counter(bucket) + DIGITS_CAPACITY as usize;
         // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
         // keys together; and of those of equal keys all but one are full. At each level there are at most as many segments, and
         // digits with too many keys, as there are full buckets.
         let most_buckets = (2 + 2 * levels as usize) * segments;
-        let rest = buckets + most_buckets * BUCKET;
-        let words = rest + segments * BUCKET;
+        let words = buckets + most_buckets * BUCKET;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
         Self {
             pending: pending as u32,
             segments: all as u32,
-            tiles: tiles as u32,
+            parts: parts as u32,
             counters: counters as u32,
             buckets: buckets as u32,
-            rest: rest as u32,
             words: words as u32,
         }
     }
@@ -80,10 +78,14 @@ pub struct Job {
     pub n: u32,
     /// How often they are divided, at most.
     pub levels: u32,
-    /// Keys of a tile.
-    pub tile: u32,
+    /// Keys of a part, which are those of one or several tiles.
+    pub part: u32,
+    /// The most digits of segments whose keys go in whole sectors: as many as a block has threads, or 0.
+    pub whole_digits: u32,
     /// Keys of a bucket, at most.
     pub bucket: u32,
+    /// Keys of a bucket where they are spread evenly.
+    pub usual: u32,
     /// Whether keys come with their indices, so that equal ones keep their order: 1, or else 0.
     pub indexed: u32,
 }
@@ -94,19 +96,39 @@ impl Job {
         (words, order): (*mut u32, *mut u32),
         n: usize,
         levels: u32,
-        (tile, bucket): (usize, usize),
+        (whole_digits, part, bucket): (usize, usize, usize),
         indexed: bool,
     ) -> Self {
-        let at = Layout::of(n, levels, tile, bucket);
-        let (tile, bucket) = (tile as u32, bucket as u32);
-        Self { words, order, n: n as u32, levels, tile, bucket, indexed: indexed as u32, at }
+        let at = Layout::of(n, levels, part, bucket);
+        let usual = usual_len(bucket) as u32;
+        let (n, whole_digits, part, bucket) = (n as u32, whole_digits as u32, part as u32, bucket as u32);
+        Self { words, order, at, n, levels, part, whole_digits, bucket, usual, indexed: indexed as u32 }
     }
 
-    /// How many tiles so many keys have.
+    /// How many parts so many keys have.
     #[inline(always)]
-    pub(super) fn tiles(&self, len: u32) -> u32 {
-        len.div_ceil(self.tile.max(1))
+    pub(super) fn parts(&self, len: u32) -> u32 {
+        len.div_ceil(self.part.max(1))
     }
+
+    /// Keys of a sector.
+    #[inline(always)]
+    pub(super) fn sector<B>(&self) -> u32 {
+        sector::<B>(self.indexed != 0)
+    }
+
+    /// Whether the keys of a segment of `len` keys that is divided by `count` digits are to go in whole sectors: if there are not
+    /// too many digits, and room for their counters.
+    #[inline(always)]
+    pub(super) fn is_whole(&self, len: u32, count: u32) -> bool {
+        count <= self.whole_digits && Room::counters(count, true) <= len / keys_per_counter(self.bucket as usize) as u32
+    }
+}
+
+/// Keys of a sector of memory, which has 32 bytes; if they come with indices, of sectors of all arrays.
+#[inline(always)]
+pub(super) const fn sector<B>(indexed: bool) -> u32 {
+    if indexed { 8 } else { 32 / size_of::<B>() as u32 }
 }
 
 /// Where keys are, and what belongs to them.
@@ -173,7 +195,7 @@ impl<B: Bits, V: Word> Arrays<B, V> {
 pub(super) struct Pending {
     pub start: u32,
     pub len: u32,
-    pub first_tile: u32,
+    pub first_part: u32,
 }
 
 /// Keys that are divided.
@@ -181,14 +203,16 @@ pub(super) struct Pending {
 pub(super) struct Segment<B> {
     pub start: u32,
     pub len: u32,
-    /// Number of its first tile.
-    pub first_tile: u32,
+    /// Number of its first part.
+    pub first_part: u32,
     /// Number of its first counter.
     pub counters: u32,
     /// Whether the keys of a digit are all equal.
     pub exact: bool,
     /// Whether all keys are equal, so that they stay where they are.
     pub skipped: bool,
+    /// Whether keys go in whole sectors.
+    pub is_whole: bool,
     pub number: Number<B>,
     pub digits: Digits<B>,
 }
@@ -214,9 +238,13 @@ pub(super) struct Bucket {
     pub failed: bool,
 }
 
-/// Flags of a segment.
-const EXACT: u32 = 1;
-const IS_INDEX: u32 = 2;
+/// Flags of a segment, between the bits of a shift and those of a number of digits.
+const EXACT: u32 = 1 << 8;
+const IS_INDEX: u32 = 1 << 9;
+const SKIPPED: u32 = 1 << 10;
+const IS_WHOLE: u32 = 1 << 11;
+const SHIFT: u32 = 0xff;
+const DIGITS: u32 = 16;
 
 /// Flags of a bucket.
 const IN_SCRATCH: u32 = 1 << 31;
@@ -232,7 +260,7 @@ pub(super) struct Workspace {
 
 /// Which of the words is the number of …
 const SEGMENTS: usize = 0;
-const TILES: usize = 1;
+const PARTS: usize = 1;
 const COUNTERS: usize = 2;
 const BUCKETS: usize = MOST_LEVELS * 3;
 const RESTS: usize = MOST_LEVELS * 3 + 1;
@@ -253,8 +281,8 @@ impl Workspace {
     }
 
     #[inline(always)]
-    pub fn tiles(self, level: u32) -> u32 {
-        self.words.get(level as usize * 3 + TILES)
+    pub fn parts(self, level: u32) -> u32 {
+        self.words.get(level as usize * 3 + PARTS)
     }
 
     #[inline(always)]
@@ -280,28 +308,32 @@ impl Workspace {
         }
     }
 
-    /// Notes that the first level is one segment, and its tiles.
+    /// Notes that the first level is one segment, and its parts.
     #[inline(always)]
-    pub fn begin(self, tiles: u32) {
+    pub fn begin(self, parts: u32) {
         self.words.set(SEGMENTS, 1);
-        self.words.set(TILES, tiles);
+        self.words.set(PARTS, parts);
+    }
+
+    #[inline(always)]
+    fn at_pending(self, i: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.pending as usize + i as usize * PENDING, PENDING)
     }
 
     #[inline(always)]
     pub fn pending(self, i: u32) -> Pending {
-        let words = self.words.slice(self.at.pending as usize + i as usize * PENDING, PENDING);
-        Pending { start: words.get(0), len: words.get(1), first_tile: words.get(2) }
+        let words = self.at_pending(i);
+        Pending { start: words.get(0), len: words.get(1), first_part: words.get(2) }
     }
 
-    /// Adds a segment of `level`, which has `tiles` tiles.
+    /// Adds a segment of `level`, which has `parts` parts.
     #[inline(always)]
-    pub fn add_pending(self, level: u32, start: u32, len: u32, tiles: u32) {
-        let i = self.words.fetch_add(level as usize * 3 + SEGMENTS, 1);
-        let first_tile = self.words.fetch_add(level as usize * 3 + TILES, tiles);
-        let words = self.words.slice(self.at.pending as usize + i as usize * PENDING, PENDING);
+    pub fn add_pending(self, level: u32, start: u32, len: u32, parts: u32) {
+        let words = self.at_pending(self.words.fetch_add(level as usize * 3 + SEGMENTS, 1));
+        let first_part = self.words.fetch_add(level as usize * 3 + PARTS, parts);
         words.set(0, start);
         words.set(1, len);
-        words.set(2, first_tile);
+        words.set(2, first_part);
     }
 
     /// Room for `count` counters of `level`: the number of the first.
@@ -311,60 +343,73 @@ impl Workspace {
     }
 
     #[inline(always)]
+    fn at_segment(self, i: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.segments as usize + i as usize * SEGMENT, SEGMENT)
+    }
+
+    #[inline(always)]
     pub fn segment<B: Bits>(self, i: u32) -> Segment<B> {
-        let words = self.words.slice(self.at.segments as usize + i as usize * SEGMENT, SEGMENT);
+        let words = self.at_segment(i);
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
-        let scale = Scale { shift: words.get(5), factor: words.get(6) };
-        let digits = Digits { least: wide(8), greatest: wide(10), scale };
-        let [start, len, first_tile, counters] = [0, 1, 2, 3].map(|at| words.get(at));
-        let number = Number { is_index: words.get(4) & IS_INDEX != 0, pivot: wide(12) };
-        let (exact, skipped) = (words.get(4) & EXACT != 0, words.get(7) != 0);
-        Segment { start, len, first_tile, counters, exact, skipped, number, digits }
+        let [start, len, first_part, counters, flags, factor] = [0, 1, 2, 3, 4, 5].map(|at| words.get(at));
+        let digits = Digits { least: wide(6), greatest: wide(8), scale: Scale { shift: flags & SHIFT, factor } };
+        let number = Number { is_index: flags & IS_INDEX != 0, pivot: wide(10) };
+        let [exact, skipped, is_whole] = [EXACT, SKIPPED, IS_WHOLE].map(|flag| flags & flag != 0);
+        Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits }
     }
 
     #[inline(always)]
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
-        let words = self.words.slice(self.at.segments as usize + i as usize * SEGMENT, SEGMENT);
-        let Segment { start, len, first_tile, counters, exact, skipped, number, digits } = segment;
+        let words = self.at_segment(i);
+        let Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits } = segment;
         let Digits { least, greatest, scale: Scale { shift, factor } } = digits;
         let [least, greatest, pivot] = [least, greatest, number.pivot].map(Word::to_register);
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(exact, EXACT) | flag(number.is_index, IS_INDEX) | flag(skipped, SKIPPED);
         words.set(0, start);
         words.set(1, len);
-        words.set(2, first_tile);
+        words.set(2, first_part);
         words.set(3, counters);
-        words.set(4, if exact { EXACT } else { 0 } | if number.is_index { IS_INDEX } else { 0 });
-        words.set(5, shift);
-        words.set(6, factor);
-        words.set(7, u32::from(skipped));
-        words.set(8, least as u32);
-        words.set(9, (least >> 32) as u32);
-        words.set(10, greatest as u32);
-        words.set(11, (greatest >> 32) as u32);
-        words.set(12, pivot as u32);
-        words.set(13, (pivot >> 32) as u32);
+        words.set(4, shift | flags | flag(is_whole, IS_WHOLE) | digits.count() << DIGITS);
+        words.set(5, factor);
+        words.set(6, least as u32);
+        words.set(7, (least >> 32) as u32);
+        words.set(8, greatest as u32);
+        words.set(9, (greatest >> 32) as u32);
+        words.set(10, pivot as u32);
+        words.set(11, (pivot >> 32) as u32);
     }
 
-    /// Notes that the keys of segment `i` are all equal.
+    /// Of segment `i`: the number of its first counter, how many digits it has, and whether keys go in whole sectors.
+    #[inline(always)]
+    pub fn room(self, i: u32) -> (u32, u32, bool) {
+        let words = self.at_segment(i);
+        let flags = words.get(4);
+        (words.get(3), flags >> DIGITS, flags & IS_WHOLE != 0)
+    }
+
+    /// Notes that the keys of segment `i` are all equal. One thread does.
     #[inline(always)]
     pub fn skip(self, i: u32) {
-        self.words.slice(self.at.segments as usize + i as usize * SEGMENT, SEGMENT).set(7, 1);
+        let words = self.at_segment(i);
+        words.set(4, words.get(4) | SKIPPED);
     }
 
-    /// The counters from `first` on, as many as digits.
+    /// `count` counters from `first` on.
     #[inline(always)]
-    pub fn counters(self, first: u32, digits: u32) -> GlobalMut<u32> {
-        self.words.slice(self.at.counters as usize + first as usize, digits as usize)
+    pub fn counters(self, first: u32, count: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.counters as usize + first as usize, count as usize)
     }
 
-    /// The number of the segment of each tile.
+    /// The number of the segment of each part.
     #[inline(always)]
-    pub fn segment_of_tile(self, tile: u32) -> u32 {
-        self.words.get(self.at.tiles as usize + tile as usize)
+    pub fn segment_of_part(self, part: u32) -> u32 {
+        self.words.get(self.at.parts as usize + part as usize)
     }
 
     #[inline(always)]
-    pub fn set_segment_of_tile(self, tile: u32, segment: u32) {
-        self.words.set(self.at.tiles as usize + tile as usize, segment);
+    pub fn set_segment_of_part(self, part: u32, segment: u32) {
+        self.words.set(self.at.parts as usize + part as usize, segment);
     }
 
     /// Room for `count` buckets: the number of the first.
@@ -374,13 +419,13 @@ impl Workspace {
     }
 
     #[inline(always)]
-    fn at_bucket(self, list: u32, i: u32) -> GlobalMut<u32> {
-        self.words.slice(list as usize + i as usize * BUCKET, BUCKET)
+    fn at_bucket(self, i: u32) -> GlobalMut<u32> {
+        self.words.slice(self.at.buckets as usize + i as usize * BUCKET, BUCKET)
     }
 
     #[inline(always)]
     pub fn bucket(self, i: u32) -> Bucket {
-        let words = self.at_bucket(self.at.buckets, i);
+        let words = self.at_bucket(i);
         let (start, len) = (words.get(0), words.get(1));
         let work = if len & COPY != 0 { Work::Copy } else { Work::Sort };
         let (in_scratch, failed) = (len & IN_SCRATCH != 0, len & FAILED != 0);
@@ -389,7 +434,7 @@ impl Workspace {
 
     #[inline(always)]
     pub fn set_bucket(self, i: u32, start: u32, len: u32, in_scratch: bool, work: Work) {
-        let words = self.at_bucket(self.at.buckets, i);
+        let words = self.at_bucket(i);
         let copy = if work == Work::Copy { COPY } else { 0 };
         words.set(0, start);
         words.set(1, len | copy | if in_scratch { IN_SCRATCH } else { 0 });
@@ -398,7 +443,7 @@ impl Workspace {
     /// Notes that bucket `i` is yet to be sorted, in another way.
     #[inline(always)]
     pub fn fail(self, i: u32) {
-        let words = self.at_bucket(self.at.buckets, i);
+        let words = self.at_bucket(i);
         words.set(1, words.get(1) | FAILED);
         self.words.fetch_add(FAILURES, 1);
     }
@@ -406,13 +451,14 @@ impl Workspace {
     /// A rest: where it begins, and how long it is.
     #[inline(always)]
     pub fn rest(self, i: u32) -> (u32, u32) {
-        let words = self.at_bucket(self.at.rest, i);
+        let words = self.at_pending(i);
         (words.get(0), words.get(1))
     }
 
+    /// Adds a rest, at the last level: no segment is pending then.
     #[inline(always)]
     pub fn add_rest(self, start: u32, len: u32) {
-        let words = self.at_bucket(self.at.rest, self.words.fetch_add(RESTS, 1));
+        let words = self.at_pending(self.words.fetch_add(RESTS, 1));
         words.set(0, start);
         words.set(1, len);
     }

@@ -7,10 +7,10 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout};
 use kernels_gpu::sort::divide::{
-    self as divisions, BUCKET_PERCENT, choose_digits, count_digits, divide, divide_indexed, place_buckets,
-    sort_buckets, sort_buckets_indexed,
+    self as divisions, choose_digits, count_digits, divide, divide_indexed, place_buckets, sort_buckets,
+    sort_buckets_indexed,
 };
-use kernels_gpu::tuning::{self, Tile};
+use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
 
 /// Up to so many keys, launches for a third division would take longer than they save.
@@ -18,6 +18,9 @@ const TWO_DIVISIONS: usize = 1 << 24;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
+
+/// Where there are fewer parts than this, they are of one tile each; and at most of so many.
+const PARTS: (usize, usize) = (4096, 16);
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
@@ -52,7 +55,9 @@ pub(super) struct DividePlan {
     levels: u32,
     /// The most digits of a last division.
     most_digits: u32,
-    tile: Tile,
+    tile: DivideTile,
+    /// Tiles of a part.
+    tiles: usize,
     bucket: Tile,
 }
 
@@ -86,13 +91,21 @@ impl DividePlan {
             _ => tuning::divide_indexed(size_of::<K>(), with.value_bytes()),
         };
         // One division if that makes buckets; or else, for many keys, one level more than are needed where keys are spread evenly.
-        let one_division = MOST_DIGITS.0 as usize * (bucket.keys() * BUCKET_PERCENT / 100);
+        let one_division = MOST_DIGITS.0 as usize * divisions::usual_len(bucket.keys());
         let (levels, most_digits) = match n {
             _ if n <= one_division => (1, MOST_DIGITS.0),
             _ if n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
             _ => (3, MOST_DIGITS.1),
         };
-        Some(Self { n, with, levels, most_digits, tile, bucket })
+        let tiles = n / tile.keys() / PARTS.0;
+        let tiles = match tiles {
+            // Nothing is kept from one tile to the next.
+            _ if tile.left == 0 => 1,
+            0 => 1,
+            _ if tiles < PARTS.1 => tiles,
+            _ => PARTS.1,
+        };
+        Some(Self { n, with, levels, most_digits, tile, tiles, bucket })
     }
 
     /// The entry points that are launched.
@@ -113,9 +126,14 @@ impl DividePlan {
         ["divide_indexed", "sort_buckets_indexed", "sort_rest_indexed"].map(|kernel| (kernel, suffix.clone()))
     }
 
+    /// Keys of a part.
+    const fn part_keys(self) -> usize {
+        self.tile.keys() * self.tiles
+    }
+
     /// Bytes of the lists.
     pub(super) fn list_bytes(self) -> usize {
-        Layout::of(self.n, self.levels, self.tile.keys(), self.bucket.keys()).words as usize * size_of::<u32>()
+        Layout::of(self.n, self.levels, self.part_keys(), self.bucket.keys()).words as usize * size_of::<u32>()
     }
 
     /// Bytes of indices, besides those that are values.
@@ -155,7 +173,7 @@ impl DividePlan {
         words: Words,
         random: u64,
     ) -> Result<(), Error> {
-        let Self { n, levels, most_digits, tile, bucket, with } = self;
+        let Self { n, levels, most_digits, tile, bucket, with, .. } = self;
         let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(entry, shape, arguments) }
@@ -164,12 +182,14 @@ impl DividePlan {
             |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
         // SAFETY: the caller's promise.
         unsafe { queue.clear(words.lists, HEAD_WORDS)? };
+        // Keys go in whole sectors only where what is left of them may stay.
+        let whole_digits = if tile.left > 0 { tile.threads } else { 0 };
         let pointers = (words.lists as *mut u32, words.order as *mut u32);
-        let job = Job::new(pointers, n, levels, (tile.keys(), bucket.keys()), with != With::Nothing);
+        let job = Job::new(pointers, n, levels, (whole_digits, self.part_keys(), bucket.keys()), with != With::Nothing);
         let sides = self.sides::<K>(at, scratch, words.indices);
         let [divide_entry, buckets_entry, rest_entry] = self.moving_entries::<K>();
         let (key_bytes, value_bytes) = (size_of::<K>(), with.value_bytes());
-        let tiles = n.div_ceil(tile.keys());
+        let parts = n.div_ceil(self.part_keys());
         let (detects, always_divides) = (u32::from(words.detects), 0u32);
         let decodes = u32::from(coding != Coding::NONE);
         for level in 0..levels {
@@ -187,7 +207,7 @@ impl DividePlan {
                 arguments![job, keys, indices, level, coding, most_digits, random, detects, always_divides];
             launch_bits("choose_digits", choose, &choose_arguments)?;
             let count = Shape {
-                blocks: tiles.min(count_digits::COUNT_BLOCKS * queue.multiprocessors()),
+                blocks: parts.min(count_digits::COUNT_BLOCKS * queue.multiprocessors()),
                 threads: count_digits::COUNT_THREADS as u32,
                 shared_bytes: count_digits::COUNT_SHARED_BYTES,
             };
@@ -198,16 +218,17 @@ impl DividePlan {
                 shared_bytes: place_buckets::PLACE_SHARED_BYTES,
             };
             launch_bits("place_buckets", place, &arguments![job, level, decodes])?;
-            // Segments may have a tile each that is not full.
-            let tiles = tiles + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
+            // Segments may have a part each that is not full.
+            let parts = parts + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
+            let of_tile = (tile.threads, tile.items_per_thread, tile.left);
             let divide = Shape {
-                // Blocks that take one tile each are faster than those that take several. From the third level on there is nothing
+                // Blocks that take one part each are faster than those that take several. From the third level on there is nothing
                 // to do, as a rule, and few blocks do it sooner.
-                blocks: if level < 2 { tiles } else { of_segments },
+                blocks: if level < 2 { parts } else { of_segments },
                 threads: tile.threads as u32,
                 shared_bytes: match with {
                     With::Nothing => divide::shared_bytes(tile.keys(), key_bytes),
-                    _ => divide_indexed::shared_bytes(tile.keys(), key_bytes.max(value_bytes)),
+                    _ => divide_indexed::shared_bytes(of_tile, key_bytes, value_bytes),
                 },
             };
             let keys_alone = arguments![job, from.keys, to.keys, level, coding];
