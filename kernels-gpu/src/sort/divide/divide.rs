@@ -13,11 +13,12 @@ use super::workspace::{Job, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
+use core::ops::Range;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 
 /// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
+pub(super) const BATCH: usize = 8;
 
 /// Words of shared memory besides the tile: those of a scan, and two for each digit.
 const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
@@ -176,6 +177,23 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
     own
 }
 
+/// For each key of `rows` that is here the next slot of its digit.
+#[inline(always)]
+#[track_caller]
+pub(super) fn next_slots<B: Bits>(
+    begins: Shared<u32>,
+    digits: Digits<B>,
+    own: &[B],
+    rows: Range<usize>,
+    is_here: impl Fn(usize) -> bool,
+) -> [u32; BATCH] {
+    let (mut slots, first) = ([0; BATCH], rows.start);
+    for i in rows {
+        slots[i - first] = if is_here(i) { begins.fetch_add(digits.of(own[i]), 1) } else { 0 };
+    }
+    slots
+}
+
 /// Moves the keys of a tile to the places of their digits.
 ///
 /// # Safety
@@ -209,10 +227,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
     let digits = digits.again();
     for first in (0..VT).step_by(BATCH) {
         let rows = first..(first + BATCH).min(VT);
-        let mut slots = [0; BATCH];
-        for i in rows.clone() {
-            slots[i - first] = if is_here(i) { begins.fetch_add(digits.of(own[i]), 1) } else { 0 };
-        }
+        let slots = next_slots(begins, digits, &own, rows.clone(), is_here);
         for i in rows {
             if is_here(i) {
                 keys.set(slots[i - first], own[i]);

@@ -10,7 +10,7 @@
 
 use super::divide::add_alike;
 use super::parts::{Part, Parts};
-use super::sectors::{self, Along, PartMemory, move_part, sector_of_tile};
+use super::sectors::{self, Along, PartMemory, move_part, sector};
 use super::workspace::{Arrays, Elements, Job, Workspace};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -67,7 +67,7 @@ pub unsafe fn divide_indexed<
         indices,
         values,
     };
-    for part in Parts::<B>::of(&job, workspace, level, const { sector_of_tile(LEFT) }) {
+    for part in Parts::<B>::of(&job, workspace, level, const { sector(LEFT) }) {
         // SAFETY: all threads of the block are here.
         unsafe {
             if part.number::<B>().is_index {

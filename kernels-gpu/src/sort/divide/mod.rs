@@ -9,9 +9,9 @@
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
-//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and writes the other. In between keys are ordered
-//! bits, as for the passes of merges. Keys alone that are equal keep no order, which nothing can tell. Keys with values come with their
-//! indices, which do: kernels whose names end in `_indexed` move both, and values.
+//! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and
+//! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
+//! nothing can tell. Keys with values come with their indices, which do: kernels whose names end in `_indexed` move both, and values.
 
 pub mod choose_digits;
 pub mod count_digits;

@@ -6,7 +6,7 @@
 //!   segments               │       4       │                    too many for a block: divided again
 //! ```
 
-use super::room::Room;
+use super::room::{Room, SECTOR};
 use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -53,8 +53,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     let mut i = thread::block_idx_x();
     while i < workspace.segments(level) {
         let segment = workspace.segment::<B>(i);
-        let count = segment.digits.count();
-        let room = Room::of(workspace, i, job.sector::<B>());
+        let room = Room::of(workspace, i, SECTOR);
+        let count = room.digits();
         // SAFETY: all threads of the block are here, as below.
         unsafe {
             place_digits(room, segment.start, segment.len, begins, scan);

@@ -7,11 +7,14 @@
 //!   others              │0│                 │ ← 3 2 1 │
 //! ```
 //!
-//! A sector, of 32 bytes, is what the memory reads and writes. One that two blocks write a part of each takes it several times as long as
-//! a whole one. In segments of few keys for each digit keys go one after the other instead, in no sectors.
+//! A sector, of 32 bytes, is what the memory reads and writes. One that two blocks write a part of each takes it several times as long
+//! as a whole one. Where there are few keys for each digit, and for keys alone, keys go one after the other instead, in no sectors.
 
 use super::workspace::Workspace;
 use cuda_std::prelude::*;
+
+/// Keys of whole sectors of all arrays, whose elements have at least 4 bytes.
+pub(super) const SECTOR: u32 = 8;
 
 /// The room of a segment's keys.
 #[derive(Clone, Copy)]
@@ -25,7 +28,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Of segment `segment`, where sectors have `sector` keys.
+    /// Of segment `segment`. Where keys go in whole sectors, these are of `sector` keys: [`SECTOR`], or 1 for keys alone.
     #[inline(always)]
     pub fn of(workspace: Workspace, segment: u32, sector: u32) -> Self {
         let (first, digits, is_whole) = workspace.room(segment);

@@ -9,22 +9,20 @@
 
 use super::DIGITS_CAPACITY;
 use super::digits::Digits;
-use super::divide::load;
+use super::divide::{BATCH, load, next_slots};
 use super::parts::Part;
-use super::room::Room;
-use super::workspace::sector;
+use super::room::{Room, SECTOR};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
 /// Keys of a sector, or 1 if nothing may be left of a tile, so that sectors are not whole.
-pub(super) const fn sector_of_tile(left: usize) -> u32 {
-    if left > 0 { sector::<u32>(true) } else { 1 }
+pub(super) const fn sector(left: usize) -> u32 {
+    if left > 0 { SECTOR } else { 1 }
 }
 
-/// Keys of a thread that are on their way to slots at once, and from them.
-const BATCH: usize = 8;
+/// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 4;
 
 /// Bytes of shared memory for the words of blocks of `threads`.
@@ -188,7 +186,7 @@ impl<B: Bits, const LEFT: usize> PartMemory<B, LEFT> {
         if digit < room.digits() {
             // Minus the first slot.
             let distance = self.distances.get(digit);
-            let is_held = LEFT == 0 || room.holds(digit, reserved, self.ends.get(digit).wrapping_add(distance));
+            let is_held = room.holds(digit, reserved, self.ends.get(digit).wrapping_add(distance));
             self.distances.set(digit, if is_held { distance.wrapping_add(reserved) } else { NO_ROOM });
         }
     }
@@ -293,10 +291,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const LEFT: usize
     let digits = digits.again();
     for first in (0..VT).step_by(BATCH) {
         let rows = first..(first + BATCH).min(VT);
-        let mut slots = [0; BATCH];
-        for i in rows.clone() {
-            slots[i - first] = if is_here(i) { begins.fetch_add(digits.of(own[i]), 1) } else { 0 };
-        }
+        let mut slots = next_slots(begins, digits, &own, rows.clone(), is_here);
         for i in rows.clone() {
             if LEFT > 0 && is_here(i) {
                 slots[i - first] = memory.slot(digits.of(own[i]), slots[i - first]);

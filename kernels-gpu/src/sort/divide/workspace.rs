@@ -111,24 +111,12 @@ impl Job {
         len.div_ceil(self.part.max(1))
     }
 
-    /// Keys of a sector.
-    #[inline(always)]
-    pub(super) fn sector<B>(&self) -> u32 {
-        sector::<B>(self.indexed != 0)
-    }
-
     /// Whether the keys of a segment of `len` keys that is divided by `count` digits are to go in whole sectors: if there are not
     /// too many digits, and room for their counters.
     #[inline(always)]
     pub(super) fn is_whole(&self, len: u32, count: u32) -> bool {
         count <= self.whole_digits && Room::counters(count, true) <= len / keys_per_counter(self.bucket as usize) as u32
     }
-}
-
-/// Keys of a sector of memory, which has 32 bytes; if they come with indices, of sectors of all arrays.
-#[inline(always)]
-pub(super) const fn sector<B>(indexed: bool) -> u32 {
-    if indexed { 8 } else { 32 / size_of::<B>() as u32 }
 }
 
 /// Where keys are, and what belongs to them.

@@ -97,13 +97,12 @@ impl DividePlan {
             _ if n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
             _ => (3, MOST_DIGITS.1),
         };
-        let tiles = n / tile.keys() / PARTS.0;
-        let tiles = match tiles {
-            // Nothing is kept from one tile to the next.
-            _ if tile.left == 0 => 1,
+        // A part is one tile if nothing is kept for the next.
+        let most_tiles = if tile.left > 0 { PARTS.1 } else { 1 };
+        let tiles = match n / tile.keys() / PARTS.0 {
             0 => 1,
-            _ if tiles < PARTS.1 => tiles,
-            _ => PARTS.1,
+            tiles if tiles < most_tiles => tiles,
+            _ => most_tiles,
         };
         Some(Self { n, with, levels, most_digits, tile, tiles, bucket })
     }
