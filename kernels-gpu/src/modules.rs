@@ -10,8 +10,11 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
     ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
     ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
     ("sort", &["block_sort", "split_runs", "merge_runs"]),
-    ("divide", &["choose_digits", "count_digits", "place_buckets", "divide", "sort_buckets", "sort_rest"]),
-    ("divide_indexed", &["divide_indexed", "sort_buckets_indexed", "sort_rest_indexed"]),
+    (
+        "divide",
+        &["choose_digits", "count_digits", "place_parts", "place_buckets", "divide", "sort_buckets", "sort_rest"],
+    ),
+    ("divide_with_values", &["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]),
     ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
     ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"]),
     ("sort_packed", &["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"]),

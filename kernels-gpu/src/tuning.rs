@@ -27,14 +27,12 @@ pub struct DivideTile {
     pub threads: usize,
     /// Keys of a thread.
     pub items_per_thread: usize,
-    /// Keys that may stay from one tile to the next, so that keys go to memory in whole sectors; or 0 if they need not.
-    pub left: usize,
     /// Blocks of a multiprocessor.
     pub blocks: usize,
 }
 
 impl DivideTile {
-    /// Keys of a tile, but for those that stay.
+    /// Keys of a tile.
     pub const fn keys(self) -> usize {
         self.threads * self.items_per_thread
     }
@@ -100,24 +98,22 @@ pub struct Row {
     pub divide_8: DivideTile,
     /// Divisions of very many keys.
     pub divide_many_4: DivideTile,
-    /// Divisions of keys with their indices alone.
-    pub divide_4v0: DivideTile,
-    /// Divisions of keys with their indices and values of 4 bytes.
+    /// Divisions of keys of 4 bytes with values of 4 bytes.
     pub divide_4v4: DivideTile,
-    /// Divisions of keys with their indices and values of 8 bytes.
+    /// Divisions of keys of 4 bytes with values of 8 bytes.
     pub divide_4v8: DivideTile,
-    /// Divisions of keys with their indices alone.
-    pub divide_8v0: DivideTile,
-    /// Divisions of keys with their indices and values of 4 bytes.
+    /// Divisions of keys of 8 bytes with values of 4 bytes.
     pub divide_8v4: DivideTile,
-    /// Divisions of keys with their indices and values of 8 bytes.
+    /// Divisions of keys of 8 bytes with values of 8 bytes.
     pub divide_8v8: DivideTile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_8: Tile,
-    /// Buckets of keys with their indices: a power of two threads.
-    pub buckets_indexed: Tile,
+    /// Buckets of keys with values: a power of two threads.
+    pub buckets_4v: Tile,
+    /// Buckets of keys with values: a power of two threads.
+    pub buckets_8v: Tile,
     /// From so many keys of 4 bytes on they are very many.
     pub many_4: usize,
 }
@@ -149,18 +145,17 @@ pub const SM_90: Row = Row {
     runs_4v4: Tile { threads: 256, items_per_thread: 29 },
     block_packed: Tile { threads: 256, items_per_thread: 19 },
     runs_packed: Tile { threads: 256, items_per_thread: 29 },
-    divide_4: DivideTile { threads: 512, items_per_thread: 16, left: 0, blocks: 3 },
-    divide_8: DivideTile { threads: 512, items_per_thread: 12, left: 0, blocks: 3 },
-    divide_many_4: DivideTile { threads: 512, items_per_thread: 24, left: 0, blocks: 2 },
-    divide_4v0: DivideTile { threads: 512, items_per_thread: 22, left: 0, blocks: 2 },
-    divide_4v4: DivideTile { threads: 512, items_per_thread: 10, left: 1408, blocks: 2 },
-    divide_4v8: DivideTile { threads: 512, items_per_thread: 7, left: 1280, blocks: 2 },
-    divide_8v0: DivideTile { threads: 512, items_per_thread: 12, left: 0, blocks: 2 },
-    divide_8v4: DivideTile { threads: 512, items_per_thread: 6, left: 1344, blocks: 2 },
-    divide_8v8: DivideTile { threads: 512, items_per_thread: 5, left: 1152, blocks: 2 },
+    divide_4: DivideTile { threads: 512, items_per_thread: 16, blocks: 3 },
+    divide_8: DivideTile { threads: 512, items_per_thread: 12, blocks: 3 },
+    divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
+    divide_4v4: DivideTile { threads: 512, items_per_thread: 23, blocks: 2 },
+    divide_4v8: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
+    divide_8v4: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
+    divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 256, items_per_thread: 9 },
-    buckets_indexed: Tile { threads: 256, items_per_thread: 9 },
+    buckets_4v: Tile { threads: 512, items_per_thread: 9 },
+    buckets_8v: Tile { threads: 512, items_per_thread: 9 },
     many_4: 1 << 29,
 };
 
@@ -224,15 +219,12 @@ pub const fn divide(bytes: usize, n: usize) -> (DivideTile, Tile) {
     }
 }
 
-/// The same for keys with their indices, and values of `value_bytes` bytes, 4 or 8, or 0 for none.
-pub const fn divide_indexed(bytes: usize, value_bytes: usize) -> (DivideTile, Tile) {
-    let tile = match (bytes, value_bytes) {
-        (4, 0) => ROW.divide_4v0,
-        (4, 4) => ROW.divide_4v4,
-        (4, _) => ROW.divide_4v8,
-        (_, 0) => ROW.divide_8v0,
-        (_, 4) => ROW.divide_8v4,
-        _ => ROW.divide_8v8,
-    };
-    (tile, ROW.buckets_indexed)
+/// The same for keys with values of `value_bytes` bytes, 4 or 8.
+pub const fn divide_with_values(bytes: usize, value_bytes: usize) -> (DivideTile, Tile) {
+    match (bytes, value_bytes) {
+        (4, 4) => (ROW.divide_4v4, ROW.buckets_4v),
+        (4, _) => (ROW.divide_4v8, ROW.buckets_4v),
+        (_, 4) => (ROW.divide_8v4, ROW.buckets_8v),
+        _ => (ROW.divide_8v8, ROW.buckets_8v),
+    }
 }

@@ -10,26 +10,24 @@ use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
 use kernels_gpu::sort::divide::divide::{self, divide};
-use kernels_gpu::sort::divide::divide_indexed::{self, divide_indexed};
+use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
+use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
-use kernels_gpu::sort::divide::sort_buckets_indexed::{self, sort_buckets_indexed};
+use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
-use kernels_gpu::sort::divide::sort_rest_indexed::sort_rest_indexed;
-use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout};
+use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
+use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::ptr::null_mut;
 
 /// Threads of all blocks that divide and sort, keys of each in a tile, in a bucket.
 const NT: usize = 32;
 const TILE_VT: usize = 6;
 const VT: usize = 7;
 const TILE: usize = NT * TILE_VT;
-/// Keys that may stay from one tile to the next: fewer than there may be.
-const LEFT: usize = 40;
-/// Keys of a part, where it is of several tiles.
-const PART: usize = 3 * TILE;
+/// Tiles of a part, where it is of several.
+const TILES: u32 = 3;
 const BUCKET: usize = NT * VT;
 
 /// Sorted keys, and how many rests and failures there were.
@@ -38,6 +36,11 @@ type Sorted<K> = (Vec<K>, [u32; 2]);
 /// The same, and where each key was.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
 
+/// How many keys there are, how often they are divided, the tiles of a part, and whether equal keys stay in order.
+fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
+    Plan { n: n as u32, levels, tile: TILE as u32, tiles, bucket: BUCKET as u32, in_order: u32::from(in_order) }
+}
+
 /// How key `i` of an array is drawn.
 type Draw = fn(&mut StdRng, u32) -> u32;
 
@@ -45,7 +48,7 @@ type Draw = fn(&mut StdRng, u32) -> u32;
 fn choose_and_place<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
-    (keys, indices): (*mut B, *mut u32),
+    keys: *mut B,
     level: u32,
     coding: Coding<B>,
     (single, divides): (u32, u32),
@@ -55,22 +58,26 @@ fn choose_and_place<B: Bits>(
     let coding = if level == 0 { coding } else { Coding::NONE };
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-        choose_digits(job, keys, indices, level, coding, single, random, 0, divides)
+        choose_digits(job, keys, level, coding, single, random, 0, divides)
     })?;
     // SAFETY: as above.
     emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
-        count_digits::<_, NT>(job, keys, indices, level, coding)
+        count_digits::<_, NT>(job, keys, level, coding)
     })?;
+    if job.plan.in_order != 0 {
+        // SAFETY: as above.
+        emulator.launch("place_parts", 3, PARTS_THREADS, 0, || unsafe { place_parts::<B>(job, level) })?;
+    }
     // SAFETY: as above.
     emulator.launch("place_buckets", 1 + level.min(1), PLACE_THREADS, PLACE_SHARED_BYTES, || unsafe {
         place_buckets::<B>(job, level, decodes)
     })
 }
 
-/// The lists of a division of `n` keys, and the words of `detect_runs`.
-fn lists(emulator: &mut Emulator, n: usize, levels: u32, part: usize) -> [Buffer<u32>; 2] {
+/// The lists of a division, and the words of `detect_runs`.
+fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     let mut words: Vec<u32> = vec![0; HEAD_WORDS];
-    words.resize(Layout::of(n, levels, part, BUCKET).words as usize, u32::MAX);
+    words.resize(Layout::of(&plan).words as usize, u32::MAX);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
@@ -90,14 +97,15 @@ where
     let mut emulator = Emulator::new(seed);
     let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
-    let [words, found] = lists(&mut emulator, n, levels, TILE);
+    let plan = plan(n, levels, 1, false);
+    let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
-    let job = Job::new((words.as_mut_ptr(), found.as_mut_ptr()), n, levels, (0, TILE, BUCKET), false);
+    let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
     let sides = [keys.as_mut_ptr(), scratch.as_mut_ptr()];
     for level in 0..levels {
         let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
-        choose_and_place(&mut emulator, job, (from, null_mut()), level, coding, single, random)?;
+        choose_and_place(&mut emulator, job, from, level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide::shared_bytes(TILE, size_of::<K>());
         // SAFETY: as above.
@@ -125,52 +133,50 @@ where
     Ok(Some((sorted, left)))
 }
 
-/// The same for keys with values `V`, or with their indices if there are no `VALUES`: sorted keys, and where each was.
-fn run_indexed<K: TestKey, V: Word, const VALUES: bool>(
+/// The same for keys with values `V`, which are their indices if this `indexes`: sorted keys, and where each was.
+fn run_with_values<K: TestKey, V: Word>(
     seed: u64,
     keys: &[K],
-    descending: bool,
+    indexes: bool,
     levels: u32,
     single: (u32, u32),
 ) -> Result<Option<SortedWithOrigins<K>>, Fault>
 where
     K::Bits: Bits,
 {
-    let n = keys.len();
+    let (n, descending) = (keys.len(), seed % 2 == 1);
     let mut emulator = Emulator::new(seed);
     let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
     let values: Vec<V> = (0..n as u64).map(|i| V::from_register(i * 3)).collect();
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
-    let (values, values_scratch) = (emulator.buffer(&values), emulator.uninit::<V>(n));
-    let (indices, indices_scratch) = (emulator.uninit::<u32>(n), emulator.uninit::<u32>(n));
-    let [words, found] = lists(&mut emulator, n, levels, PART);
+    let values = if indexes { emulator.uninit::<V>(n) } else { emulator.buffer(&values) };
+    let values_scratch = emulator.uninit::<V>(n);
+    let plan = plan(n, levels, if seed % 3 == 0 { 1 } else { TILES }, true);
+    let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
-    let job = Job::new((words.as_mut_ptr(), found.as_mut_ptr()), n, levels, (NT, PART, BUCKET), true);
-    let side = |keys: &Buffer<K::Bits>, indices: &Buffer<u32>, values: &Buffer<V>| {
-        let values = if VALUES { values.as_mut_ptr() } else { null_mut() };
-        Elements { keys: keys.as_mut_ptr(), indices: indices.as_mut_ptr(), values }
-    };
-    let (at, other) = (side(&keys, &indices, &values), side(&scratch, &indices_scratch, &values_scratch));
-    let value_bytes = if VALUES { size_of::<V>() } else { 0 };
+    let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
+    let side =
+        |keys: &Buffer<K::Bits>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
+    let (at, other) = (side(&keys, &values), side(&scratch, &values_scratch));
     for level in 0..levels {
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
-        choose_and_place(&mut emulator, job, (from.keys, from.indices), level, coding, single, random)?;
+        choose_and_place(&mut emulator, job, from.keys, level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide_indexed::shared_bytes((NT, TILE_VT, LEFT), size_of::<K>(), value_bytes);
+        let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
-        emulator.launch("divide_indexed", 5, NT as u32, shared_bytes, || unsafe {
-            divide_indexed::<_, V, VALUES, NT, TILE_VT, LEFT>(job, from, to, level, coding)
+        emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
+            divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
     }
-    let shared_bytes = sort_buckets_indexed::shared_bytes(NT, VT, size_of::<K>(), value_bytes);
+    let shared_bytes = sort_buckets_with_values::shared_bytes::<K>(NT, VT, size_of::<V>());
     // SAFETY: as above.
-    emulator.launch("sort_buckets_indexed", 4, NT as u32, shared_bytes, || unsafe {
-        sort_buckets_indexed::<_, V, VALUES, NT, VT>(job, at, other, coding)
+    emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
+        sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
     // SAFETY: as above.
-    emulator.launch("sort_rest_indexed", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
-        sort_rest_indexed::<_, V, VALUES, NT, VT>(job, at, other, coding)
+    emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
+        sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         return Ok(None);
@@ -179,11 +185,8 @@ where
     let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
-    let from = if VALUES {
-        emulator.read(values)?.into_iter().map(|value| value.to_register() / 3).collect()
-    } else {
-        emulator.read(indices)?.into_iter().map(u64::from).collect()
-    };
+    let of_index = if indexes { 1 } else { 3 };
+    let from = emulator.read(values)?.into_iter().map(|value| value.to_register() / of_index).collect();
     Ok(Some(((sorted, left), from)))
 }
 
@@ -203,9 +206,10 @@ where
     Some(left)
 }
 
-/// Sorts with values or without and compares, with a stable sort; gives what `check` does.
-fn check_indexed<K: TestKey, V: Word, const VALUES: bool>(
+/// Sorts with values, or with indices if this `indexes`, and compares, with a stable sort; gives what `check` does.
+fn check_with_values<K: TestKey, V: Word>(
     keys: &[K],
+    indexes: bool,
     seed: u64,
     levels: u32,
     single: u32,
@@ -214,13 +218,14 @@ fn check_indexed<K: TestKey, V: Word, const VALUES: bool>(
 where
     K::Bits: Bits,
 {
-    let descending = seed % 2 == 1;
-    let what =
-        || format!("{what}, values {VALUES} of {}, n = {}, levels = {levels}, seed {seed}", size_of::<V>(), keys.len());
-    let ((sorted, left), from) = run_indexed::<K, V, VALUES>(seed, keys, descending, levels, (single, 1))
+    let what = || {
+        let bytes = size_of::<V>();
+        format!("{what}, values of {bytes}, indices: {indexes}, n = {}, levels = {levels}, seed {seed}", keys.len())
+    };
+    let ((sorted, left), from) = run_with_values::<K, V>(seed, keys, indexes, levels, (single, 1))
         .unwrap_or_else(|fault| panic!("{}: {fault}", what()))?;
     let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
-    let coding = Coding::<K::Bits>::of::<K>(descending);
+    let coding = Coding::<K::Bits>::of::<K>(seed % 2 == 1);
     expected.sort_by_key(|&i| coding.encode(Word::from_register(keys[i as usize].to_register())));
     assert!(from == expected, "{}", what());
     let expected: Vec<K> = expected.into_iter().map(|i| keys[i as usize]).collect();
@@ -228,7 +233,7 @@ where
     Some(left)
 }
 
-fn all_distributions_indexed<K: TestKey>(seed: u64)
+fn all_distributions_with_values<K: TestKey>(seed: u64)
 where
     K::Bits: Bits,
 {
@@ -237,9 +242,9 @@ where
             let seed = seed.wrapping_add(i as u64 + n as u64);
             let (levels, single, what) = (1 + (seed % 3) as u32, 4 + (seed % 100) as u32, &format!("{keys:?}"));
             let keys = keys.random::<K>(n, seed);
-            check_indexed::<K, u32, false>(&keys, seed, levels, single, what);
-            check_indexed::<K, u32, true>(&keys, seed, levels, single, what);
-            check_indexed::<K, u64, true>(&keys, seed, levels, single, what);
+            check_with_values::<K, u32>(&keys, true, seed, levels, single, what);
+            check_with_values::<K, u32>(&keys, false, seed, levels, single, what);
+            check_with_values::<K, u64>(&keys, seed % 2 == 0, seed, levels, single, what);
         }
     }
 }
@@ -247,22 +252,22 @@ where
 #[test]
 fn keys_with_values_are_sorted_in_order() {
     let seed = fresh_seed();
-    for_all_types!(all_distributions_indexed(seed));
+    for_all_types!(all_distributions_with_values(seed));
 }
 
 #[test]
-fn equal_keys_are_divided_by_their_indices() {
+fn equal_keys_are_not_divided_further() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     for (name, values) in [("one", 1), ("two", 2), ("nine", 9)] {
         let keys: Vec<u64> = (0..3000).map(|_| random.random_range(0..values) << 40).collect();
         let what = format!("{name} of few");
-        assert_eq!(check_indexed::<u64, u32, true>(&keys, seed, 4, 8, &what), Some([0, 0]), "{what}, seed {seed}");
-        check_indexed::<u64, u32, true>(&keys, seed, 2, 8, &what);
+        assert_eq!(check_with_values::<u64, u32>(&keys, false, seed, 4, 8, &what), Some([0, 0]), "{what}, seed {seed}");
+        check_with_values::<u64, u32>(&keys, false, seed, 2, 8, &what);
     }
     // Most keys are equal, some are less and some are greater.
     let keys: Vec<u32> = (0..3000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
-    check_indexed::<u32, u32, false>(&keys, seed, 4, 8, "one and some others");
+    check_with_values::<u32, u32>(&keys, true, seed, 4, 8, "one and some others");
 }
 
 #[test]
@@ -276,7 +281,7 @@ fn the_last_division_makes_buckets_of_what_the_first_one_left_uneven() {
         .collect();
     let what = "about normal";
     // By chance some are a little too long in the end. It would be ten if the last division left anything to another one.
-    let [rests, _] = check_indexed::<f32, u32, true>(&keys, seed, 2, 4, what).expect("keys are divided");
+    let [rests, _] = check_with_values::<f32, u32>(&keys, false, seed, 2, 4, what).expect("keys are divided");
     assert!(rests < 8, "{rests}, seed {seed}");
     let [rests, _] = check(&keys, seed, 2, 4, what).expect("keys are divided");
     assert!(rests < 8, "{rests}, seed {seed}");
@@ -290,11 +295,11 @@ fn equal_keys_of_a_bucket_keep_their_order() {
     for bits in [22, 16, 12, 10, 8] {
         let keys: Vec<u32> = (0..3000).map(|_| random.random::<u32>() >> (32 - bits)).collect();
         let what = format!("keys of {bits} bits");
-        check_indexed::<u32, u32, false>(&keys, seed, 2, 20, &what);
-        check_indexed::<u32, u32, true>(&keys, seed ^ 1, 2, 20, &what);
-        check_indexed::<u32, u64, true>(&keys, seed, 2, 20, &what);
+        check_with_values::<u32, u32>(&keys, true, seed, 2, 20, &what);
+        check_with_values::<u32, u32>(&keys, false, seed ^ 1, 2, 20, &what);
+        check_with_values::<u32, u64>(&keys, false, seed, 2, 20, &what);
         let floats: Vec<f32> = keys.iter().map(|&key| -(key as f32)).collect();
-        check_indexed::<f32, u32, true>(&floats, seed, 2, 20, &what);
+        check_with_values::<f32, u32>(&floats, false, seed, 2, 20, &what);
     }
 }
 
@@ -304,12 +309,29 @@ fn keys_with_values_that_divisions_do_not_spread_are_merged_in_the_end() {
     let mut random = StdRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
     let what = "one bucket a bit, divided twice";
-    let [rests, _] = check_indexed::<u64, u64, true>(&keys, seed, 2, 8, what).expect("keys are divided");
+    let [rests, _] = check_with_values::<u64, u64>(&keys, false, seed, 2, 8, what).expect("keys are divided");
     assert!(rests > 0, "seed {seed}");
-    // Keys whose indices do not fit beside them, each twice.
-    let keys: Vec<u64> = (0..200).map(|i| (i / 2) << 57).collect();
-    let [_, failures] = check_indexed::<u64, u32, true>(&keys, seed, 1, 8, "twice each").expect("keys are divided");
+    // Too many keys that differ in nothing but the bits for which their numbers have no room.
+    let keys: Vec<u32> = (0..200).map(|i| if i == 7 { u32::MAX } else { random.random_range(0..200) }).collect();
+    let [_, failures] =
+        check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "all alike but one").expect("keys are divided");
     assert!(failures > 0, "seed {seed}");
+}
+
+#[test]
+fn keys_that_differ_in_what_numbers_have_no_room_for_are_put_in_order() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for alike in [2, 3, 5] {
+        let keys: Vec<u32> = (0..200).map(|i| (i % 200 / alike) << 25 | random.random_range(0..200)).collect();
+        let left = check_with_values::<u32, u64>(&keys, false, seed, 1, 8, &format!("{alike} alike"));
+        assert_eq!(left, Some([0, 0]), "{alike} alike, seed {seed}");
+        let keys: Vec<u64> = keys.into_iter().map(|key| (key as u64) << 32 | random.random_range(0..9)).collect();
+        check_with_values::<u64, u32>(&keys, false, seed, 1, 8, &format!("{alike} alike of 8 bytes"));
+    }
+    // Equal keys are in order already, however many there are.
+    let keys: Vec<u32> = (0..200).map(|i| if i % 3 == 0 { random.random() } else { 1 << 30 }).collect();
+    check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "many equal");
 }
 
 fn all_distributions<K: TestKey>(seed: u64)

@@ -1,9 +1,7 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
-use super::digits::{Digits, Number};
-use super::room::Room;
+use super::digits::Digits;
 use super::workspace::{Job, Pending, Segment, Workspace};
-use super::{MOST_DIGITS, keys_per_counter};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -72,15 +70,13 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// the words are 0.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it, and `indices` is where each was at first, if they come with indices and
-/// this is not the first level. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for
+/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for
 /// the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
     job: Job,
     keys: *mut B,
-    indices: *mut u32,
     level: u32,
     coding: Coding<B>,
     single: u32,
@@ -93,12 +89,9 @@ pub unsafe fn choose_digits<B: Bits>(
     if level == 0 && detects != 0 && detection.is_ordered() {
         return;
     }
-    let has_indices = job.indexed != 0 && level > 0;
-    // SAFETY: the caller's promise. The arrays are not constant: these are the keys that later kernels move.
-    let (keys, indices, workspace) = unsafe {
-        let indices = GlobalMut::new(indices, if has_indices { job.n as usize } else { 0 });
-        (GlobalMut::new(keys, job.n as usize), indices, Workspace::new(&job))
-    };
+    let plan = job.plan;
+    // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
+    let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
@@ -110,7 +103,7 @@ pub unsafe fn choose_digits<B: Bits>(
     let mut i = thread::block_idx_x();
     while i < segments {
         let Pending { start, len, first_part } =
-            if level == 0 { Pending { start: 0, len: job.n, first_part: 0 } } else { workspace.pending(i) };
+            if level == 0 { Pending { start: 0, len: plan.n, first_part: 0 } } else { workspace.pending(i) };
         let part = keys.slice(start as usize, len as usize);
         let places = places(len, start ^ random as u32);
         let mut sample = [B::MIN; SAMPLED];
@@ -120,52 +113,36 @@ pub unsafe fn choose_digits<B: Bits>(
         // SAFETY: all threads of the block are here, as below.
         let in_runs = level == 0 && len > 1 && unsafe { is_in_runs(sample, places, part, coding, scan) };
         // SAFETY: as above.
-        let (mut least, mut greatest) = unsafe { range(sample, scan) };
-        let mut number = Number::KEY;
-        if job.indexed != 0 && least == greatest {
-            number = Number { is_index: true, pivot: least };
-            for at in 0..SAMPLED {
-                let place = start as usize + places[at];
-                sample[at] = number.of(least, if has_indices { indices.get(place) } else { place as u32 });
-            }
-            // SAFETY: as above.
-            (least, greatest) = unsafe { range(sample, scan) };
-        }
+        let (least, greatest) = unsafe { range(sample, scan) };
         // There are two digits more.
-        let most = (len / keys_per_counter(job.bucket as usize) as u32).clamp(9, MOST_DIGITS + 2) - 2;
+        let most = plan.most_digits(len) - 2;
         let depth = if level == 0 { DEPTH } else { 1 };
         // SAFETY: as above.
-        let Spread { is_exact, is_even, is_narrow, fullest } =
+        let Spread { is_exact, is_even, fullest } =
             unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
         let digits = if is_exact {
             Digits::exact(least, greatest)
         } else {
             // After the last level nothing is divided any more.
-            let single = if level + 1 < job.levels { single } else { most };
+            let single = if level + 1 < plan.levels { single } else { most };
             let count = digits_for(len, fullest, job.usual, single, most);
             // There are keys a little beyond those sampled.
             let margin = (greatest - least).shifted_down(8);
-            // No index has number 0, which is that of keys below the pivot.
-            let lowest = if number.is_index { B::ONE } else { B::MIN };
-            let below = margin.min(least - lowest.min(least));
-            Digits::even(least - below, greatest + margin.min(B::MAX - greatest), count)
+            Digits::even(least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest), count)
         };
         let count = digits.count();
-        // Many equal keys are divided by their indices at later levels, which takes longer than merging.
-        let is_of_few = job.indexed != 0 && is_narrow;
-        let divides = level > 0 || is_even && !is_of_few && !in_runs || always_divides != 0;
+        let divides = level > 0 || is_even && !in_runs || always_divides != 0;
         if !divides {
             return;
         }
         if level == 0 && thread == 0 {
             detection.divide();
-            workspace.begin(job.parts(job.n));
+            workspace.begin(plan.parts(plan.n));
         }
         if thread == 0 {
-            let is_whole = !number.is_index && job.is_whole(len, count);
-            let counters = workspace.add_counters(level, Room::counters(count, is_whole));
+            let counters = workspace.add_counters(level, plan.counters(len, count));
             let (exact, skipped) = (is_exact, false);
-            let segment = Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits };
+            let segment = Segment { start, len, first_part, counters, exact, skipped, digits };
             workspace.set_segment(i, segment);
             scan.set(0, counters);
         }
@@ -177,7 +154,7 @@ pub unsafe fn choose_digits<B: Bits>(
             at += CHOOSE_THREADS;
         }
         let mut part = thread;
-        while part < job.parts(len) {
+        while part < plan.parts(len) {
             workspace.set_segment_of_part(first_part + part, i);
             part += CHOOSE_THREADS;
         }
@@ -241,8 +218,6 @@ struct Spread {
     is_exact: bool,
     /// Whether digits of equal width have about equally many keys, or those of the fullest interval, or that is narrow.
     is_even: bool,
-    /// Whether there are few numbers in the range, or in that of the fullest interval.
-    is_narrow: bool,
     /// Keys in the fullest of [`INTERVALS`] intervals.
     fullest: u32,
 }
@@ -263,7 +238,7 @@ unsafe fn spread<B: Bits>(
 ) -> Spread {
     let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
     let is_exact = is_narrow(low, high);
-    let mut spread = Spread { is_exact, is_even: is_exact, is_narrow: is_exact, fullest: 0 };
+    let mut spread = Spread { is_exact, is_even: is_exact, fullest: 0 };
     let (mut sampled, mut looks) = (SAMPLE, 0);
     while !spread.is_even && looks < depth {
         let of_intervals = Digits::even(low, high, INTERVALS);
@@ -300,8 +275,7 @@ unsafe fn spread<B: Bits>(
         }
         // SAFETY: the caller's promise.
         (low, high) = unsafe { block_range(first, last, scan) };
-        spread.is_narrow = is_narrow(low, high);
-        spread.is_even = spread.is_narrow;
+        spread.is_even = is_narrow(low, high);
         sampled = keys;
         looks += 1;
     }

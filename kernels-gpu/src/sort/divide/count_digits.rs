@@ -1,14 +1,14 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::DIGITS_CAPACITY;
-use super::divide::add_alike;
-use super::workspace::{Job, Segment, Workspace};
+use super::digits::Digits;
+use super::offsets::Offsets;
+use super::workspace::{Job, Plan, Segment, Workspace};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::WARP_SIZE;
 
-/// Bytes of dynamic shared memory: a counter for each digit.
-pub const COUNT_SHARED_BYTES: u32 = DIGITS_CAPACITY * size_of::<u32>() as u32;
+/// Bytes of dynamic shared memory: for each digit a counter, and what it was before a tile.
+pub const COUNT_SHARED_BYTES: u32 = 2 * DIGITS_CAPACITY * size_of::<u32>() as u32;
 
 /// Threads of a block, and blocks of a multiprocessor: all that it holds.
 pub const COUNT_THREADS: usize = 512;
@@ -18,8 +18,8 @@ pub const COUNT_BLOCKS: usize = 4;
 /// Keys of a thread that are on their way at once.
 const BATCH: u32 = 8;
 
-/// Kernel: adds to each counter of each segment of `level` how many keys have its digit. A block counts a share of the level's
-/// parts, and adds up its counts where a segment ends.
+/// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a share of the
+/// level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted by part and by tile.
 ///
 /// # Safety
 /// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
@@ -28,78 +28,142 @@ const BATCH: u32 = 8;
     u32 = <u32, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
     u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
 )]
-pub unsafe fn count_digits<B: Bits, const NT: usize>(
-    job: Job,
-    keys: *mut B,
-    indices: *mut u32,
-    level: u32,
-    coding: Coding<B>,
-) {
+pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, level: u32, coding: Coding<B>) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
-    let has_indices = job.indexed != 0 && level > 0;
+    let plan = job.plan;
     // SAFETY: the caller's promise.
-    let (keys, indices) = unsafe {
-        let indices = GlobalMut::new(indices, if has_indices { job.n as usize } else { 0 });
-        (GlobalMut::new(keys, job.n as usize), indices)
-    };
+    let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
-    let (thread, threads) = (thread::thread_idx_x(), const { NT as u32 });
     let parts = workspace.parts(level);
+    if plan.in_order != 0 {
+        let mut part = thread::block_idx_x();
+        while part < parts {
+            // SAFETY: as above.
+            let before = unsafe { Shared::<u32>::dynamic(DIGITS_CAPACITY * 4, DIGITS_CAPACITY) };
+            let i = workspace.segment_of_part(part);
+            let segment: Segment<B> = workspace.segment(i);
+            let keys = keys.slice(segment.start as usize, segment.len as usize);
+            let of_segment = part - segment.first_part;
+            count_part::<B, NT>(
+                keys,
+                &plan,
+                of_segment,
+                segment.digits,
+                coding,
+                counts,
+                before,
+                workspace.offsets(plan, i),
+            );
+            part += thread::grid_dim_x();
+        }
+        return;
+    }
     let share = parts.div_ceil(thread::grid_dim_x());
     let (mut part, end) = (thread::block_idx_x() * share, ((thread::block_idx_x() + 1) * share).min(parts));
     while part < end {
-        let segment: Segment<B> = workspace.segment(workspace.segment_of_part(part));
-        let (digits, count) = (segment.digits, segment.digits.count());
+        let i = workspace.segment_of_part(part);
+        let Segment::<B> { start, len, first_part, digits, .. } = workspace.segment(i);
         // The keys of this block's parts of the segment.
-        let parts_end = end.min(segment.first_part + job.parts(segment.len));
-        let first = (part - segment.first_part) * job.part;
-        let len = (segment.len - first).min((parts_end - part) * job.part);
-        let first = segment.start + first;
-        let keys = keys.slice(first as usize, len as usize);
-        let mut digit = thread;
-        while digit < count {
-            counts.set(digit, 0);
-            digit += threads;
-        }
+        let parts_end = end.min(first_part + plan.parts(len));
+        let first = (part - first_part) * plan.part();
+        let share_len = (len - first).min((parts_end - part) * plan.part());
+        clear::<NT>(counts, digits.count());
         thread::sync_threads();
-        let mut at = thread;
-        if segment.number.is_index {
-            while at < len {
-                let index = if has_indices { indices.get((first + at) as usize) } else { first + at };
-                let number = segment.number.of(coding.encode(keys.get(at as usize)), index);
-                add_alike(counts, digits.of(number), (at | (WARP_SIZE - 1)) < len);
-                at += threads;
-            }
-        } else {
-            // All loads of a batch, and then all additions: the compiler does not change their order.
-            while at + (BATCH - 1) * threads < len {
-                let mut own = [B::MIN; BATCH as usize];
-                for i in 0..BATCH {
-                    own[i as usize] = keys.get((at + i * threads) as usize);
-                }
-                for i in 0..BATCH {
-                    counts.fetch_add(digits.of(coding.encode(own[i as usize])), 1);
-                }
-                at += BATCH * threads;
-            }
-            while at < len {
-                counts.fetch_add(digits.of(coding.encode(keys.get(at as usize))), 1);
-                at += threads;
-            }
-        }
+        count::<B, NT>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
         thread::sync_threads();
-        let counters = workspace.counters(segment.counters, count);
-        let mut digit = thread;
-        while digit < count {
+        let counters = workspace.offsets(plan, i).begins();
+        let mut digit = thread::thread_idx_x();
+        while digit < counters.len() as u32 {
             let of_block = counts.get(digit);
             if of_block > 0 {
                 counters.fetch_add(digit as usize, of_block);
             }
-            digit += threads;
+            digit += NT as u32;
         }
         // A thread sets to 0 again what it has read.
         part = parts_end;
+    }
+}
+
+/// Counts the keys of part `part` of a segment.
+#[inline(always)]
+#[track_caller]
+#[allow(clippy::too_many_arguments)]
+fn count_part<B: Bits, const NT: usize>(
+    keys: GlobalMut<B>,
+    &Plan { tile, tiles, .. }: &Plan,
+    part: u32,
+    digits: Digits<B>,
+    coding: Coding<B>,
+    counts: Shared<u32>,
+    before: Shared<u32>,
+    offsets: Offsets,
+) {
+    let (thread, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
+    // There may be one digit more than there is, as the counts of two are in a word.
+    let room = digits.count().next_multiple_of(2);
+    clear::<NT>(counts, room);
+    clear::<NT>(before, room);
+    thread::sync_threads();
+    let (mut i, end) = (part * tiles, ((part + 1) * tiles).min(len.div_ceil(tile)));
+    while i < end {
+        let begin = i * tile;
+        count::<B, NT>(keys.slice(begin as usize, (len - begin).min(tile) as usize), digits, coding, counts);
+        thread::sync_threads();
+        if tiles > 1 {
+            let (of_tile, mut word) = (offsets.of_tile(i), thread);
+            while word < of_tile.len() as u32 {
+                let [lower, upper] = [2 * word, 2 * word + 1].map(|digit| {
+                    let (now, then) = (counts.get(digit), before.get(digit));
+                    before.set(digit, now);
+                    now - then
+                });
+                of_tile.set(word as usize, lower | upper << 16);
+                word += threads;
+            }
+            thread::sync_threads();
+        }
+        i += 1;
+    }
+    let mut digit = thread;
+    while digit < digits.count() {
+        offsets.of_parts(digit).set(part as usize, counts.get(digit));
+        digit += threads;
+    }
+    thread::sync_threads();
+}
+
+/// Sets the counts of `count` digits to 0.
+#[inline(always)]
+#[track_caller]
+fn clear<const NT: usize>(counts: Shared<u32>, count: u32) {
+    let mut digit = thread::thread_idx_x();
+    while digit < count {
+        counts.set(digit, 0);
+        digit += NT as u32;
+    }
+}
+
+/// Counts how many of `keys` have each digit.
+#[inline(always)]
+#[track_caller]
+fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, digits: Digits<B>, coding: Coding<B>, counts: Shared<u32>) {
+    let (mut at, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
+    // All loads of a batch, and then all additions: the compiler does not change their order.
+    while at + (BATCH - 1) * threads < len {
+        let mut own = [B::MIN; BATCH as usize];
+        for i in 0..BATCH {
+            own[i as usize] = keys.get((at + i * threads) as usize);
+        }
+        for i in 0..BATCH {
+            counts.fetch_add(digits.of(coding.encode(own[i as usize])), 1);
+        }
+        at += BATCH * threads;
+    }
+    while at < len {
+        counts.fetch_add(digits.of(coding.encode(keys.get(at as usize))), 1);
+        at += threads;
     }
 }

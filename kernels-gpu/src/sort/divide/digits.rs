@@ -10,7 +10,6 @@
 //! The bounds come from a sample, so there may be keys beyond: those below have digit 0, those above the last one.
 
 use crate::key::Bits;
-use core::cmp::Ordering;
 use cuda_std::recomputed;
 
 /// A linear map of the numbers from 0 to a greatest one to fewer numbers. It never descends.
@@ -41,35 +40,6 @@ impl Scale {
     #[inline(always)]
     pub fn of<B: Bits>(self, number: B) -> u32 {
         ((number.upper_half_shifted(self.shift) as u64 * self.factor as u64) >> 32) as u32
-    }
-}
-
-/// What of a key and its index digits are made of: a number that never descends where keys, or those of equal keys, ascend.
-///
-/// ```text
-///   key        less than the pivot │ the pivot           │ greater
-///   number                       0 │ 1 + index           │ greatest of all
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number<B> {
-    /// Whether most keys of the segment are the pivot, so that they are divided by their indices. If not, the number is the key.
-    pub is_index: bool,
-    /// The frequent key.
-    pub pivot: B,
-}
-
-impl<B: Bits> Number<B> {
-    /// The key itself.
-    pub const KEY: Self = Self { is_index: false, pivot: B::MIN };
-
-    /// The number of `key`, which was at index `index`, for segments of a frequent key.
-    #[inline(always)]
-    pub fn of(self, key: B, index: u32) -> B {
-        match key.cmp(&self.pivot) {
-            Ordering::Less => B::MIN,
-            Ordering::Equal => B::from_register(index as u64) + B::ONE,
-            Ordering::Greater => B::MAX,
-        }
     }
 }
 

@@ -8,17 +8,16 @@
 
 use super::DIGITS_CAPACITY;
 use super::digits::Digits;
-use super::parts::Parts;
+use super::tiles::Tiles;
 use super::workspace::{Job, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use core::ops::Range;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
 
 /// Keys of a thread that are on their way at once.
-pub(super) const BATCH: usize = 8;
+const BATCH: usize = 8;
 
 /// Words of shared memory besides the tile: those of a scan, and two for each digit.
 const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
@@ -32,7 +31,7 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 ///
 /// # Safety
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for all keys and
-/// does not overlap `from`; parts are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+/// does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
     u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }> within (ROW.divide_4.threads, ROW.divide_4.blocks),
     u32many = <u32, { ROW.divide_many_4.threads }, { ROW.divide_many_4.items_per_thread }> within (ROW.divide_many_4.threads, ROW.divide_many_4.blocks),
@@ -47,14 +46,14 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
 ) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
-    let n = job.n as usize;
+    let n = job.plan.n as usize;
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
-    for part in Parts::<B>::of(&job, workspace, level, 1) {
-        let tile = from.slice(part.begin as usize, (part.end - part.begin) as usize);
-        let (digits, counters) = (part.digits(), part.room().begins());
+    for tile in Tiles::<B, false>::of(job.plan, workspace, level) {
+        let (digits, counters) = (tile.digits(), tile.offsets().begins());
+        let tile = from.slice(tile.begin as usize, tile.len as usize);
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len() == NT * VT {
@@ -159,10 +158,7 @@ fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
 /// Global to registers: the thread's keys, encoded.
 #[inline(always)]
 #[track_caller]
-pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
-    from: GlobalMut<B>,
-    coding: Coding<B>,
-) -> [B; VT] {
+fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
     let mut own = [B::MIN; VT];
     for i in 0..VT {
         if is_here::<NT, FULL>(i, from.len() as u32) {
@@ -180,7 +176,7 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
 /// For each key of `rows` that is here the next slot of its digit.
 #[inline(always)]
 #[track_caller]
-pub(super) fn next_slots<B: Bits>(
+fn next_slots<B: Bits>(
     begins: Shared<u32>,
     digits: Digits<B>,
     own: &[B],
@@ -254,20 +250,4 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
             }
         }
     }
-}
-
-/// Adds 1 to the counter of `digit` and gives what it was. Where the digits of a whole warp are one, one lane does it for all.
-#[inline(always)]
-#[track_caller]
-pub(super) fn add_alike(counters: Shared<u32>, digit: u32, is_whole_warp: bool) -> u32 {
-    if is_whole_warp {
-        // SAFETY: all lanes of the warp are here.
-        unsafe {
-            if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
-                let first = if warp::lane_id() == 0 { counters.fetch_add(digit, WARP_SIZE) } else { 0 };
-                return shuffle_idx(FULL_MASK, first, 0) + warp::lane_id();
-            }
-        }
-    }
-    counters.fetch_add(digit, 1)
 }

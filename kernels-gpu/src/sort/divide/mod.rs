@@ -3,30 +3,31 @@
 //! ```text
 //!   choose_digits     a sample tells by which digits a segment is divided       │ for each level:
 //!   count_digits      how many of its keys have each digit                      │ segments that are too long
-//!   place_buckets     where the keys of each digit go                           │ for a block become those of
-//!   divide            the keys go there, in no order                            │ the next level
+//!   place_parts       with values: where those of each part go                  │ for a block become those of
+//!   place_buckets     where the keys of each digit go                           │ the next level
+//!   divide            the keys go there                                         │
 //!   sort_buckets      each bucket sorted by one block, in shared memory
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
 //! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and
 //! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
-//! nothing can tell. Keys with values come with their indices, which do: kernels whose names end in `_indexed` move both, and values.
+//! nothing can tell. Those with values do: kernels whose names end in `_with_values` move both, and equal keys stay in their order.
 
 pub mod choose_digits;
 pub mod count_digits;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
-pub mod divide_indexed;
-mod parts;
+pub mod divide_with_values;
+mod offsets;
 pub mod place_buckets;
-mod room;
-mod sectors;
+pub mod place_parts;
 pub mod sort_buckets;
-pub mod sort_buckets_indexed;
+pub mod sort_buckets_with_values;
 pub mod sort_rest;
-pub mod sort_rest_indexed;
+pub mod sort_rest_with_values;
+mod tiles;
 pub mod workspace;
 
 /// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
@@ -35,13 +36,11 @@ pub const MOST_KEYS: usize = 1 << 31;
 /// The most digits that keys are divided by, besides those for keys beyond the sample's.
 pub const MOST_DIGITS: u32 = 1024;
 
-/// Room for the counters of a segment.
-pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
+/// The most digits that keys with values are divided by, all counted.
+pub const MOST_DIGITS_IN_ORDER: u32 = 256;
 
-/// A segment has as many counters at most as it has keys, divided by this.
-pub(crate) const fn keys_per_counter(bucket: usize) -> usize {
-    if bucket < 9 { 1 } else { bucket / 9 }
-}
+/// Room for a counter for each digit of a segment.
+pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 
 /// The most levels of divisions.
 pub const MOST_LEVELS: usize = 8;

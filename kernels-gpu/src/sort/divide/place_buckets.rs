@@ -6,7 +6,7 @@
 //!   segments               │       4       │                    too many for a block: divided again
 //! ```
 
-use super::room::{Room, SECTOR};
+use super::offsets::Offsets;
 use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -28,8 +28,8 @@ const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 
 /// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
 /// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
-/// keys are not divided after all. Equal keys without indices are in their places already unless they are in the scratch
-/// array or have to be decoded, as `decodes` says.
+/// keys are not divided after all. Equal keys are in their places already unless they are in the scratch array or have to be
+/// decoded, as `decodes` says.
 ///
 /// # Safety
 /// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of [`PLACE_THREADS`]
@@ -53,12 +53,12 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     let mut i = thread::block_idx_x();
     while i < workspace.segments(level) {
         let segment = workspace.segment::<B>(i);
-        let room = Room::of(workspace, i, SECTOR);
-        let count = room.digits();
+        let offsets = workspace.offsets(job.plan, i);
+        let count = offsets.digits();
         // SAFETY: all threads of the block are here, as below.
         unsafe {
-            place_digits(room, segment.start, segment.len, begins, scan);
-            mark_heads(job.bucket, count, begins, next, is_head);
+            place_digits(offsets, segment.start, segment.len, begins, scan);
+            mark_heads(job.plan.bucket, count, begins, next, is_head);
         }
         // SAFETY: as above.
         let all_heads = unsafe { list_heads(count, is_head, heads, scan) };
@@ -71,7 +71,7 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
             bucket += PLACE_THREADS;
         }
         thread::sync_threads();
-        if job.levels == 1 {
+        if job.plan.levels == 1 {
             // SAFETY: as above.
             let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
             if thread == 0 && all > 0 {
@@ -99,14 +99,14 @@ fn own_digits(count: u32) -> (u32, u32) {
 /// # Safety
 /// All threads of the block make this call. Ends with a barrier.
 #[inline(always)]
-unsafe fn place_digits(room: Room, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
-    let count = room.digits();
+unsafe fn place_digits(offsets: Offsets, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
+    let count = offsets.digits();
     let (first, end) = own_digits(count);
     let mut counts = [0; OWN];
     let mut sum = 0;
     for at in 0..OWN as u32 {
         if first + at < end {
-            counts[at as usize] = room.begins().get((first + at) as usize);
+            counts[at as usize] = offsets.begins().get((first + at) as usize);
             sum += counts[at as usize];
         }
     }
@@ -115,13 +115,12 @@ unsafe fn place_digits(room: Room, start: u32, len: u32, begins: Shared<u32>, sc
     for at in 0..OWN as u32 {
         if first + at < end {
             begins.set(first + at, begin);
-            room.begin(first + at, start + begin);
+            offsets.begins().set((first + at) as usize, start + begin);
             begin += counts[at as usize];
         }
     }
     if thread::thread_idx_x() == 0 {
         begins.set(count, len);
-        room.end(start + len);
     }
     thread::sync_threads();
 }
@@ -216,41 +215,41 @@ fn add_bucket<B: Bits>(
     (begin, end): (u32, u32),
     decodes: bool,
 ) -> bool {
+    let plan = &job.plan;
     // Where this level's keys go.
     let to_scratch = level.is_multiple_of(2);
     let (at, length) = (segment.start + begin, end - begin);
     if length == 0 {
         return true;
     }
-    if length <= job.bucket {
+    if length <= plan.bucket {
         workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
         return true;
     }
-    // Equal keys with indices are divided by these.
-    if segment.exact && segment.digits.is_one_key(digit) && job.indexed == 0 {
-        // They stay where they are if that is all of the segment.
-        let stays = length == segment.len;
+    if segment.exact && segment.digits.is_one_key(digit) {
+        // They stay where they are if that is all of the segment. But values may come to be in the first division only.
+        let stays = length == segment.len && (level > 0 || plan.in_order == 0);
         let in_scratch = to_scratch != stays;
         if stays {
             workspace.skip(i);
         }
         // Before the first division they are not encoded either.
         if (in_scratch || decodes) && !(stays && level == 0) {
-            let pieces = length.div_ceil(job.bucket);
+            let pieces = length.div_ceil(plan.bucket);
             let (room, mut piece) = (workspace.add_buckets(pieces), 0);
             while piece < pieces {
-                let begin = piece * job.bucket;
-                let piece_len = (length - begin).min(job.bucket);
+                let begin = piece * plan.bucket;
+                let piece_len = (length - begin).min(plan.bucket);
                 workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
                 piece += 1;
             }
         }
-    } else if job.levels == 1 {
+    } else if plan.levels == 1 {
         return false;
-    } else if level + 1 == job.levels {
+    } else if level + 1 == plan.levels {
         workspace.add_rest(at, length);
     } else {
-        workspace.add_pending(level + 1, at, length, job.parts(length));
+        workspace.add_pending(level + 1, at, length, plan.parts(length));
     }
     true
 }

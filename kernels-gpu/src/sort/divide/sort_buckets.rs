@@ -115,6 +115,8 @@ pub(super) struct BucketMemory<B> {
     /// Words of a scan.
     pub scan: Shared<u32>,
     disorder: Shared<u32>,
+    /// That of the bins' scale.
+    factor: Shared<u32>,
     counters: Counters,
 }
 
@@ -133,9 +135,22 @@ impl<B: Bits> BucketMemory<B> {
                 tile: Shared::dynamic(0, slots),
                 scan: Shared::dynamic(bytes, BLOCK_WORDS),
                 disorder: Shared::dynamic(bytes + BLOCK_WORDS * 4, 1),
+                factor: Shared::dynamic(bytes + (BLOCK_WORDS + 1) * 4, 1),
                 counters: Counters { words, half: threads as u32 * OWN_WORDS },
             }
         }
+    }
+
+    /// Room for a number of 16 bits for each key, where the counters were, which are needed no more.
+    #[inline(always)]
+    pub fn ranks<const NT: usize, const VT: usize>(self) -> Shared<u16> {
+        let slots = const {
+            assert!(NT * VT <= 2 * bin_words(NT) as usize);
+            (NT * VT) as u32
+        };
+        let bytes = self.tile.len().next_multiple_of(2) * size_of::<B>() as u32;
+        // SAFETY: there are at least as many bytes of counters.
+        unsafe { Shared::dynamic(bytes + (BLOCK_WORDS + 2) * 4, slots) }
     }
 
     /// Sets the counters to 0.
@@ -161,7 +176,7 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
-        let Self { tile, scan, disorder, counters } = self;
+        let Self { tile, scan, disorder, factor, counters } = self;
         let (thread, slots) = (thread::thread_idx_x(), tile.len());
         for i in 0..VT {
             counters.add(of_bucket.of(own[i]), is_here(i));
@@ -185,11 +200,13 @@ impl<B: Bits> BucketMemory<B> {
         }
         if thread == 0 {
             disorder.set(0, 0);
+            factor.set(0, of_bucket.scale.factor);
         }
         thread::sync_threads();
 
         // The compiler would keep the bins in registers.
-        let of_bucket = Bins { least: recomputed(of_bucket.least), ..of_bucket };
+        let scale = Scale { factor: factor.get(0), ..of_bucket.scale };
+        let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
         // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
         let mut places = [0; VT];
         for i in 0..VT {
@@ -251,7 +268,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
 ) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
-    let n = job.n as usize;
+    let n = job.plan.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.

@@ -27,7 +27,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
 ) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
-    let n = job.n as usize;
+    let n = job.plan.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
@@ -38,7 +38,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
             (start, len, in_scratch, failed)
         } else {
             let (start, len) = workspace.rest(i - buckets);
-            (start, len, job.levels % 2 == 1, true)
+            (start, len, job.plan.levels % 2 == 1, true)
         };
         if is_left {
             // SAFETY: all threads of the block are here; neither buckets nor rests overlap.

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   segment    keys that are divided next: where they are, and by which digits
-//!   part       keys of a segment that one block counts, or moves, tile by tile
+//!   part       one or several tiles of a segment, which one block counts
 //!   counter    how many keys of a segment have a digit; then where they go
 //!   bucket     neighbouring keys, in their final place as a whole, that one block sorts
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::{Digits, Number, Scale};
-use super::room::Room;
-use super::{DIGITS_CAPACITY, MOST_LEVELS, keys_per_counter, usual_len};
+use super::digits::{Digits, Scale};
+use super::offsets::Offsets;
+use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::key::Bits;
 use cuda_std::prelude::*;
 
@@ -33,24 +33,94 @@ pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 3;
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 3;
 /// Words of a segment.
-const SEGMENT: usize = 12;
+const SEGMENT: usize = 10;
 /// Words of a bucket.
 const BUCKET: usize = 2;
 
+/// How keys are divided.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How many keys there are: at most [`MOST_KEYS`](super::MOST_KEYS).
+    pub n: u32,
+    /// How often they are divided, at most.
+    pub levels: u32,
+    /// Keys of a tile.
+    pub tile: u32,
+    /// Tiles of a part.
+    pub tiles: u32,
+    /// Keys of a bucket, at most.
+    pub bucket: u32,
+    /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
+    pub in_order: u32,
+}
+
+impl Plan {
+    /// Keys of a part.
+    #[inline(always)]
+    pub(super) const fn part(&self) -> u32 {
+        at_least_one(self.tile * self.tiles)
+    }
+
+    /// How many parts so many keys have.
+    #[inline(always)]
+    pub(super) const fn parts(&self, len: u32) -> u32 {
+        len.div_ceil(self.part())
+    }
+
+    /// As many keys as this have one counter, or more of them have.
+    #[inline(always)]
+    const fn keys_per_counter(&self) -> u32 {
+        // In order there are counters for each tile.
+        at_least_one(if self.in_order != 0 { self.tile / 154 } else { self.bucket / 9 })
+    }
+
+    /// How many counters a segment of `len` keys has for each of its digits, times two.
+    #[inline(always)]
+    const fn half_counters(&self, len: u32) -> u32 {
+        if self.in_order == 0 {
+            return 2;
+        }
+        2 + 2 * self.parts(len) + if self.tiles > 1 { len.div_ceil(at_least_one(self.tile)) } else { 0 }
+    }
+
+    /// How many counters a segment of `len` keys has that is divided by `digits` digits.
+    #[inline(always)]
+    pub(super) const fn counters(&self, len: u32, digits: u32) -> u32 {
+        // Those of tiles are two in a word.
+        digits.next_multiple_of(2) * self.half_counters(len) / 2
+    }
+
+    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters.
+    #[inline(always)]
+    pub(super) fn most_digits(&self, len: u32) -> u32 {
+        let most = if self.in_order != 0 { MOST_DIGITS_IN_ORDER } else { MOST_DIGITS + 2 };
+        let room = 2 * (len / self.keys_per_counter()) / at_least_one(self.half_counters(len));
+        (room & !1).clamp(8, most)
+    }
+}
+
+/// `number`, or 1 if that is 0: what is divided by it cannot fail.
+#[inline(always)]
+const fn at_least_one(number: u32) -> u32 {
+    if number > 1 { number } else { 1 }
+}
+
 impl Layout {
-    /// For `n` keys that are divided up to `levels` times, in parts of `part` and buckets of at most `bucket`.
-    pub const fn of(n: usize, levels: u32, part: usize, bucket: usize) -> Self {
+    /// For keys that are divided so.
+    pub const fn of(plan: &Plan) -> Self {
+        let (n, bucket) = (plan.n as usize, plan.bucket as usize);
         // Segments have more keys than a bucket, but for the first one.
         let segments = n / bucket + 1;
         let pending = HEAD_WORDS;
         let all = pending + segments * PENDING;
         let parts = all + segments * SEGMENT;
-        let counters = parts + n / part + segments;
-        let buckets = counters + n / keys_per_counter(bucket) + DIGITS_CAPACITY as usize;
+        let counters = parts + n / plan.part() as usize + segments;
+        let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
         // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
         // keys together; and of those of equal keys all but one are full. At each level there are at most as many segments, and
         // digits with too many keys, as there are full buckets.
-        let most_buckets = (2 + 2 * levels as usize) * segments;
+        let most_buckets = (2 + 2 * plan.levels as usize) * segments;
         let words = buckets + most_buckets * BUCKET;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
         Self {
@@ -72,78 +142,41 @@ pub struct Job {
     pub words: *mut u32,
     /// What `detect_runs` has found, or zeros.
     pub order: *mut u32,
-    /// Where the lists are: [`Layout::of`] the numbers below.
+    /// Where the lists are: [`Layout::of`] the plan.
     pub at: Layout,
-    /// How many keys there are: at most [`MOST_KEYS`](super::MOST_KEYS).
-    pub n: u32,
-    /// How often they are divided, at most.
-    pub levels: u32,
-    /// Keys of a part, which are those of one or several tiles.
-    pub part: u32,
-    /// The most digits of segments whose keys go in whole sectors: as many as a block has threads, or 0.
-    pub whole_digits: u32,
-    /// Keys of a bucket, at most.
-    pub bucket: u32,
+    /// How keys are divided.
+    pub plan: Plan,
     /// Keys of a bucket where they are spread evenly.
     pub usual: u32,
-    /// Whether keys come with their indices, so that equal ones keep their order: 1, or else 0.
-    pub indexed: u32,
 }
 
 impl Job {
-    /// For `n` keys, and `words` of [`Layout::of`] these numbers.
-    pub const fn new(
-        (words, order): (*mut u32, *mut u32),
-        n: usize,
-        levels: u32,
-        (whole_digits, part, bucket): (usize, usize, usize),
-        indexed: bool,
-    ) -> Self {
-        let at = Layout::of(n, levels, part, bucket);
-        let usual = usual_len(bucket) as u32;
-        let (n, whole_digits, part, bucket) = (n as u32, whole_digits as u32, part as u32, bucket as u32);
-        Self { words, order, at, n, levels, part, whole_digits, bucket, usual, indexed: indexed as u32 }
-    }
-
-    /// How many parts so many keys have.
-    #[inline(always)]
-    pub(super) fn parts(&self, len: u32) -> u32 {
-        len.div_ceil(self.part.max(1))
-    }
-
-    /// Whether the keys of a segment of `len` keys that is divided by `count` digits are to go in whole sectors: if there are not
-    /// too many digits, and room for their counters.
-    #[inline(always)]
-    pub(super) fn is_whole(&self, len: u32, count: u32) -> bool {
-        count <= self.whole_digits && Room::counters(count, true) <= len / keys_per_counter(self.bucket as usize) as u32
+    /// For keys that are divided by `plan`, and `words` of its [`Layout`].
+    pub const fn new(words: *mut u32, order: *mut u32, plan: Plan) -> Self {
+        Self { words, order, at: Layout::of(&plan), plan, usual: usual_len(plan.bucket as usize) as u32 }
     }
 }
 
-/// Where keys are, and what belongs to them.
+/// Where keys are, and their values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<B, V> {
     /// The keys.
     pub keys: *mut B,
-    /// Where each was at first; before the first division nothing is there.
-    pub indices: *mut u32,
-    /// Their values, if there are any.
+    /// Their values.
     pub values: *mut V,
 }
 
 impl<B: Bits, V: Word> Elements<B, V> {
-    /// The arrays, of `n` elements each; of indices and of values only if there are any.
+    /// The arrays, of `n` elements each.
     ///
     /// # Safety
     /// That is what they have, and no other thread uses an element while one writes it.
     #[inline(always)]
-    pub(super) unsafe fn arrays(self, n: u32, has_indices: bool, has_values: bool) -> Arrays<B, V> {
-        let n = n as usize;
+    pub(super) unsafe fn arrays(self, n: u32) -> Arrays<B, V> {
         // SAFETY: the caller's promise.
         unsafe {
-            let values = GlobalMut::new(self.values, if has_values { n } else { 0 });
-            let indices = GlobalMut::new(self.indices, if has_indices { n } else { 0 });
-            Arrays { keys: GlobalMut::new(self.keys, n), indices, values }
+            Arrays { keys: GlobalMut::new(self.keys, n as usize), values: GlobalMut::new(self.values, n as usize) }
         }
     }
 }
@@ -152,7 +185,6 @@ impl<B: Bits, V: Word> Elements<B, V> {
 #[derive(Clone, Copy)]
 pub(super) struct Arrays<B, V> {
     pub keys: GlobalMut<B>,
-    pub indices: GlobalMut<u32>,
     pub values: GlobalMut<V>,
 }
 
@@ -162,19 +194,22 @@ impl<B: Bits, V: Word> Arrays<B, V> {
     #[track_caller]
     pub fn slice(self, start: u32, len: u32) -> Self {
         let (start, len) = (start as usize, len as usize);
-        let values = if self.values.is_empty() { self.values } else { self.values.slice(start, len) };
-        Self { keys: self.keys.slice(start, len), indices: self.indices.slice(start, len), values }
+        Self { keys: self.keys.slice(start, len), values: self.values.slice(start, len) }
     }
 
-    /// Sets element `i`: its key, its index, and its value if there are values.
+    /// Element `i`: its key and its value.
     #[inline(always)]
     #[track_caller]
-    pub fn set(self, i: u32, (key, index, value): (B, u32, V)) {
+    pub fn get(self, i: u32) -> (B, V) {
+        (self.keys.get(i as usize), self.values.get(i as usize))
+    }
+
+    /// Sets element `i`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, i: u32, (key, value): (B, V)) {
         self.keys.set(i as usize, key);
-        self.indices.set(i as usize, index);
-        if !self.values.is_empty() {
-            self.values.set(i as usize, value);
-        }
+        self.values.set(i as usize, value);
     }
 }
 
@@ -199,9 +234,6 @@ pub(super) struct Segment<B> {
     pub exact: bool,
     /// Whether all keys are equal, so that they stay where they are.
     pub skipped: bool,
-    /// Whether keys go in whole sectors.
-    pub is_whole: bool,
-    pub number: Number<B>,
     pub digits: Digits<B>,
 }
 
@@ -228,9 +260,7 @@ pub(super) struct Bucket {
 
 /// Flags of a segment, between the bits of a shift and those of a number of digits.
 const EXACT: u32 = 1 << 8;
-const IS_INDEX: u32 = 1 << 9;
-const SKIPPED: u32 = 1 << 10;
-const IS_WHOLE: u32 = 1 << 11;
+const SKIPPED: u32 = 1 << 9;
 const SHIFT: u32 = 0xff;
 const DIGITS: u32 = 16;
 
@@ -341,39 +371,34 @@ impl Workspace {
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
         let [start, len, first_part, counters, flags, factor] = [0, 1, 2, 3, 4, 5].map(|at| words.get(at));
         let digits = Digits { least: wide(6), greatest: wide(8), scale: Scale { shift: flags & SHIFT, factor } };
-        let number = Number { is_index: flags & IS_INDEX != 0, pivot: wide(10) };
-        let [exact, skipped, is_whole] = [EXACT, SKIPPED, IS_WHOLE].map(|flag| flags & flag != 0);
-        Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits }
+        let (exact, skipped) = (flags & EXACT != 0, flags & SKIPPED != 0);
+        Segment { start, len, first_part, counters, exact, skipped, digits }
     }
 
     #[inline(always)]
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
         let words = self.at_segment(i);
-        let Segment { start, len, first_part, counters, exact, skipped, is_whole, number, digits } = segment;
+        let Segment { start, len, first_part, counters, exact, skipped, digits } = segment;
         let Digits { least, greatest, scale: Scale { shift, factor } } = digits;
-        let [least, greatest, pivot] = [least, greatest, number.pivot].map(Word::to_register);
+        let [least, greatest] = [least, greatest].map(Word::to_register);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let flags = flag(exact, EXACT) | flag(number.is_index, IS_INDEX) | flag(skipped, SKIPPED);
         words.set(0, start);
         words.set(1, len);
         words.set(2, first_part);
         words.set(3, counters);
-        words.set(4, shift | flags | flag(is_whole, IS_WHOLE) | digits.count() << DIGITS);
+        words.set(4, shift | flag(exact, EXACT) | flag(skipped, SKIPPED) | digits.count() << DIGITS);
         words.set(5, factor);
         words.set(6, least as u32);
         words.set(7, (least >> 32) as u32);
         words.set(8, greatest as u32);
         words.set(9, (greatest >> 32) as u32);
-        words.set(10, pivot as u32);
-        words.set(11, (pivot >> 32) as u32);
     }
 
-    /// Of segment `i`: the number of its first counter, how many digits it has, and whether keys go in whole sectors.
+    /// Where the keys of segment `i` go.
     #[inline(always)]
-    pub fn room(self, i: u32) -> (u32, u32, bool) {
+    pub fn offsets(self, plan: Plan, i: u32) -> Offsets {
         let words = self.at_segment(i);
-        let flags = words.get(4);
-        (words.get(3), flags >> DIGITS, flags & IS_WHOLE != 0)
+        Offsets::new(self, plan, words.get(3), words.get(4) >> DIGITS, words.get(1))
     }
 
     /// Notes that the keys of segment `i` are all equal. One thread does.

@@ -80,7 +80,6 @@ pub(in crate::gpu) struct SortPlan {
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
 struct Layout {
     values: usize,
-    indices: usize,
     runs: usize,
     splits: usize,
     end: usize,
@@ -181,14 +180,13 @@ impl SortPlan {
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
     fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
-        let indices = values + align(n * self.value_bytes);
-        let runs = indices + self.divide.map_or(0, DividePlan::index_bytes);
+        let runs = values + align(n * self.value_bytes);
         let splits = runs + align(RUNS_BYTES);
-        Layout { values, indices, runs, splits, end: splits + self.split_bytes(n) }
+        Layout { values, runs, splits, end: splits + self.split_bytes(n) }
     }
 
-    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, indices twice where keys with values are divided, and
-    /// splits; none where one block sorts all, and `usize::MAX` for more keys than a GPU sorts.
+    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
+    /// none where one block sorts all, and `usize::MAX` for more keys than a GPU sorts.
     pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
         match n {
             _ if n <= self.block.keys() => 0,
@@ -284,7 +282,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         unsafe { detect_runs::<K>(queue, coding, at, detected_at)? };
     }
     if let Some(divide) = plan.divide {
-        let words = Words { lists: splits, indices: in_workspace(layout.indices), order: detected_at, detects };
+        let words = Words { lists: splits, order: detected_at, detects };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
         unsafe { divide.sort::<K>(queue, coding, at, scratch, words, random)? };
     }

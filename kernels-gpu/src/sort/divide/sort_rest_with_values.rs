@@ -1,5 +1,5 @@
-//! What is left after all divisions of keys with their indices, as in `sort_rest`. One block sorts each, slowly: tiles by their indices
-//! and then by each half of their keys, and tiles together by merging.
+//! What is left after all divisions of keys with values, as in `sort_rest`. One block sorts each, slowly: tiles by each half of their
+//! keys, and tiles together by merging.
 
 use super::workspace::{Arrays, Bucket, Elements, Job, Workspace};
 use crate::key::{Bits, Coding};
@@ -7,21 +7,19 @@ use crate::sort::block_sort::sort_tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts the buckets that `sort_buckets_indexed` has given up, and the rests, to the same indices of `at`, keys as `coding`
+/// Kernel: sorts the buckets that `sort_buckets_with_values` has given up, and the rests, to the same indices of `at`, keys as `coding`
 /// decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
-/// As for [`sort_buckets_indexed`](super::sort_buckets_indexed::sort_buckets_indexed), which has been called before; blocks are of
-/// `NT` threads, a power of two, with dynamic shared memory for `NT * VT` numbers of 8 bytes.
+/// As for [`sort_buckets_with_values`](super::sort_buckets_with_values::sort_buckets_with_values), which has been called before; blocks are
+/// of `NT` threads, a power of two, with dynamic shared memory for `NT * VT` numbers of 8 bytes.
 #[kernel(
-    u32v0 = <u32, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
-    u64v0 = <u64, u32, false, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
-    u32v4 = <u32, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
-    u64v4 = <u64, u32, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
-    u32v8 = <u32, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
-    u64v8 = <u64, u64, true, { ROW.buckets_indexed.threads }, { ROW.buckets_indexed.items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }>,
 )]
-pub unsafe fn sort_rest_indexed<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
+pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
     at: Elements<B, V>,
     scratch: Elements<B, V>,
@@ -30,7 +28,7 @@ pub unsafe fn sort_rest_indexed<B: Bits, V: Word, const VALUES: bool, const NT: 
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
     // SAFETY: the caller's promise.
-    let sides = unsafe { (at.arrays(job.n, true, VALUES), scratch.arrays(job.n, true, VALUES)) };
+    let sides = unsafe { (at.arrays(job.plan.n), scratch.arrays(job.plan.n)) };
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
     let mut i = thread::block_idx_x();
     while i < buckets + rests {
@@ -39,7 +37,7 @@ pub unsafe fn sort_rest_indexed<B: Bits, V: Word, const VALUES: bool, const NT: 
             (start, len, in_scratch, failed)
         } else {
             let (start, len) = workspace.rest(i - buckets);
-            (start, len, job.levels % 2 == 1, true)
+            (start, len, job.plan.levels % 2 == 1, true)
         };
         if is_left {
             // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
@@ -82,7 +80,7 @@ unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
     }
 }
 
-/// Sorts a tile: by the elements' indices, and then, stably, by each half of their keys. Ends with a barrier.
+/// Sorts a tile, stably, by each half of its keys, the lower one first. Ends with a barrier.
 #[inline(always)]
 #[track_caller]
 fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -100,16 +98,12 @@ fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
         elements[i] = slot(i);
     }
     let mut round = 0;
-    while round < 1 + size_of::<B>() / 4 {
+    while round < size_of::<B>() / 4 {
         let mut packed = [u64::MAX; VT];
         for i in 0..VT {
             if slot(i) < len {
                 let element = elements[i] as usize;
-                let number = if round == 0 {
-                    from.indices.get(element)
-                } else {
-                    (from.keys.get(element).to_register() >> (32 * (round - 1))) as u32
-                };
+                let number = (from.keys.get(element).to_register() >> (32 * round)) as u32;
                 packed[i] = (number as u64) << 32 | (slot(i) << 16) as u64 | element as u64;
             }
         }
@@ -121,27 +115,23 @@ fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
         thread::sync_threads();
         round += 1;
     }
-    let (mut keys, mut indices, mut values) = ([B::MIN; VT], [0; VT], [V::from_register(0); VT]);
+    let mut own = [(B::MIN, V::from_register(0)); VT];
     for i in 0..VT {
         if slot(i) < len {
-            let element = elements[i] as usize;
-            (keys[i], indices[i]) = (from.keys.get(element), from.indices.get(element));
-            if !from.values.is_empty() {
-                values[i] = from.values.get(element);
-            }
+            own[i] = from.get(elements[i]);
         }
     }
     // What has been read may be overwritten.
     thread::sync_threads();
     for i in 0..VT {
         if slot(i) < len {
-            to.set(slot(i), (decode.decode(keys[i]), indices[i], values[i]));
+            to.set(slot(i), (decode.decode(own[i].0), own[i].1));
         }
     }
     thread::sync_threads();
 }
 
-/// Merges runs of `run` elements in pairs: each element finds its rank in the other run.
+/// Merges runs of `run` elements in pairs: each element finds its rank in the other run, where equal keys of the first run come first.
 #[inline(always)]
 #[track_caller]
 fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, run: u32, decode: Coding<B>) {
@@ -150,17 +140,16 @@ fn merge_pairs_of_runs<B: Bits, V: Word>(from: Arrays<B, V>, to: Arrays<B, V>, r
     while i < len {
         let own = i / run;
         let other = (own ^ 1) * run;
-        let (key, index) = (from.keys.get(i as usize), from.indices.get(i as usize));
+        let (key, value) = from.get(i);
+        let is_before = |that: B| that < key || that == key && own % 2 == 1;
         let (mut low, mut high) = (other.min(len), other.saturating_add(run).min(len));
         while low < high {
             let middle = (low + high) / 2;
-            let that = (from.keys.get(middle as usize), from.indices.get(middle as usize));
-            if that < (key, index) { low = middle + 1 } else { high = middle }
+            if is_before(from.keys.get(middle as usize)) { low = middle + 1 } else { high = middle }
         }
         // As many of the other run come before it.
         let rank = low - other.min(len);
-        let value = if from.values.is_empty() { V::from_register(0) } else { from.values.get(i as usize) };
-        to.set((own & !1) * run + i % run + rank, (decode.decode(key), index, value));
+        to.set((own & !1) * run + i % run + rank, (decode.decode(key), value));
         i += thread::block_dim_x();
     }
 }
