@@ -148,7 +148,7 @@ pub const SM_90: Row = Row {
     divide_4: DivideTile { threads: 512, items_per_thread: 16, blocks: 3 },
     divide_8: DivideTile { threads: 512, items_per_thread: 12, blocks: 3 },
     divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
-    divide_4v4: DivideTile { threads: 512, items_per_thread: 23, blocks: 2 },
+    divide_4v4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
     divide_4v8: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
     divide_8v4: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },

@@ -15,9 +15,6 @@ pub const COUNT_THREADS: usize = 512;
 /// Blocks of a multiprocessor.
 pub const COUNT_BLOCKS: usize = 4;
 
-/// Keys of a thread that are on their way at once.
-const BATCH: u32 = 8;
-
 /// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a share of the
 /// level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted by part and by tile.
 ///
@@ -150,20 +147,32 @@ fn clear<const NT: usize>(counts: Shared<u32>, count: u32) {
 #[inline(always)]
 #[track_caller]
 fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, digits: Digits<B>, coding: Coding<B>, counts: Shared<u32>) {
-    let (mut at, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
-    // All loads of a batch, and then all additions: the compiler does not change their order.
-    while at + (BATCH - 1) * threads < len {
-        let mut own = [B::MIN; BATCH as usize];
+    let add = |key: B| _ = counts.fetch_add(digits.of(coding.encode(key)), 1);
+    let mut at = thread::thread_idx_x();
+    at = count_batches::<B, NT, 8>(keys, at, add);
+    at = count_batches::<B, NT, 4>(keys, at, add);
+    count_batches::<B, NT, 1>(keys, at, add);
+}
+
+/// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next one is.
+///
+/// All loads of a batch, and then all additions: the compiler does not change their order.
+#[inline(always)]
+#[track_caller]
+fn count_batches<B: Bits, const NT: usize, const BATCH: usize>(
+    keys: GlobalMut<B>,
+    mut at: u32,
+    add: impl Fn(B),
+) -> u32 {
+    while at + const { ((BATCH - 1) * NT) as u32 } < keys.len() as u32 {
+        let mut own = [B::MIN; BATCH];
         for i in 0..BATCH {
-            own[i as usize] = keys.get((at + i * threads) as usize);
+            own[i] = keys.get(at as usize + i * NT);
         }
         for i in 0..BATCH {
-            counts.fetch_add(digits.of(coding.encode(own[i as usize])), 1);
+            add(own[i]);
         }
-        at += BATCH * threads;
+        at += const { (BATCH * NT) as u32 };
     }
-    while at < len {
-        counts.fetch_add(digits.of(coding.encode(keys.get(at as usize))), 1);
-        at += threads;
-    }
+    at
 }

@@ -208,7 +208,7 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
 unsafe fn lanes_with(digit: u32) -> u32 {
     let mut lanes = FULL_MASK;
     for bit in 0..DIGIT_BITS {
-        let is_set = digit >> bit & 1 != 0;
+        let is_set = digit & 1 << bit != 0;
         // SAFETY: the caller's promise.
         let set = unsafe { ballot(FULL_MASK, is_set) };
         lanes &= if is_set { set } else { !set };
