@@ -47,6 +47,9 @@ pub trait Bits:
     fn leading_zeros(self) -> u32;
     /// The upper 32 bits of the number shifted up by `shift`, which is less than its number of bits.
     fn upper_half_shifted(self, shift: u32) -> u32;
+    /// The upper half of the product of [`upper_half_shifted`](Self::upper_half_shifted) with `factor`. The number is below 2^bits when
+    /// shifted.
+    fn upper_product(self, shift: u32, factor: u32) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;
     /// The greatest of the values that the lanes of the warp passed.
@@ -57,7 +60,7 @@ pub trait Bits:
 }
 
 macro_rules! bits {
-    ($($t:ident as $signed:ident, $greatest_of_warp:ident;)*) => {$(
+    ($($t:ident as $signed:ident, $greatest_of_warp:ident, $upper_product:ident;)*) => {$(
         impl Bits for $t {
             const MIN: Self = $t::MIN;
             const ONE: Self = 1;
@@ -76,6 +79,10 @@ macro_rules! bits {
                 ((self << shift) >> ($t::BITS - 32)) as u32
             }
             #[inline(always)]
+            fn upper_product(self, shift: u32, factor: u32) -> u32 {
+                $upper_product(self, shift, factor)
+            }
+            #[inline(always)]
             fn shifted_down(self, shift: u32) -> Self {
                 self >> shift
             }
@@ -87,7 +94,20 @@ macro_rules! bits {
         }
     )*};
 }
-bits!(u32 as i32, greatest_narrow; u64 as i64, greatest_wide;);
+bits!(u32 as i32, greatest_narrow, upper_product_narrow; u64 as i64, greatest_wide, upper_product_wide;);
+
+/// Shifts the factor instead of the number: that is done once for many.
+#[inline(always)]
+fn upper_product_narrow(number: u32, shift: u32, factor: u32) -> u32 {
+    let factor = (factor as u64) << shift;
+    let (lower, upper) = (factor as u32, (factor >> 32) as u32);
+    ((number as u64 * lower as u64) >> 32) as u32 + number * upper
+}
+
+#[inline(always)]
+fn upper_product_wide(number: u64, shift: u32, factor: u32) -> u32 {
+    ((number.upper_half_shifted(shift) as u64 * factor as u64) >> 32) as u32
+}
 
 #[inline(always)]
 unsafe fn greatest_narrow(value: u32) -> u32 {

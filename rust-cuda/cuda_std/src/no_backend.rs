@@ -34,6 +34,17 @@ missing! {
     dynamic_shared_size() -> u32;
 }
 
+/// Bit `bit` of `value`, where it is.
+pub fn bit_of(value: u32, bit: u32) -> u32 {
+    value & 1 << bit
+}
+
+/// `lanes` that are in both of two ballots, or in none of those in which this lane is not: its bits in these are `own`.
+pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
+    let alike = |i: usize| if own[i] != 0 { ballots[i] } else { !ballots[i] };
+    lanes & alike(0) & alike(1)
+}
+
 pub unsafe fn copy_async<T: Word>(_to: u32, _from: *const T) {
     not_in_a_kernel()
 }

@@ -83,3 +83,23 @@ pub unsafe fn reduce_max(mask: u32, value: u32) -> u32 {
 pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
     backend::ballot(mask, predicate)
 }
+
+/// The lanes of the warp whose `BITS` lowest bits of `value` are those of this lane, as a bit mask. `BITS` is even. That takes a
+/// [`ballot`] for each bit, and little else.
+///
+/// # Safety
+/// All lanes of the warp have to make the same call.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn lanes_alike<const BITS: u32>(value: u32) -> u32 {
+    const { assert!(BITS.is_multiple_of(2) && BITS <= 32) };
+    let (mut lanes, mut bit) = (FULL_MASK, 0);
+    while bit < BITS {
+        let own = [backend::bit_of(value, bit), backend::bit_of(value, bit + 1)];
+        // SAFETY: the caller's promise.
+        let ballots = unsafe { [ballot(FULL_MASK, own[0] != 0), ballot(FULL_MASK, own[1] != 0)] };
+        lanes = backend::and_alike(lanes, ballots, own);
+        bit += 2;
+    }
+    lanes
+}

@@ -4,10 +4,10 @@
 //!
 //! ```text
 //!   key      … least - 1 │ least ………………………… greatest │ greatest + 1 …
-//!   digit            0   │ 1   2   3   …       count - 1 …
+//!   digit            0   │ 0   1   2   …       count - 1 …
 //! ```
 //!
-//! The bounds come from a sample, so there may be keys beyond: those below have digit 0, those above the last one.
+//! The bounds come from a sample, so there may be keys beyond: those below have the first digit, too, and those above the last one.
 
 use crate::key::Bits;
 use cuda_std::recomputed;
@@ -39,24 +39,24 @@ impl Scale {
     /// What `number` becomes.
     #[inline(always)]
     pub fn of<B: Bits>(self, number: B) -> u32 {
-        ((number.upper_half_shifted(self.shift) as u64 * self.factor as u64) >> 32) as u32
+        number.upper_product(self.shift, self.factor)
     }
 }
 
 /// How keys become digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits<B> {
-    /// The least key of digit 1.
+    /// The greatest key up to which all have digit 0.
     pub least: B,
     /// The least key that certainly has the last digit.
     pub greatest: B,
-    /// How a key's distance from `least` becomes its digit, less 1.
+    /// How a key's distance from `least` becomes its digit.
     pub scale: Scale,
 }
 
 impl<B: Bits> Digits<B> {
     /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to `greatest`,
-    /// which are different; and two more, as [`count`](Self::count) tells.
+    /// which are different; there may be one more, as [`count`](Self::count) tells.
     #[inline(always)]
     pub fn even(least: B, greatest: B, count: u32) -> Self {
         let Scale { shift, factor } = Scale::even(greatest - least, count);
@@ -69,6 +69,7 @@ impl<B: Bits> Digits<B> {
     /// There are fewer than [`MOST_DIGITS`](super::MOST_DIGITS) such keys.
     #[inline(always)]
     pub fn exact(least: B, greatest: B) -> Self {
+        let least = if least > B::MIN { least - B::ONE } else { least };
         let greatest = if greatest < B::MAX { greatest + B::ONE } else { greatest };
         let distance = (greatest - least).to_register() as u32;
         Self { least, greatest, scale: Scale::exact::<B>((32 - distance.leading_zeros()).max(1)) }
@@ -77,14 +78,13 @@ impl<B: Bits> Digits<B> {
     /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
     #[inline(always)]
     pub fn is_one_key(self, digit: u32) -> bool {
-        digit > 0 && (digit + 1 < self.count() || self.greatest == B::MAX)
+        (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count() || self.greatest == B::MAX)
     }
 
     /// A key's digit, which is less than [`count`](Self::count).
     #[inline(always)]
     pub fn of(self, key: B) -> u32 {
-        let distance = key.max(self.least).min(self.greatest) - self.least;
-        self.scale.of(distance) + u32::from(key >= self.least)
+        self.scale.of(key.max(self.least).min(self.greatest) - self.least)
     }
 
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
@@ -109,9 +109,9 @@ mod tests {
         for (least, greatest) in [(0, 1), (0, u32::MAX), (7, 1_000_000_007), (u32::MAX - 5, u32::MAX), (5, 6)] {
             for count in [1, 2, 7, 8, 255, 1000, 1024] {
                 let digits = Digits::even(least, greatest, count);
-                assert!(digits.count() <= count + 2, "{digits:?}");
+                assert!(digits.count() <= count + 1, "{digits:?}");
                 let wide = Digits::even((least as u64) << 31, (greatest as u64) << 31, count);
-                assert!(wide.count() <= count + 2, "{wide:?}");
+                assert!(wide.count() <= count + 1, "{wide:?}");
                 let mut last = (0, 0);
                 for i in 0..=4096u64 {
                     let key = (i * u32::MAX as u64 / 4096) as u32;
@@ -130,7 +130,7 @@ mod tests {
         let mut shares = [0u32; 66];
         (0..1_000_000u32).for_each(|i| shares[digits.of(1000 + 4000 * i) as usize] += 1);
         assert!(shares.iter().all(|&share| share <= 15_626), "{shares:?}");
-        assert!((64..=66).contains(&shares.iter().filter(|&&share| share > 0).count()));
+        assert!((64..=65).contains(&shares.iter().filter(|&&share| share > 0).count()));
     }
 
     #[test]
@@ -138,17 +138,17 @@ mod tests {
         let ranges = [(0, 0), (0, 5), (100, 100), (100, 1000), (u32::MAX - 3, u32::MAX), (u32::MAX, u32::MAX)];
         for (least, greatest) in ranges {
             let digits = Digits::exact(least, greatest);
-            assert_eq!(digits.count(), greatest - least + 2 + u32::from(greatest < u32::MAX), "{digits:?}");
+            let (below, above) = (u32::from(least > 0), u32::from(greatest < u32::MAX));
+            assert_eq!(digits.count(), greatest - least + below + 1 + above, "{digits:?}");
             for key in least..=greatest {
-                assert_eq!(digits.of(key), key - least + 1);
+                assert_eq!(digits.of(key), key - least + below);
                 assert!(digits.is_one_key(digits.of(key)));
             }
-            assert_eq!(digits.of(least.saturating_sub(1)), u32::from(least == 0));
-            assert!(!digits.is_one_key(0));
-            if greatest < u32::MAX {
-                assert!(!digits.is_one_key(digits.of(greatest + 1)));
-                assert_eq!(digits.of(greatest + 1), digits.of(u32::MAX));
-            }
+            // All keys but one are less, or greater.
+            assert_eq!(digits.of(0), 0);
+            assert_eq!(digits.is_one_key(0), least <= 1);
+            assert_eq!(digits.of(u32::MAX), digits.count() - 1);
+            assert_eq!(digits.is_one_key(digits.count() - 1), greatest >= u32::MAX - 1);
         }
     }
 }

@@ -8,13 +8,14 @@
 
 use super::DIGITS_CAPACITY;
 use super::digits::Digits;
-use super::tiles::Tiles;
+use super::tiles::{Tile, Tiles};
 use super::workspace::{Job, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use core::ops::Range;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 /// Keys of a thread that are on their way at once.
 const BATCH: usize = 8;
@@ -52,14 +53,12 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
     for tile in Tiles::<B, false>::of(job.plan, workspace, level) {
-        let (digits, counters) = (tile.digits(), tile.offsets().begins());
-        let tile = from.slice(tile.begin as usize, tile.len as usize);
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len() == NT * VT {
-                move_tile::<B, NT, VT, true>(tile, digits, counters, coding, memory, to);
+            if tile.len == (NT * VT) as u32 {
+                move_tile::<B, NT, VT, true>(tile, from, coding, memory, to);
             } else {
-                move_tile::<B, NT, VT, false>(tile, digits, counters, coding, memory, to);
+                move_tile::<B, NT, VT, false>(tile, from, coding, memory, to);
             }
         }
         thread::sync_threads();
@@ -196,18 +195,18 @@ fn next_slots<B: Bits>(
 /// All threads of the block make this call.
 #[inline(always)]
 unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
-    tile: GlobalMut<B>,
-    digits: Digits<B>,
-    counters: GlobalMut<u32>,
+    tile: Tile,
+    from: GlobalMut<B>,
     coding: Coding<B>,
     memory: TileMemory<B>,
     to: GlobalMut<B>,
 ) {
     let TileMemory { keys, begins, distances, .. } = memory;
     let thread = thread::thread_idx_x();
-    let is_here = |i: usize| is_here::<NT, FULL>(i, tile.len() as u32);
-    memory.clear::<NT>(counters.len() as u32);
-    let mut own = load::<B, NT, VT, FULL>(tile, coding);
+    let is_here = |i: usize| is_here::<NT, FULL>(i, tile.len);
+    let digits: Digits<B> = tile.digits();
+    memory.clear::<NT>(digits.count());
+    let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize), coding);
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {
@@ -217,10 +216,10 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
     thread::sync_threads();
 
     // SAFETY: the caller's promise.
-    let room = unsafe { memory.reserve::<NT>(counters) };
+    let room = unsafe { memory.reserve::<NT>(tile.offsets().begins()) };
 
-    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     let digits = digits.again();
+    // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     for first in (0..VT).step_by(BATCH) {
         let rows = first..(first + BATCH).min(VT);
         let slots = next_slots(begins, digits, &own, rows.clone(), is_here);
@@ -230,8 +229,11 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
             }
         }
     }
-    memory.settle(room, counters.len() as u32);
+    memory.settle(room, digits.count());
     thread::sync_threads();
+    // Read once more: there are no registers to spare.
+    let (digits, thread): (Digits<B>, _) = (tile.digits(), recomputed(thread));
+    let is_here = |i: usize| FULL || thread + ((i * NT) as u32) < tile.len;
     for i in 0..VT {
         if is_here(i) {
             own[i] = keys.get(thread + (i * NT) as u32);

@@ -18,7 +18,7 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, sync_warp};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, lanes_alike, sync_warp};
 
 /// Bits of a digit.
 const DIGIT_BITS: u32 = MOST_DIGITS_IN_ORDER.trailing_zeros();
@@ -200,22 +200,6 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
     }
 }
 
-/// The lanes whose digits are that of this one, as a bit mask.
-///
-/// # Safety
-/// The lanes of one whole warp make this call.
-#[inline(always)]
-unsafe fn lanes_with(digit: u32) -> u32 {
-    let mut lanes = FULL_MASK;
-    for bit in 0..DIGIT_BITS {
-        let is_set = digit & 1 << bit != 0;
-        // SAFETY: the caller's promise.
-        let set = unsafe { ballot(FULL_MASK, is_set) };
-        lanes &= if is_set { set } else { !set };
-    }
-    lanes
-}
-
 /// Moves the keys of a tile, and their values, to the places of their digits.
 ///
 /// # Safety
@@ -243,6 +227,10 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
         counters.set(word, 0);
         word += NT as u32;
     }
+    // While the keys are on their way, if there are registers for that.
+    if !FULL {
+        find_places::<B, NT>(tile, distances);
+    }
     let mut own = [B::MIN; VT];
     let row = first();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
@@ -256,7 +244,9 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
             *key = coding.encode(*key);
         }
     }
-    find_places::<B, NT>(tile, distances);
+    if FULL {
+        find_places::<B, NT>(tile, distances);
+    }
     thread::sync_threads();
     let digits: Digits<B> = tile.digits();
     let (row, warp) = (first(), thread() / WARP_SIZE);
@@ -271,27 +261,28 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     unsafe { memory.place_warps::<NT>() };
 
     let digits: Digits<B> = tile.digits();
-    let (row, lane) = (first(), thread() % WARP_SIZE);
+    let (row, lanes_up_to) = (first(), FULL_MASK >> (WARP_SIZE - 1 - thread() % WARP_SIZE));
     let next_slots = memory.of_warp::<NT, VT>(thread() / WARP_SIZE);
     let tile_values = from.values.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
         let digit = digits.of(own[i]);
         // SAFETY: all lanes of the warp are here, as below.
-        let mut alike = unsafe { lanes_with(digit) };
+        let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
         if !FULL {
             // SAFETY: as above.
             alike &= unsafe { ballot(FULL_MASK, is_here(row, i)) };
         }
-        let slot = next_slots.get(digit) as u32 + (alike & ((1 << lane) - 1)).count_ones();
+        let next = next_slots.get(digit) as u32 + (alike & lanes_up_to).count_ones();
         // SAFETY: as above.
         unsafe { sync_warp(FULL_MASK) };
         // The last one of them sets the next slot.
-        if is_here(row, i) && alike >> lane == 1 {
-            next_slots.set(digit, slot as u16 + 1);
+        if is_here(row, i) && alike <= lanes_up_to {
+            next_slots.set(digit, next as u16);
         }
         // SAFETY: as above.
         unsafe { sync_warp(FULL_MASK) };
         if is_here(row, i) {
+            let slot = next - 1;
             keys.set(slot, own[i]);
             if makes_indices {
                 values.set(slot, V::from_register((tile.begin + row + i as u32 * WARP_SIZE) as u64));

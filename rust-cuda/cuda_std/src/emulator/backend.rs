@@ -103,6 +103,17 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
     warp_call(mask, Operation::Ballot(predicate))
 }
 
+/// Bit `bit` of `value`, where it is.
+pub fn bit_of(value: u32, bit: u32) -> u32 {
+    value & 1 << bit
+}
+
+/// `lanes` that are in both of two ballots, or in none of those in which this lane is not: its bits in these are `own`.
+pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
+    let alike = |i: usize| if own[i] != 0 { ballots[i] } else { !ballots[i] };
+    lanes & alike(0) & alike(1)
+}
+
 #[track_caller]
 pub fn reduce_add(mask: u32, value: u32) -> u32 {
     warp_call(mask, Operation::ReduceAdd(value))

@@ -116,6 +116,46 @@ pub fn ballot(mask: u32, predicate: bool) -> u32 {
     unsafe { vote_ballot_sync(mask, predicate) }
 }
 
+/// All bits set, which the compiler does not know.
+#[inline(always)]
+fn all_ones() -> u32 {
+    let ones;
+    // SAFETY: no lane is both less and greater than this one.
+    unsafe {
+        asm!("{{ .reg .b32 %less, %greater; mov.u32 %less, %lanemask_lt; mov.u32 %greater, %lanemask_gt;",
+            "lop3.b32 {0}, %less, %greater, 0, 0x3f; }}", out(reg32) ones, options(pure, nomem, nostack));
+    }
+    ones
+}
+
+/// As it stands: LLVM would shift the bit down before it is compared with 0, for each of several.
+#[inline(always)]
+pub fn bit_of(value: u32, bit: u32) -> u32 {
+    let own;
+    // SAFETY: computes.
+    unsafe {
+        asm!("and.b32 {0}, {1}, {2};", out(reg32) own, in(reg32) value, in(reg32) 1 << bit, options(pure, nomem, nostack))
+    }
+    own
+}
+
+/// Complements are products with -1, minus 1: other units multiply than those that the rest keeps busy.
+#[inline(always)]
+pub fn and_alike(lanes: u32, ballots: [u32; 2], own: [u32; 2]) -> u32 {
+    let alike;
+    // SAFETY: computes.
+    unsafe {
+        asm!("{{ .reg .pred %first, %second; .reg .b32 %a, %b;",
+            "setp.ne.u32 %first, {4}, 0; setp.ne.u32 %second, {5}, 0; mov.b32 %a, {2}; mov.b32 %b, {3};",
+            "@!%first mad.lo.u32 %a, %a, {6}, {6}; @!%second mad.lo.u32 %b, %b, {6}, {6};",
+            "lop3.b32 {0}, {1}, %a, %b, 0x80; }}",
+            out(reg32) alike, in(reg32) lanes, in(reg32) ballots[0], in(reg32) ballots[1],
+            in(reg32) own[0], in(reg32) own[1], in(reg32) all_ones(),
+            options(pure, nomem, nostack));
+    }
+    alike
+}
+
 #[inline(always)]
 pub fn reduce_add(mask: u32, value: u32) -> u32 {
     // SAFETY: as for `sync_warp`.
