@@ -12,7 +12,16 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
     ("sort", &["block_sort", "split_runs", "merge_runs"]),
     (
         "divide",
-        &["choose_digits", "count_digits", "place_parts", "place_buckets", "divide", "sort_buckets", "sort_rest"],
+        &[
+            "choose_digits",
+            "count_digits",
+            "place_parts",
+            "place_buckets",
+            "divide",
+            "sort_buckets",
+            "sort_wide_buckets",
+            "sort_rest",
+        ],
     ),
     ("divide_with_values", &["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]),
     ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),

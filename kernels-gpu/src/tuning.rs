@@ -153,7 +153,7 @@ pub const SM_90: Row = Row {
     divide_8v4: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
-    buckets_8: Tile { threads: 256, items_per_thread: 9 },
+    buckets_8: Tile { threads: 512, items_per_thread: 9 },
     buckets_4v: Tile { threads: 512, items_per_thread: 9 },
     buckets_8v: Tile { threads: 512, items_per_thread: 9 },
     many_4: 1 << 29,

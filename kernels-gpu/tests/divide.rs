@@ -14,7 +14,7 @@ use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
 use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
-use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values};
+use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
 use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
@@ -114,10 +114,18 @@ where
         })?;
     }
     let [at_keys, at_scratch] = sides;
-    // SAFETY: as above.
-    emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
-    })?;
+    if size_of::<K>() == 4 {
+        // SAFETY: as above.
+        emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
+            sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+        })?;
+    } else {
+        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), 0);
+        // SAFETY: as above.
+        emulator.launch("sort_wide_buckets", 4, NT as u32, shared_bytes, || unsafe {
+            sort_wide_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+        })?;
+    }
     // SAFETY: as above.
     emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<K>(NT, VT), || unsafe {
         sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
@@ -169,7 +177,7 @@ where
             divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
     }
-    let shared_bytes = sort_buckets_with_values::shared_bytes::<K>(NT, VT, size_of::<V>());
+    let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
     // SAFETY: as above.
     emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
         sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)

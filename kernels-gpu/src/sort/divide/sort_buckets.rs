@@ -141,18 +141,6 @@ impl<B: Bits> BucketMemory<B> {
         }
     }
 
-    /// Room for a number of 16 bits for each key, where the counters were, which are needed no more.
-    #[inline(always)]
-    pub fn ranks<const NT: usize, const VT: usize>(self) -> Shared<u16> {
-        let slots = const {
-            assert!(NT * VT <= 2 * bin_words(NT) as usize);
-            (NT * VT) as u32
-        };
-        let bytes = self.tile.len().next_multiple_of(2) * size_of::<B>() as u32;
-        // SAFETY: there are at least as many bytes of counters.
-        unsafe { Shared::dynamic(bytes + (BLOCK_WORDS + 2) * 4, slots) }
-    }
-
     /// Sets the counters to 0.
     #[inline(always)]
     #[track_caller]
@@ -251,14 +239,13 @@ impl<B: Bits> BucketMemory<B> {
     }
 }
 
-/// Kernel: sorts all buckets, from where they are to the same indices of `keys`, as `coding` decodes them.
+/// Kernel: sorts all buckets of keys of 4 bytes, from where they are to the same indices of `keys`, as `coding` decodes them.
 ///
 /// # Safety
 /// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs;
 /// buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
     u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 3),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 5),
 )]
 pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
     job: Job,

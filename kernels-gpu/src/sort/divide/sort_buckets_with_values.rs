@@ -1,32 +1,36 @@
-//! The end of the sort of keys with values: each bucket is sorted by one block, and equal keys stay in their order.
+//! The end of the sort of keys with values, and of keys of 8 bytes: each bucket is sorted by one block, by numbers of 4 bytes.
 //!
 //! ```text
 //!   numbers    │ key - least │ slot │     all different, sorted as keys alone are
+//!   keys       │ …                       in the end: read by slot, unless they are in the numbers as a whole
 //!   values     │ …                       in the end: read by slot
 //! ```
 //!
 //! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing else are put in order
-//! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest_with_values`.
+//! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
+//! stay in their order.
 
 use super::sort_buckets::{self, Bins, BucketMemory, bins};
 use super::workspace::{Arrays, Bucket, Elements, Job, Work, Workspace};
 use crate::block_scan::{block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
+use core::ptr::null_mut;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
 /// How many keys in a row may differ in nothing but what is left out of their numbers, on either side of one, if they are not in order.
 const MOST_ALIKE: u32 = 32;
 
-/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys with values of `value_bytes` bytes.
-pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize, value_bytes: usize) -> u32 {
-    number_bytes::<B>(threads, items_per_thread) + (threads * items_per_thread * value_bytes) as u32
+/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
+/// bytes, or 0.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    number_bytes(threads, items_per_thread) + (threads * items_per_thread * (key_bytes + value_bytes)) as u32
 }
 
 /// Bytes of shared memory for numbers.
-const fn number_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
-    sort_buckets::shared_bytes::<B>(threads, items_per_thread).next_multiple_of(8)
+const fn number_bytes(threads: usize, items_per_thread: usize) -> u32 {
+    sort_buckets::shared_bytes::<u32>(threads, items_per_thread).next_multiple_of(8)
 }
 
 /// How a key and its slot become a number.
@@ -43,32 +47,66 @@ impl<B: Bits> Numbers<B> {
     /// For keys from `least` to `greatest`, in up to `slots` slots.
     #[inline(always)]
     fn new(least: B, greatest: B, slots: u32) -> Self {
-        let (bits, slot_bits) = (8 * size_of::<B>() as u32, u32::BITS - (slots - 1).leading_zeros());
-        let key_bits = bits - (greatest - least).leading_zeros();
-        Self { least, slot_bits, left_out: (key_bits + slot_bits).saturating_sub(bits) }
+        let slot_bits = u32::BITS - (slots - 1).leading_zeros();
+        let key_bits = 8 * size_of::<B>() as u32 - (greatest - least).leading_zeros();
+        Self { least, slot_bits, left_out: (key_bits + slot_bits).saturating_sub(u32::BITS) }
     }
 
     #[inline(always)]
-    fn of(self, key: B, slot: u32) -> B {
-        let key = (key - self.least).shifted_down(self.left_out).to_register();
-        B::from_register(key << self.slot_bits | slot as u64)
+    fn of(self, key: B, slot: u32) -> u32 {
+        ((key - self.least).shifted_down(self.left_out).to_register() as u32) << self.slot_bits | slot
     }
 
     /// What a number has of its key.
     #[inline(always)]
-    fn upper(self, number: B) -> B {
-        number.shifted_down(self.slot_bits)
+    fn upper(self, number: u32) -> u32 {
+        number >> self.slot_bits
     }
 
     /// The key of a number that nothing is left out of.
     #[inline(always)]
-    fn key(self, number: B) -> B {
-        self.least + self.upper(number)
+    fn key(self, number: u32) -> B {
+        self.least + B::from_register(self.upper(number) as u64)
     }
 
     #[inline(always)]
-    fn slot(self, number: B) -> u32 {
-        number.to_register() as u32 & ((1 << self.slot_bits) - 1)
+    fn slot(self, number: u32) -> u32 {
+        number & ((1 << self.slot_bits) - 1)
+    }
+}
+
+/// Shared memory of a bucket of keys with values, if it has any.
+#[derive(Clone, Copy)]
+struct Slots<B, V> {
+    numbers: BucketMemory<u32>,
+    keys: Shared<B>,
+    values: Shared<V>,
+}
+
+impl<B: Bits, V: Word> Slots<B, V> {
+    /// # Safety
+    /// The launch has [`shared_bytes`]; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn at_start<const NT: usize, const VT: usize>(has_values: bool) -> Self {
+        let slots = const { (NT * VT) as u32 };
+        let value_slots = if has_values { slots } else { 0 };
+        // Those of 8 bytes first.
+        let first = const { number_bytes(NT, VT) };
+        let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
+        let (keys_at, values_at) = if key_bytes < value_bytes {
+            (first + value_slots * value_bytes, first)
+        } else {
+            (first, first + slots * key_bytes)
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                numbers: BucketMemory::at_start(NT, VT),
+                keys: Shared::dynamic(keys_at, slots),
+                values: Shared::dynamic(values_at, value_slots),
+            }
+        }
     }
 }
 
@@ -90,14 +128,45 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let slots = const { (NT * VT) as u32 };
-    // SAFETY: the caller's promise; barriers divide the accesses.
-    let (memory, values) = unsafe {
-        (BucketMemory::<B>::at_start(NT, VT), Shared::<V>::dynamic(const { number_bytes::<B>(NT, VT) }, slots))
-    };
+    unsafe { sort_all::<B, V, true, NT, VT>(&job, at.arrays(job.plan.n), scratch.arrays(job.plan.n), coding) };
+}
+
+/// Kernel: as [`sort_buckets`](super::sort_buckets::sort_buckets()), for keys of 8 bytes.
+///
+/// # Safety
+/// As for `sort_buckets`, with [`shared_bytes`].
+#[kernel(
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+)]
+pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+) {
     // SAFETY: the caller's promise.
-    let (at, scratch) = unsafe { (at.arrays(job.plan.n), scratch.arrays(job.plan.n)) };
+    let [at, scratch] = [keys, scratch].map(|keys| unsafe {
+        Arrays { keys: GlobalMut::new(keys, job.plan.n as usize), values: GlobalMut::<u32>::new(null_mut(), 0) }
+    });
+    // SAFETY: as above.
+    unsafe { sort_all::<B, u32, false, NT, VT>(&job, at, scratch, coding) };
+}
+
+/// Sorts all buckets from `at` or `scratch` to `at`.
+///
+/// # Safety
+/// As for [`sort_buckets_with_values`], but for the values if there are no `VALUES`.
+#[inline(always)]
+unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
+    job: &Job,
+    at: Arrays<B, V>,
+    scratch: Arrays<B, V>,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (workspace, memory) = unsafe { (Workspace::new(job), Slots::<B, V>::at_start::<NT, VT>(VALUES)) };
+    let slots = const { (NT * VT) as u32 };
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
     let thread = || recomputed(thread::thread_idx_x());
     let buckets = workspace.buckets();
@@ -107,11 +176,13 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
         b += thread::grid_dim_x();
         let from = if in_scratch { scratch } else { at }.slice(start, len);
         if work == Work::Copy {
-            let mut i = thread();
-            while i < len {
-                let (key, value) = from.get(i);
-                at.slice(start, len).set(i, (coding.decode(key), value));
-                i += recomputed(NT as u32);
+            let (to, mut i) = (at.slice(start, len), thread() as usize);
+            while i < len as usize {
+                to.keys.set(i, coding.decode(from.keys.get(i)));
+                if VALUES {
+                    to.values.set(i, from.values.get(i));
+                }
+                i += recomputed(NT as u32) as usize;
             }
             continue;
         }
@@ -123,10 +194,12 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
         for i in 0..VT {
             if is_here(i) {
                 own[i] = from.keys.get(slot(i) as usize);
-                values.copy_async_mut(slot(i), from.values, slot(i) as usize);
+                if VALUES {
+                    values.copy_async_mut(slot(i), from.values, slot(i) as usize);
+                }
             }
         }
-        memory.clear::<NT>();
+        memory.numbers.clear::<NT>();
         let (mut least, mut greatest) = (B::MAX, B::MIN);
         for i in 0..VT {
             least = least.min(own[i]);
@@ -135,37 +208,60 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
             }
         }
         // SAFETY: all threads of the block are here, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
+        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
         let numbers = Numbers::new(least, greatest, slots);
+        let mut own_numbers = [u32::MAX; VT];
         for i in 0..VT {
-            own[i] = if is_here(i) { numbers.of(own[i], slot(i)) } else { B::MAX };
-        }
-        let of_bucket = Bins::new(B::MIN, numbers.of(greatest, slots - 1), bins(NT));
-        // SAFETY: as above. If all keys are equal they are in order already.
-        let mut is_sorted = least == greatest || unsafe { memory.sort::<NT, VT>(own, of_bucket, is_here) };
-        // Read once more: there are no registers to spare.
-        let Bucket { start, len, in_scratch, .. } = workspace.bucket(b - thread::grid_dim_x());
-        let (from, to) = (if in_scratch { scratch } else { at }.slice(start, len), at.slice(start, len));
-        shared::wait_for_copies();
-        thread::sync_threads();
-        if least == greatest {
-            for i in 0..VT {
-                if is_here(i) {
-                    to.set(slot(i), (coding.decode(least), values.get(slot(i))));
+            if is_here(i) {
+                own_numbers[i] = numbers.of(own[i], slot(i));
+                if numbers.left_out > 0 {
+                    keys.set(slot(i), own[i]);
                 }
             }
-        } else if numbers.left_out == 0 {
-            if is_sorted {
-                for i in 0..VT {
-                    if is_here(i) {
-                        let number = memory.tile.get(slot(i));
-                        to.set(slot(i), (coding.decode(numbers.key(number)), values.get(numbers.slot(number))));
-                    }
+        }
+        let of_bucket = Bins::new(0, numbers.of(greatest, slots - 1), bins(NT));
+        // If all keys are equal they are in order already.
+        let mut is_sorted = least == greatest;
+        if !is_sorted {
+            // SAFETY: as above.
+            is_sorted = unsafe { memory.numbers.sort::<NT, VT>(own_numbers, of_bucket, is_here) };
+        }
+        if VALUES {
+            shared::wait_for_copies();
+        }
+        thread::sync_threads();
+        let to = at.slice(recomputed(start), len);
+        let put = |rank: u32, key: B, slot: u32| {
+            to.keys.set(rank as usize, coding.decode(key));
+            if VALUES {
+                to.values.set(rank as usize, values.get(slot));
+            }
+        };
+        let first = thread();
+        let rank = |i: usize| first + (i * NT) as u32;
+        if least == greatest {
+            for i in 0..VT {
+                if rank(i) < len {
+                    put(rank(i), least, rank(i));
+                }
+            }
+        } else if is_sorted && numbers.left_out == 0 {
+            for i in 0..VT {
+                if rank(i) < len {
+                    let number = tile.get(rank(i));
+                    put(rank(i), numbers.key(number), numbers.slot(number));
                 }
             }
         } else if is_sorted {
             // SAFETY: as above.
-            is_sorted = unsafe { put_in_order::<B, V, NT, VT>(numbers, memory, from, values, to, coding) };
+            let (ranks, is_possible) = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
+            is_sorted = is_possible;
+            for i in 0..VT {
+                if is_possible && rank(i) < len {
+                    let slot = numbers.slot(tile.get(rank(i)));
+                    put(ranks[i], keys.get(slot), slot);
+                }
+            }
         }
         if !is_sorted && thread() == 0 {
             workspace.fail(b - thread::grid_dim_x());
@@ -174,68 +270,55 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
     }
 }
 
-/// Shared to global: keys in the order of their sorted numbers, from which bits are left out, and keys that differ in these only in their
-/// own order. Gives whether that was possible.
+/// The ranks of the thread's keys: those of their numbers, which are sorted, but where keys differ only in what is left out of these they
+/// come in their own order. And whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, which are `NT`, after a barrier.
+/// All threads of the block make this call, after a barrier, `rank` gives each number to one of them.
 #[inline(always)]
-unsafe fn put_in_order<B: Bits, V: Word, const NT: usize, const VT: usize>(
+unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
-    memory: BucketMemory<B>,
-    from: Arrays<B, V>,
-    values: Shared<V>,
-    to: Arrays<B, V>,
-    coding: Coding<B>,
-) -> bool {
-    let (thread, len) = (thread::thread_idx_x(), to.keys.len() as u32);
-    let rank = |i: usize| thread + (i * NT) as u32;
-    let slot = |rank: u32| numbers.slot(memory.tile.get(rank));
-    let key = |rank: u32| from.keys.get(slot(rank) as usize);
-    let is_like_next =
-        |rank: u32| rank + 1 < len && numbers.upper(memory.tile.get(rank)) == numbers.upper(memory.tile.get(rank + 1));
-    let mut keys = [B::MIN; VT];
-    let mut inversions = 0;
+    memory: Slots<B, V>,
+    len: u32,
+    rank: impl Fn(usize) -> u32,
+) -> ([u32; VT], bool) {
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, .. } = memory;
+    let key = |rank: u32| keys.get(numbers.slot(tile.get(rank)));
+    let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
+    let (mut ranks, mut too_many) = ([0; VT], 0);
     for i in 0..VT {
+        ranks[i] = rank(i);
         if rank(i) < len {
-            keys[i] = key(rank(i));
-            inversions += u32::from(is_like_next(rank(i)) && keys[i] > key(rank(i) + 1));
+            // Those before that are greater come after it, and those after that are less before.
+            let mut other = rank(i);
+            while other > 0 && rank(i) - other < MOST_ALIKE && is_like_next(other - 1) {
+                other -= 1;
+                ranks[i] -= u32::from(key(other) > key(rank(i)));
+            }
+            too_many += u32::from(rank(i) - other == MOST_ALIKE);
+            other = rank(i);
+            while other - rank(i) < MOST_ALIKE && is_like_next(other) {
+                other += 1;
+                ranks[i] += u32::from(key(other) < key(rank(i)));
+            }
+            too_many += u32::from(other - rank(i) == MOST_ALIKE);
         }
     }
     // SAFETY: the caller's promise, as below.
-    let (_, inversions) = unsafe { sum_before(inversions, memory.scan) };
-    let (ranks, mut too_many) = (memory.ranks::<NT, VT>(), 0);
+    let (_, too_many) = unsafe { sum_before(too_many, scan) };
+    if too_many == 0 {
+        return (ranks, true);
+    }
+    // Too many are in order nevertheless if they are equal.
+    let mut inversions = 0;
     for i in 0..VT {
-        if rank(i) < len {
-            let (mut own_rank, mut other) = (rank(i), rank(i));
-            if inversions > 0 {
-                // Those before that are greater come after it, and those after that are less before.
-                while other > 0 && rank(i) - other < MOST_ALIKE && is_like_next(other - 1) {
-                    other -= 1;
-                    own_rank -= u32::from(key(other) > keys[i]);
-                }
-                too_many += u32::from(rank(i) - other == MOST_ALIKE);
-                other = rank(i);
-                while other - rank(i) < MOST_ALIKE && is_like_next(other) {
-                    other += 1;
-                    own_rank += u32::from(key(other) < keys[i]);
-                }
-                too_many += u32::from(other - rank(i) == MOST_ALIKE);
-            }
-            ranks.set(rank(i), own_rank as u16);
+        ranks[i] = rank(i);
+        if rank(i) < len && is_like_next(rank(i)) {
+            inversions += u32::from(key(rank(i)) > key(rank(i) + 1));
         }
     }
-    // The sum before is read until here, and so are all keys before one is written.
     thread::sync_threads();
     // SAFETY: as above.
-    let (_, too_many) = unsafe { sum_before(too_many, memory.scan) };
-    if too_many > 0 {
-        return false;
-    }
-    for i in 0..VT {
-        if rank(i) < len {
-            to.set(ranks.get(rank(i)) as u32, (coding.decode(keys[i]), values.get(slot(rank(i)))));
-        }
-    }
-    true
+    let (_, inversions) = unsafe { sum_before(inversions, scan) };
+    (ranks, inversions == 0)
 }

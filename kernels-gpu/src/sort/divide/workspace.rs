@@ -181,7 +181,7 @@ impl<B: Bits, V: Word> Elements<B, V> {
     }
 }
 
-/// What is at [`Elements`].
+/// What is at [`Elements`]; or keys alone.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays<B, V> {
     pub keys: GlobalMut<B>,
@@ -194,7 +194,8 @@ impl<B: Bits, V: Word> Arrays<B, V> {
     #[track_caller]
     pub fn slice(self, start: u32, len: u32) -> Self {
         let (start, len) = (start as usize, len as usize);
-        Self { keys: self.keys.slice(start, len), values: self.values.slice(start, len) }
+        let values = if self.values.is_empty() { self.values } else { self.values.slice(start, len) };
+        Self { keys: self.keys.slice(start, len), values }
     }
 
     /// Element `i`: its key and its value.

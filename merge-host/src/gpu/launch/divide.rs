@@ -80,7 +80,7 @@ impl DividePlan {
         };
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
-            _ if n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
+            _ if n <= TWO_DIVISIONS && value_bytes == 0 => (2, MOST_DIGITS.1),
             _ if n <= twice => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
@@ -103,7 +103,8 @@ impl DividePlan {
         let keys = bits(size_of::<K>());
         if self.value_bytes == 0 {
             let tiles = if self.tile == tuning::ROW.divide_many_4 { format!("{keys}many") } else { keys.clone() };
-            return [("divide", tiles), ("sort_buckets", keys.clone()), ("sort_rest", keys)];
+            let sort_buckets = if size_of::<K>() == 4 { "sort_buckets" } else { "sort_wide_buckets" };
+            return [("divide", tiles), (sort_buckets, keys.clone()), ("sort_rest", keys)];
         }
         let suffix = format!("{keys}v{}", self.value_bytes);
         ["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]
@@ -203,15 +204,13 @@ impl DividePlan {
         let with_values = arguments![job, sides[0], sides[1], coding];
         let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
         let Tile { threads, items_per_thread } = bucket;
-        let (shared_bytes, rest_bytes) = match value_bytes {
-            0 => (
-                sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
-                block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
-            ),
-            _ => (
-                sort_buckets_with_values::shared_bytes::<K::Bits>(threads, items_per_thread, value_bytes),
-                block_sort::shared_bytes::<u64>(threads, items_per_thread),
-            ),
+        let shared_bytes = match (value_bytes, size_of::<K>()) {
+            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
+            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
+        };
+        let rest_bytes = match value_bytes {
+            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
+            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
         };
         let blocks = divisions::usual_buckets(n as usize, bucket.keys());
         launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
