@@ -19,8 +19,10 @@ use core::ptr::null_mut;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// How many keys in a row may differ in nothing but what is left out of their numbers, on either side of one, if they are not in order.
-const MOST_ALIKE: u32 = 32;
+/// How many keys may differ from one only in what is left out of their numbers, if they are not in order: as many as these bits hold, less 1.
+const ALIKE_BITS: u32 = 3;
+/// The same, and as a mask.
+const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
 
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
 /// bytes, or 0.
@@ -254,12 +256,11 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
             }
         } else if is_sorted {
             // SAFETY: as above.
-            let (ranks, is_possible) = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
-            is_sorted = is_possible;
+            is_sorted = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
             for i in 0..VT {
-                if is_possible && rank(i) < len {
+                if is_sorted && rank(i) < len {
                     let slot = numbers.slot(tile.get(rank(i)));
-                    put(ranks[i], keys.get(slot), slot);
+                    put(rank(i), keys.get(slot), slot);
                 }
             }
         }
@@ -270,55 +271,66 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     }
 }
 
-/// The ranks of the thread's keys: those of their numbers, which are sorted, but where keys differ only in what is left out of these they
-/// come in their own order. And whether that was possible.
+/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those that are alike. Gives
+/// whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier, `rank` gives each number to one of them.
+/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier.
 #[inline(always)]
 unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
     memory: Slots<B, V>,
     len: u32,
     rank: impl Fn(usize) -> u32,
-) -> ([u32; VT], bool) {
+) -> bool {
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, .. } = memory;
-    let key = |rank: u32| keys.get(numbers.slot(tile.get(rank)));
     let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
-    let (mut ranks, mut too_many) = ([0; VT], 0);
+    let key = |number: u32| keys.get(numbers.slot(number));
+    let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
+    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order.
+    let (mut alike, mut too_many) = (0u32, 0);
+    const { assert!(VT as u32 * ALIKE_BITS <= u32::BITS) };
     for i in 0..VT {
-        ranks[i] = rank(i);
-        if rank(i) < len {
-            // Those before that are greater come after it, and those after that are less before.
-            let mut other = rank(i);
-            while other > 0 && rank(i) - other < MOST_ALIKE && is_like_next(other - 1) {
-                other -= 1;
-                ranks[i] -= u32::from(key(other) > key(rank(i)));
+        if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
+            let (mut last, mut is_any_inverted) = (rank(i), false);
+            while last - rank(i) < MOST_ALIKE && is_like_next(last) {
+                is_any_inverted |= is_inverted(last);
+                last += 1;
             }
-            too_many += u32::from(rank(i) - other == MOST_ALIKE);
-            other = rank(i);
-            while other - rank(i) < MOST_ALIKE && is_like_next(other) {
-                other += 1;
-                ranks[i] += u32::from(key(other) < key(rank(i)));
+            too_many += u32::from(last - rank(i) == MOST_ALIKE);
+            if is_any_inverted {
+                alike |= (last - rank(i)) << (i as u32 * ALIKE_BITS);
             }
-            too_many += u32::from(other - rank(i) == MOST_ALIKE);
         }
     }
     // SAFETY: the caller's promise, as below.
     let (_, too_many) = unsafe { sum_before(too_many, scan) };
-    if too_many == 0 {
-        return (ranks, true);
+    if too_many > 0 {
+        // They may be in order nevertheless, as equal keys are.
+        let mut inversions = 0;
+        for i in 0..VT {
+            inversions += u32::from(is_inverted(rank(i)));
+        }
+        thread::sync_threads();
+        // SAFETY: as above.
+        let (_, inversions) = unsafe { sum_before(inversions, scan) };
+        return inversions == 0;
     }
-    // Too many are in order nevertheless if they are equal.
-    let mut inversions = 0;
-    for i in 0..VT {
-        ranks[i] = rank(i);
-        if rank(i) < len && is_like_next(rank(i)) {
-            inversions += u32::from(key(rank(i)) > key(rank(i) + 1));
+    while alike != 0 {
+        let i = alike.trailing_zeros() / ALIKE_BITS;
+        let (first, others) = (rank(i as usize), alike >> (i * ALIKE_BITS) & MOST_ALIKE);
+        alike &= !(MOST_ALIKE << (i * ALIKE_BITS));
+        // By insertion, which moves none of equal keys.
+        for last in first + 1..=first + others {
+            let number = tile.get(last);
+            let mut at = last;
+            while at > first && key(tile.get(at - 1)) > key(number) {
+                tile.set(at, tile.get(at - 1));
+                at -= 1;
+            }
+            tile.set(at, number);
         }
     }
     thread::sync_threads();
-    // SAFETY: as above.
-    let (_, inversions) = unsafe { sum_before(inversions, scan) };
-    (ranks, inversions == 0)
+    true
 }

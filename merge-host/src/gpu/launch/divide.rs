@@ -13,8 +13,8 @@ use kernels_gpu::sort::divide::{
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
 
-/// Up to so many keys, launches for a third division would take longer than they save.
-const TWO_DIVISIONS: usize = 1 << 24;
+/// Up to so many keys alone, launches for a third division would take longer than they save.
+const TWO_DIVISIONS: usize = 1 << 22;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -30,6 +30,9 @@ const TILES_OF_PART: u32 = 16;
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
+
+/// Blocks of a multiprocessor that sort buckets of keys alone.
+const BUCKET_BLOCKS: usize = 12;
 
 /// Blocks that place the parts of the first segment, and of others on a multiprocessor.
 const PLACE_FIRST_BLOCKS: usize = 32;
@@ -213,6 +216,9 @@ impl DividePlan {
             _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
         };
         let blocks = divisions::usual_buckets(n as usize, bucket.keys());
+        // Fewer that take several are as fast for keys alone, and end sooner where keys are not divided.
+        let most_blocks = if value_bytes == 0 { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
+        let blocks = blocks.min(most_blocks);
         launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
         launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
     }
