@@ -49,7 +49,7 @@ pub trait Bits:
     fn upper_half_shifted(self, shift: u32) -> u32;
     /// The upper half of the product of [`upper_half_shifted`](Self::upper_half_shifted) with `factor`. The number is below 2^bits when
     /// shifted.
-    fn upper_product(self, shift: u32, factor: u32) -> u32;
+    fn upper_product(self, shift: u32, factor: u64) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;
     /// The greatest of the values that the lanes of the warp passed.
@@ -79,7 +79,7 @@ macro_rules! bits {
                 ((self << shift) >> ($t::BITS - 32)) as u32
             }
             #[inline(always)]
-            fn upper_product(self, shift: u32, factor: u32) -> u32 {
+            fn upper_product(self, shift: u32, factor: u64) -> u32 {
                 $upper_product(self, shift, factor)
             }
             #[inline(always)]
@@ -98,15 +98,15 @@ bits!(u32 as i32, greatest_narrow, upper_product_narrow; u64 as i64, greatest_wi
 
 /// Shifts the factor instead of the number: that is done once for many.
 #[inline(always)]
-fn upper_product_narrow(number: u32, shift: u32, factor: u32) -> u32 {
-    let factor = (factor as u64) << shift;
+fn upper_product_narrow(number: u32, shift: u32, factor: u64) -> u32 {
+    let factor = factor << shift;
     let (lower, upper) = (factor as u32, (factor >> 32) as u32);
     ((number as u64 * lower as u64) >> 32) as u32 + number * upper
 }
 
 #[inline(always)]
-fn upper_product_wide(number: u64, shift: u32, factor: u32) -> u32 {
-    ((number.upper_half_shifted(shift) as u64 * factor as u64) >> 32) as u32
+fn upper_product_wide(number: u64, shift: u32, factor: u64) -> u32 {
+    upper_product_narrow(number.upper_half_shifted(shift), 0, factor)
 }
 
 #[inline(always)]

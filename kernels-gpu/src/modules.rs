@@ -14,6 +14,7 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
         "divide",
         &[
             "choose_digits",
+            "count_twice",
             "count_digits",
             "place_parts",
             "place_buckets",

@@ -9,6 +9,7 @@ use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
+use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::sort::divide::divide::{self, divide};
 use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
@@ -17,7 +18,7 @@ use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
-use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
+use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan, RESTS};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -30,15 +31,23 @@ const TILE: usize = NT * TILE_VT;
 const TILES: u32 = 3;
 const BUCKET: usize = NT * VT;
 
-/// Sorted keys, and how many rests and failures there were.
-type Sorted<K> = (Vec<K>, [u32; 2]);
+/// Sorted keys, and how many rests and failures there were, and whether digits were to be counted twice, and were not.
+type Sorted<K> = (Vec<K>, [u32; 4]);
 
 /// The same, and where each key was.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
 
 /// How many keys there are, how often they are divided, the tiles of a part, and whether equal keys stay in order.
 fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
-    Plan { n: n as u32, levels, tile: TILE as u32, tiles, bucket: BUCKET as u32, in_order: u32::from(in_order) }
+    Plan {
+        n: n as u32,
+        levels,
+        tile: TILE as u32,
+        tiles,
+        bucket: BUCKET as u32,
+        in_order: u32::from(in_order),
+        twice: u32::from(!in_order),
+    }
 }
 
 /// How key `i` of an array is drawn.
@@ -48,7 +57,7 @@ type Draw = fn(&mut StdRng, u32) -> u32;
 fn choose_and_place<B: Bits>(
     emulator: &mut Emulator,
     job: Job,
-    keys: *mut B,
+    (sampled, keys): (*mut B, *mut B),
     level: u32,
     coding: Coding<B>,
     (single, divides): (u32, u32),
@@ -58,8 +67,15 @@ fn choose_and_place<B: Bits>(
     let coding = if level == 0 { coding } else { Coding::NONE };
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-        choose_digits(job, keys, level, coding, single, random, 0, divides)
+        choose_digits(job, sampled, level, coding, single, random, 0, divides)
     })?;
+    // SAFETY: as above.
+    if level == 0 && job.plan.twice != 0 {
+        // SAFETY: as above.
+        emulator.launch("count_twice", 2, NT as u32, TWICE_SHARED_BYTES, || unsafe {
+            count_twice::<_, NT>(job, keys, coding)
+        })?;
+    }
     // SAFETY: as above.
     emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
         count_digits::<_, NT>(job, keys, level, coding)
@@ -76,7 +92,7 @@ fn choose_and_place<B: Bits>(
 
 /// The lists of a division, and the words of `detect_runs`.
 fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
-    let mut words: Vec<u32> = vec![0; HEAD_WORDS];
+    let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
     words.resize(Layout::of(&plan).words as usize, u32::MAX);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
@@ -93,10 +109,26 @@ fn run<K: TestKey>(
 where
     K::Bits: Bits,
 {
+    run_sampled(seed, keys, keys, descending, levels, single)
+}
+
+/// The same, where the digits of the first level are chosen by other keys.
+fn run_sampled<K: TestKey>(
+    seed: u64,
+    sampled: &[K],
+    keys: &[K],
+    descending: bool,
+    levels: u32,
+    single: (u32, u32),
+) -> Result<Option<Sorted<K>>, Fault>
+where
+    K::Bits: Bits,
+{
     let (n, input) = (keys.len(), keys);
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
-    let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
+    let bits = |keys: &[K]| -> Vec<K::Bits> { keys.iter().map(|key| Word::from_register(key.to_register())).collect() };
+    let (sampled, keys) = (emulator.buffer(&bits(sampled)), emulator.buffer(&bits(keys)));
+    let scratch = emulator.uninit::<K::Bits>(n);
     let plan = plan(n, levels, 1, false);
     let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
@@ -105,7 +137,8 @@ where
     let sides = [keys.as_mut_ptr(), scratch.as_mut_ptr()];
     for level in 0..levels {
         let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
-        choose_and_place(&mut emulator, job, from, level, coding, single, random)?;
+        let sampled = if level == 0 { sampled.as_mut_ptr() } else { from };
+        choose_and_place(&mut emulator, job, (sampled, from), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide::shared_bytes(TILE, size_of::<K>());
         // SAFETY: as above.
@@ -131,7 +164,7 @@ where
         sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
     })?;
     let words = emulator.read(words)?;
-    let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
+    let left = [0, 1, 2, 3].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
@@ -159,7 +192,7 @@ where
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
     let values = if indexes { emulator.uninit::<V>(n) } else { emulator.buffer(&values) };
     let values_scratch = emulator.uninit::<V>(n);
-    let plan = plan(n, levels, if seed % 3 == 0 { 1 } else { TILES }, true);
+    let plan = plan(n, levels, if seed.is_multiple_of(3) { 1 } else { TILES }, true);
     let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
@@ -169,7 +202,7 @@ where
     let (at, other) = (side(&keys, &values), side(&scratch, &values_scratch));
     for level in 0..levels {
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
-        choose_and_place(&mut emulator, job, from.keys, level, coding, single, random)?;
+        choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
@@ -190,7 +223,7 @@ where
         return Ok(None);
     }
     let words = emulator.read(words)?;
-    let left = [words[HEAD_WORDS - 2], words[HEAD_WORDS - 1]];
+    let left = [0, 1, 2, 3].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     let of_index = if indexes { 1 } else { 3 };
@@ -211,7 +244,7 @@ where
         expected.reverse();
     }
     assert!(bits(&sorted) == bits(&expected), "{what}, n = {}, levels = {levels}, seed {seed}", keys.len());
-    Some(left)
+    Some([left[0], left[1]])
 }
 
 /// Sorts with values, or with indices if this `indexes`, and compares, with a stable sort; gives what `check` does.
@@ -238,7 +271,7 @@ where
     assert!(from == expected, "{}", what());
     let expected: Vec<K> = expected.into_iter().map(|i| keys[i as usize]).collect();
     assert!(bits(&sorted) == bits(&expected), "{}", what());
-    Some(left)
+    Some([left[0], left[1]])
 }
 
 fn all_distributions_with_values<K: TestKey>(seed: u64)
@@ -252,7 +285,7 @@ where
             let keys = keys.random::<K>(n, seed);
             check_with_values::<K, u32>(&keys, true, seed, levels, single, what);
             check_with_values::<K, u32>(&keys, false, seed, levels, single, what);
-            check_with_values::<K, u64>(&keys, seed % 2 == 0, seed, levels, single, what);
+            check_with_values::<K, u64>(&keys, seed.is_multiple_of(2), seed, levels, single, what);
         }
     }
 }
@@ -340,6 +373,31 @@ fn keys_that_differ_in_what_numbers_have_no_room_for_are_put_in_order() {
     // Equal keys are in order already, however many there are.
     let keys: Vec<u32> = (0..200).map(|i| if i % 3 == 0 { random.random() } else { 1 << 30 }).collect();
     check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "many equal");
+}
+
+#[test]
+fn digits_of_two_levels_are_counted_at_once() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let keys: Vec<u64> = (0..6000).map(|_| random.random()).collect();
+    let (sorted, [rests, failures, twice, not_twice]) =
+        run(seed, &keys, false, 2, (8, 0)).expect("no fault").expect("keys are divided");
+    assert_eq!((rests, failures, twice, not_twice), (0, 0, 1, 0), "seed {seed}");
+    assert_eq!(sorted, common::sorted(keys), "seed {seed}");
+}
+
+#[test]
+fn digits_are_counted_once_more_where_counters_were_too_small() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    // The sample is of other keys, which are spread evenly. Of these more are equal than a counter of 16 bits holds.
+    let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
+    let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
+    let (sorted, [_, _, twice, not_twice]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
+        .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
+        .expect("keys are divided");
+    assert_eq!((twice, not_twice > 0), (1, true), "seed {seed}");
+    assert_eq!(sorted, common::sorted(keys), "seed {seed}");
 }
 
 fn all_distributions<K: TestKey>(seed: u64)

@@ -1,7 +1,7 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
-use super::digits::Digits;
-use super::workspace::{Job, Pending, Segment, Workspace};
+use super::digits::{Digits, FINER, WHOLE};
+use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -102,8 +102,23 @@ pub unsafe fn choose_digits<B: Bits>(
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
     let mut i = thread::block_idx_x();
     while i < segments {
-        let Pending { start, len, first_part } =
-            if level == 0 { Pending { start: 0, len: plan.n, first_part: 0 } } else { workspace.pending(i) };
+        let Pending { start, len, first_part, digit } = if level == 0 {
+            Pending { start: 0, len: plan.n, first_part: 0, digit: WHOLE }
+        } else {
+            workspace.pending(i)
+        };
+        if level == 1 && workspace.is_counted_twice() {
+            // Its digits are known, and counted.
+            if thread == 0 {
+                let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
+                let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
+                let segment = Segment { start, len, first_part, counters, exact: false, skipped: false, digits };
+                workspace.set_segment(i, segment);
+            }
+            note_parts(workspace, i, first_part, plan.parts(len));
+            i += thread::grid_dim_x();
+            continue;
+        }
         let part = keys.slice(start as usize, len as usize);
         let places = places(len, start ^ random as u32);
         let mut sample = [B::MIN; SAMPLED];
@@ -120,12 +135,22 @@ pub unsafe fn choose_digits<B: Bits>(
         // SAFETY: as above.
         let Spread { is_exact, is_even, fullest } =
             unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
+        // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
+        let wanted = len.div_ceil(job.usual.max(1));
+        let is_wide = greatest - least > B::from_register(1 << 24);
+        let twice = plan.twice != 0
+            && level == 0
+            && plan.levels > 1
+            && is_wide
+            && self::is_even(fullest, SAMPLE)
+            && wanted > single
+            && wanted.div_ceil(FINER) < MOST_TWICE;
         let digits = if is_exact {
             Digits::exact(least, greatest)
         } else {
             // After the last level nothing is divided any more.
             let single = if level + 1 < plan.levels { single } else { most };
-            let count = digits_for(len, fullest, job.usual, single, most);
+            let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
             // There are keys a little beyond those sampled.
             let margin = (greatest - least).shifted_down(8);
             Digits::even(least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest), count)
@@ -144,6 +169,10 @@ pub unsafe fn choose_digits<B: Bits>(
             let (exact, skipped) = (is_exact, false);
             let segment = Segment { start, len, first_part, counters, exact, skipped, digits };
             workspace.set_segment(i, segment);
+            if twice && !is_exact {
+                workspace.set_segment(COUNTED_TWICE, segment);
+                workspace.count_twice();
+            }
             scan.set(0, counters);
         }
         thread::sync_threads();
@@ -153,13 +182,20 @@ pub unsafe fn choose_digits<B: Bits>(
             counters.set(at as usize, 0);
             at += CHOOSE_THREADS;
         }
-        let mut part = thread;
-        while part < plan.parts(len) {
-            workspace.set_segment_of_part(first_part + part, i);
-            part += CHOOSE_THREADS;
-        }
+        note_parts(workspace, i, first_part, plan.parts(len));
         thread::sync_threads();
         i += thread::grid_dim_x();
+    }
+}
+
+/// Notes that `parts` parts from number `first` on are those of segment `i`.
+#[inline(always)]
+#[track_caller]
+fn note_parts(workspace: Workspace, i: u32, first: u32, parts: u32) {
+    let mut part = thread::thread_idx_x();
+    while part < parts {
+        workspace.set_segment_of_part(first + part, i);
+        part += CHOOSE_THREADS;
     }
 }
 

@@ -10,25 +10,32 @@ use cuda_std::prelude::*;
 /// Bytes of dynamic shared memory: for each digit a counter, and what it was before a tile.
 pub const COUNT_SHARED_BYTES: u32 = 2 * DIGITS_CAPACITY * size_of::<u32>() as u32;
 
-/// Threads of a block, and blocks of a multiprocessor: all that it holds.
+/// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
-/// Blocks of a multiprocessor.
-pub const COUNT_BLOCKS: usize = 4;
+
+/// Blocks of a multiprocessor, for keys of `bytes` bytes: as many as there are registers for.
+pub const fn count_blocks(bytes: usize) -> usize {
+    if bytes == 4 { 4 } else { 3 }
+}
 
 /// Kernel: how many keys of each segment of `level` have each digit. Keys alone are counted by segment: a block takes a share of the
-/// level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted by part and by tile.
+/// level's parts, and adds its counts to those of the segment where one ends. Keys with values are counted by part and by tile. Nothing
+/// is counted that [`count_twice`](super::count_twice::count_twice) has counted.
 ///
 /// # Safety
 /// As for [`choose_digits`](super::choose_digits::choose_digits), which has been called before; blocks have
 /// [`COUNT_SHARED_BYTES`].
 #[kernel(
-    u32 = <u32, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
-    u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, COUNT_BLOCKS),
+    u32 = <u32, COUNT_THREADS> within (COUNT_THREADS, count_blocks(4)),
+    u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, count_blocks(8)),
 )]
 pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, level: u32, coding: Coding<B>) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
     let plan = job.plan;
+    if level < 2 && workspace.is_counted_twice() {
+        return;
+    }
     // SAFETY: the caller's promise.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
     // SAFETY: the caller's promise; barriers divide the accesses.

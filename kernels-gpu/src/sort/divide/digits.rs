@@ -36,10 +36,16 @@ impl Scale {
         Self { shift: 8 * size_of::<B>() as u32 - bits, factor: 1 << bits }
     }
 
+    /// What `number` becomes, and `bits` more bits of it.
+    #[inline(always)]
+    fn finer<B: Bits>(self, number: B, bits: u32) -> u32 {
+        number.upper_product(self.shift, (self.factor as u64) << bits)
+    }
+
     /// What `number` becomes.
     #[inline(always)]
     pub fn of<B: Bits>(self, number: B) -> u32 {
-        number.upper_product(self.shift, self.factor)
+        number.upper_product(self.shift, self.factor as u64)
     }
 }
 
@@ -52,7 +58,16 @@ pub struct Digits<B> {
     pub greatest: B,
     /// How a key's distance from `least` becomes its digit.
     pub scale: Scale,
+    /// Which of the digits it is whose keys these digits divide further, or else [`WHOLE`].
+    pub within: u32,
 }
+
+/// That digits are of all keys.
+pub const WHOLE: u32 = u32::MAX;
+
+/// How many finer digits there are of each, if they are counted at once, and the bits of these.
+pub const FINER: u32 = 1 << FINER_BITS;
+const FINER_BITS: u32 = 8;
 
 impl<B: Bits> Digits<B> {
     /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to `greatest`,
@@ -61,7 +76,7 @@ impl<B: Bits> Digits<B> {
     pub fn even(least: B, greatest: B, count: u32) -> Self {
         let Scale { shift, factor } = Scale::even(greatest - least, count);
         // Rounded up, so that there are not fewer.
-        Self { least, greatest, scale: Scale { shift, factor: factor + 1 } }
+        Self { least, greatest, scale: Scale { shift, factor: factor + 1 }, within: WHOLE }
     }
 
     /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
@@ -72,7 +87,7 @@ impl<B: Bits> Digits<B> {
         let least = if least > B::MIN { least - B::ONE } else { least };
         let greatest = if greatest < B::MAX { greatest + B::ONE } else { greatest };
         let distance = (greatest - least).to_register() as u32;
-        Self { least, greatest, scale: Scale::exact::<B>((32 - distance.leading_zeros()).max(1)) }
+        Self { least, greatest, scale: Scale::exact::<B>((32 - distance.leading_zeros()).max(1)), within: WHOLE }
     }
 
     /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
@@ -81,10 +96,30 @@ impl<B: Bits> Digits<B> {
         (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count() || self.greatest == B::MAX)
     }
 
+    /// A key's distance from `least`, as far as digits tell.
+    #[inline(always)]
+    fn distance(self, key: B) -> B {
+        key.max(self.least).min(self.greatest) - self.least
+    }
+
     /// A key's digit, which is less than [`count`](Self::count).
     #[inline(always)]
     pub fn of(self, key: B) -> u32 {
-        self.scale.of(key.max(self.least).min(self.greatest) - self.least)
+        // The same for all keys.
+        let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
+        self.scale.finer(self.distance(key), bits).wrapping_sub(first)
+    }
+
+    /// A key's digit and its finer digit within that, in one number: its digit times [`FINER`] and its finer digit.
+    #[inline(always)]
+    pub fn finer_of(self, key: B) -> u32 {
+        self.scale.finer(self.distance(key), FINER_BITS)
+    }
+
+    /// The finer digits within digit `digit`.
+    #[inline(always)]
+    pub fn finer_within(self, digit: u32) -> Self {
+        Self { within: digit, ..self }
     }
 
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
@@ -96,7 +131,7 @@ impl<B: Bits> Digits<B> {
     /// The number of digits.
     #[inline(always)]
     pub fn count(self) -> u32 {
-        self.of(self.greatest) + 1
+        if self.within == WHOLE { self.scale.of(self.greatest - self.least) + 1 } else { FINER }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   choose_digits     a sample tells by which digits a segment is divided       │ for each level:
+//!   count_twice       how many keys have each digit of the first two levels     │
 //!   count_digits      how many of its keys have each digit                      │ segments that are too long
 //!   place_parts       with values: where those of each part go                  │ for a block become those of
 //!   place_buckets     where the keys of each digit go                           │ the next level
@@ -16,6 +17,7 @@
 
 pub mod choose_digits;
 pub mod count_digits;
+pub mod count_twice;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;

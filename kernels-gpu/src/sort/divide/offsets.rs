@@ -15,14 +15,14 @@ use cuda_std::prelude::*;
 #[derive(Clone, Copy)]
 pub(super) struct Offsets {
     workspace: Workspace,
-    /// The number of the first.
+    /// The word of the first.
     first: u32,
     digits: u32,
     parts: u32,
 }
 
 impl Offsets {
-    /// Those from number `first` on of a segment of `len` keys.
+    /// Those from word `first` on of a segment of `len` keys.
     #[inline(always)]
     pub fn new(workspace: Workspace, plan: Plan, first: u32, digits: u32, len: u32) -> Self {
         Self { workspace, first, digits, parts: plan.parts(len) }

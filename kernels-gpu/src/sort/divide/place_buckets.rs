@@ -55,9 +55,11 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
         let segment = workspace.segment::<B>(i);
         let offsets = workspace.offsets(job.plan, i);
         let count = offsets.digits();
+        let is_counted_twice = level == 0 && workspace.is_counted_twice();
+        let counts = if is_counted_twice { workspace.first_counters() } else { offsets.begins() };
         // SAFETY: all threads of the block are here, as below.
         unsafe {
-            place_digits(offsets, segment.start, segment.len, begins, scan);
+            place_digits(offsets, counts, segment.start, segment.len, begins, scan);
             mark_heads(job.plan.bucket, count, begins, next, is_head);
         }
         // SAFETY: as above.
@@ -93,20 +95,27 @@ fn own_digits(count: u32) -> (u32, u32) {
     (first, (first + own).min(count))
 }
 
-/// Makes the counters of a segment of `len` keys from `start` on the indices at which the keys of each digit begin. `begins` gets the
+/// Makes the counters of a segment of `len` keys from `start` on, of which each digit has so many, the indices at which the keys of each digit begin. `begins` gets the
 /// same, counted from the segment's beginning, and `len` in the end.
 ///
 /// # Safety
 /// All threads of the block make this call. Ends with a barrier.
 #[inline(always)]
-unsafe fn place_digits(offsets: Offsets, start: u32, len: u32, begins: Shared<u32>, scan: Shared<u32>) {
+unsafe fn place_digits(
+    offsets: Offsets,
+    all_counts: GlobalMut<u32>,
+    start: u32,
+    len: u32,
+    begins: Shared<u32>,
+    scan: Shared<u32>,
+) {
     let count = offsets.digits();
     let (first, end) = own_digits(count);
     let mut counts = [0; OWN];
     let mut sum = 0;
     for at in 0..OWN as u32 {
         if first + at < end {
-            counts[at as usize] = offsets.begins().get((first + at) as usize);
+            counts[at as usize] = all_counts.get((first + at) as usize);
             sum += counts[at as usize];
         }
     }
@@ -249,7 +258,7 @@ fn add_bucket<B: Bits>(
     } else if level + 1 == plan.levels {
         workspace.add_rest(at, length);
     } else {
-        workspace.add_pending(level + 1, at, length, plan.parts(length));
+        workspace.add_pending(level + 1, (at, length), plan.parts(length), digit);
     }
     true
 }

@@ -8,7 +8,7 @@
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::{Digits, Scale};
+use super::digits::{Digits, FINER, Scale};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::key::Bits;
@@ -28,12 +28,17 @@ pub struct Layout {
 }
 
 /// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests.
-pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 3;
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 5;
 
 /// Words of a pending segment, or of a rest.
-const PENDING: usize = 3;
+const PENDING: usize = 4;
 /// Words of a segment.
-const SEGMENT: usize = 10;
+const SEGMENT: usize = 11;
+/// Words for what two levels' digits are counted in at once, after the heads: the first segment, a counter for each digit, and for each
+/// finer one.
+const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
+/// The most digits whose finer ones are counted at once.
+pub const MOST_TWICE: u32 = 256;
 /// Words of a bucket.
 const BUCKET: usize = 2;
 
@@ -53,6 +58,8 @@ pub struct Plan {
     pub bucket: u32,
     /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
     pub in_order: u32,
+    /// Whether the digits of two levels may be counted at once: 1, or else 0.
+    pub twice: u32,
 }
 
 impl Plan {
@@ -72,7 +79,7 @@ impl Plan {
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
         // In order there are counters for each tile.
-        at_least_one(if self.in_order != 0 { self.tile / 154 } else { self.bucket / 9 })
+        at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
     }
 
     /// How many counters a segment of `len` keys has for each of its digits, times two.
@@ -107,12 +114,17 @@ const fn at_least_one(number: u32) -> u32 {
 }
 
 impl Layout {
+    /// How many words are 0 before the first kernel.
+    pub const fn cleared(plan: &Plan) -> usize {
+        HEAD_WORDS + if plan.twice != 0 { TWICE } else { 0 }
+    }
+
     /// For keys that are divided so.
     pub const fn of(plan: &Plan) -> Self {
         let (n, bucket) = (plan.n as usize, plan.bucket as usize);
         // Segments have more keys than a bucket, but for the first one.
         let segments = n / bucket + 1;
-        let pending = HEAD_WORDS;
+        let pending = Self::cleared(plan);
         let all = pending + segments * PENDING;
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
@@ -138,7 +150,7 @@ impl Layout {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The lists, of which the first [`HEAD_WORDS`] are 0 before the first kernel. Nothing but these kernels writes any.
+    /// The lists, of which the first [`Layout::cleared`] words are 0 before the first kernel. Nothing but these kernels writes any.
     pub words: *mut u32,
     /// What `detect_runs` has found, or zeros.
     pub order: *mut u32,
@@ -220,6 +232,8 @@ pub(super) struct Pending {
     pub start: u32,
     pub len: u32,
     pub first_part: u32,
+    /// Which digit of the level before its keys have.
+    pub digit: u32,
 }
 
 /// Keys that are divided.
@@ -229,7 +243,7 @@ pub(super) struct Segment<B> {
     pub len: u32,
     /// Number of its first part.
     pub first_part: u32,
-    /// Number of its first counter.
+    /// Word of its first counter.
     pub counters: u32,
     /// Whether the keys of a digit are all equal.
     pub exact: bool,
@@ -282,8 +296,14 @@ const SEGMENTS: usize = 0;
 const PARTS: usize = 1;
 const COUNTERS: usize = 2;
 const BUCKETS: usize = MOST_LEVELS * 3;
-const RESTS: usize = MOST_LEVELS * 3 + 1;
+/// The same of rests, and the next one of buckets that are left to `sort_rest`.
+pub const RESTS: usize = MOST_LEVELS * 3 + 1;
 const FAILURES: usize = MOST_LEVELS * 3 + 2;
+const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
+const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
+
+/// Stands for the first segment if the digits of two levels are counted at once.
+pub(super) const COUNTED_TWICE: u32 = u32::MAX;
 
 impl Workspace {
     /// # Safety
@@ -342,28 +362,67 @@ impl Workspace {
     #[inline(always)]
     pub fn pending(self, i: u32) -> Pending {
         let words = self.at_pending(i);
-        Pending { start: words.get(0), len: words.get(1), first_part: words.get(2) }
+        Pending { start: words.get(0), len: words.get(1), first_part: words.get(2), digit: words.get(3) }
     }
 
-    /// Adds a segment of `level`, which has `parts` parts.
+    /// Adds a segment of `level`, which has `parts` parts, of the keys that have `digit` at the level before.
     #[inline(always)]
-    pub fn add_pending(self, level: u32, start: u32, len: u32, parts: u32) {
+    pub fn add_pending(self, level: u32, (start, len): (u32, u32), parts: u32, digit: u32) {
         let words = self.at_pending(self.words.fetch_add(level as usize * 3 + SEGMENTS, 1));
         let first_part = self.words.fetch_add(level as usize * 3 + PARTS, parts);
         words.set(0, start);
         words.set(1, len);
         words.set(2, first_part);
+        words.set(3, digit);
     }
 
-    /// Room for `count` counters of `level`: the number of the first.
+    /// Room for `count` counters of `level`: the word of the first.
     #[inline(always)]
     pub fn add_counters(self, level: u32, count: u32) -> u32 {
-        self.words.fetch_add(level as usize * 3 + COUNTERS, count)
+        self.at.counters + self.words.fetch_add(level as usize * 3 + COUNTERS, count)
     }
 
+    /// The words of segment `i`, or of the first one if the digits of two levels are counted at once.
     #[inline(always)]
     fn at_segment(self, i: u32) -> GlobalMut<u32> {
-        self.words.slice(self.at.segments as usize + i as usize * SEGMENT, SEGMENT)
+        let first = if i == COUNTED_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
+        self.words.slice(first, SEGMENT)
+    }
+
+    /// Notes that the digits of the first two levels are to be counted at once, with the [`COUNTED_TWICE`] segment.
+    #[inline(always)]
+    pub fn count_twice(self) {
+        self.words.set(IS_TWICE, 1);
+    }
+
+    /// Notes that this has failed.
+    #[inline(always)]
+    pub fn count_once_more(self) {
+        self.words.fetch_add(IS_ONCE_MORE, 1);
+    }
+
+    /// Whether the digits of two levels are to be counted at once.
+    #[inline(always)]
+    pub fn is_twice(self) -> bool {
+        self.words.get(IS_TWICE) != 0
+    }
+
+    /// Whether they have been.
+    #[inline(always)]
+    pub fn is_counted_twice(self) -> bool {
+        self.is_twice() && self.words.get(IS_ONCE_MORE) == 0
+    }
+
+    /// How many keys have each digit of the first level.
+    #[inline(always)]
+    pub fn first_counters(self) -> GlobalMut<u32> {
+        self.words.slice(HEAD_WORDS + SEGMENT, MOST_TWICE as usize)
+    }
+
+    /// The word of how many keys have the first of the finer digits within `digit`.
+    #[inline(always)]
+    pub fn finer_counters(self, digit: u32) -> u32 {
+        (HEAD_WORDS + SEGMENT) as u32 + MOST_TWICE + digit * FINER
     }
 
     #[inline(always)]
@@ -371,7 +430,8 @@ impl Workspace {
         let words = self.at_segment(i);
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
         let [start, len, first_part, counters, flags, factor] = [0, 1, 2, 3, 4, 5].map(|at| words.get(at));
-        let digits = Digits { least: wide(6), greatest: wide(8), scale: Scale { shift: flags & SHIFT, factor } };
+        let scale = Scale { shift: flags & SHIFT, factor };
+        let digits = Digits { least: wide(6), greatest: wide(8), scale, within: words.get(10) };
         let (exact, skipped) = (flags & EXACT != 0, flags & SKIPPED != 0);
         Segment { start, len, first_part, counters, exact, skipped, digits }
     }
@@ -380,7 +440,7 @@ impl Workspace {
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
         let words = self.at_segment(i);
         let Segment { start, len, first_part, counters, exact, skipped, digits } = segment;
-        let Digits { least, greatest, scale: Scale { shift, factor } } = digits;
+        let Digits { least, greatest, scale: Scale { shift, factor }, within } = digits;
         let [least, greatest] = [least, greatest].map(Word::to_register);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         words.set(0, start);
@@ -393,6 +453,7 @@ impl Workspace {
         words.set(7, (least >> 32) as u32);
         words.set(8, greatest as u32);
         words.set(9, (greatest >> 32) as u32);
+        words.set(10, within);
     }
 
     /// Where the keys of segment `i` go.
@@ -409,10 +470,10 @@ impl Workspace {
         words.set(4, words.get(4) | SKIPPED);
     }
 
-    /// `count` counters from `first` on.
+    /// `count` counters from word `first` on.
     #[inline(always)]
     pub fn counters(self, first: u32, count: u32) -> GlobalMut<u32> {
-        self.words.slice(self.at.counters as usize + first as usize, count as usize)
+        self.words.slice(first as usize, count as usize)
     }
 
     /// The number of the segment of each part.

@@ -5,10 +5,10 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
-use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
+use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
-    self as divisions, choose_digits, count_digits, divide, divide_with_values, place_buckets, place_parts,
-    sort_buckets, sort_buckets_with_values,
+    self as divisions, choose_digits, count_digits, count_twice, divide, divide_with_values, place_buckets,
+    place_parts, sort_buckets, sort_buckets_with_values,
 };
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
@@ -24,6 +24,9 @@ const MOST_DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2
 
 /// From so many keys with values on, parts are of several tiles.
 const SEVERAL_TILES: usize = (1 << 26) + 1;
+
+/// From so many keys alone on, digits of two levels may be counted at once.
+const COUNTED_TWICE: usize = 1 << 26;
 
 /// Tiles of a part then.
 const TILES_OF_PART: u32 = 16;
@@ -89,13 +92,15 @@ impl DividePlan {
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES { TILES_OF_PART } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
-        let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, in_order };
+        let twice = (value_bytes == 0 && levels > 1 && n >= COUNTED_TWICE) as u32;
+        let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, in_order, twice };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
     /// The entry points that are launched.
     pub(super) fn entries<K: Key>(self) -> Vec<Entry> {
-        let of_all = ["choose_digits", "count_digits", "place_buckets"].map(|kernel| (kernel, bits(size_of::<K>())));
+        let of_all = ["choose_digits", "count_twice", "count_digits", "place_buckets"]
+            .map(|kernel| (kernel, bits(size_of::<K>())));
         let in_order = (self.value_bytes > 0).then(|| ("place_parts", bits(size_of::<K>())));
         let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
         of_all.into_iter().chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
@@ -143,7 +148,7 @@ impl DividePlan {
         let launch_bits =
             |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
         // SAFETY: the caller's promise.
-        unsafe { queue.clear(words.lists, HEAD_WORDS)? };
+        unsafe { queue.clear(words.lists, Layout::cleared(&plan))? };
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
@@ -165,10 +170,18 @@ impl DividePlan {
             let choose_arguments = arguments![job, keys, level, coding, most_digits, random, detects, always_divides];
             launch_bits("choose_digits", choose, &choose_arguments)?;
             let count = Shape {
-                blocks: parts.min(count_digits::COUNT_BLOCKS * queue.multiprocessors()),
+                blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
                 threads: count_digits::COUNT_THREADS as u32,
                 shared_bytes: count_digits::COUNT_SHARED_BYTES,
             };
+            if level == 0 && plan.twice != 0 {
+                let twice = Shape {
+                    blocks: queue.multiprocessors(),
+                    threads: count_twice::TWICE_THREADS as u32,
+                    shared_bytes: count_twice::TWICE_SHARED_BYTES,
+                };
+                launch_bits("count_twice", twice, &arguments![job, keys, coding])?;
+            }
             launch_bits("count_digits", count, &arguments![job, keys, level, coding])?;
             if value_bytes > 0 {
                 // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
