@@ -155,20 +155,19 @@ impl Gpu {
         Ok(to.into_vec())
     }
 
-    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits (at most 128 bytes for each tile of some
-    /// thousand keys, less than 1 %). `usize::MAX` if there are more keys than any GPU has memory for.
+    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits or counters (about 1 %). `usize::MAX` if
+    /// there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, indices of 4 bytes twice for
-    /// most numbers of keys up to 2^31, which keep equal keys in order, and splits. `usize::MAX` as for
-    /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
+    /// Bytes of workspace for a sort of `n` keys with values of type `V` by any kernel: both once more, and splits or counters.
+    /// `usize::MAX` as for [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn sort_pairs_workspace_bytes<K: Key, V>(n: usize) -> usize {
         SortPlan::of::<K>(n, const { value_bytes::<V>() }, false).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for an argsort of `n` keys with indices of type `I`: both once more, and splits. `usize::MAX` as for
+    /// Bytes of workspace for an argsort of `n` keys with indices of type `I`: both once more, and splits or counters. `usize::MAX` as for
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn argsort_workspace_bytes<K: Key, I: Index>(n: usize) -> usize {
         SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
