@@ -81,6 +81,22 @@ fn scattered(t: u32) -> u32 {
 }
 
 #[test]
+fn lanes_of_a_warp_that_are_alike() {
+    // SAFETY: all lanes of the warps make these calls.
+    let alike = |value: u32| unsafe { (warp::lanes_alike::<4>(value), warp::lanes_alike::<32>(value)) };
+    for seed in SEEDS {
+        for value in [scattered, |t| scattered(t) % 3, |_| 7] {
+            let lanes = |t: u32, mask: u32| -> u32 {
+                let is_alike = |lane: u32| (value(t / 32 * 32 + lane) ^ value(t)) & mask == 0;
+                (0..32).map(|lane| u32::from(is_alike(lane)) << lane).sum()
+            };
+            assert_eq!(results(seed, 64, || alike(value(tid())).0), expect(64, |t| lanes(t, 15)));
+            assert_eq!(results(seed, 64, || alike(value(tid())).1), expect(64, |t| lanes(t, u32::MAX)));
+        }
+    }
+}
+
+#[test]
 fn sums_and_greatest_of_a_warp() {
     let lanes = |t: u32| (t / 32 * 32..t / 32 * 32 + 32).map(scattered);
     for seed in SEEDS {

@@ -213,15 +213,8 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
-    let TileMemory { keys, values, counters, distances, .. } = memory;
-    // What is computed from it is not kept in registers from one step to the next.
+    let TileMemory { counters, distances, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
-    // The rows of a warp are neighbours.
-    let first = || {
-        let thread = thread();
-        thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
-    };
-    let is_here = |first: u32, i: usize| FULL || first + i as u32 * WARP_SIZE < tile.len;
     let mut word = thread();
     while word < counters.len() {
         counters.set(word, 0);
@@ -232,11 +225,11 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
         find_places::<B, NT>(tile, distances);
     }
     let mut own = [B::MIN; VT];
-    let row = first();
+    let first = first_row::<VT>();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
-        if is_here(row, i) {
-            own[i] = tile_keys.get(row as usize + i * WARP_SIZE as usize);
+        if is_here::<FULL>(tile, first, i) {
+            own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
         }
     }
     if coding != Coding::NONE {
@@ -249,9 +242,9 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     }
     thread::sync_threads();
     let digits: Digits<B> = tile.digits();
-    let (row, warp) = (first(), thread() / WARP_SIZE);
+    let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
-        if is_here(row, i) {
+        if is_here::<FULL>(tile, first, i) {
             let digit = digits.of(own[i]);
             counters.fetch_add(TileMemory::<B, V>::counter(warp, digit / 2), 1 << (16 * (digit % 2)));
         }
@@ -260,37 +253,8 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     // SAFETY: the caller's promise.
     unsafe { memory.place_warps::<NT>() };
 
-    let digits: Digits<B> = tile.digits();
-    let (row, lanes_up_to) = (first(), FULL_MASK >> (WARP_SIZE - 1 - thread() % WARP_SIZE));
-    let next_slots = memory.of_warp::<NT, VT>(thread() / WARP_SIZE);
-    let tile_values = from.values.slice(tile.begin as usize, tile.len as usize);
-    for i in 0..VT {
-        let digit = digits.of(own[i]);
-        // SAFETY: all lanes of the warp are here, as below.
-        let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
-        if !FULL {
-            // SAFETY: as above.
-            alike &= unsafe { ballot(FULL_MASK, is_here(row, i)) };
-        }
-        let next = next_slots.get(digit) as u32 + (alike & lanes_up_to).count_ones();
-        // SAFETY: as above.
-        unsafe { sync_warp(FULL_MASK) };
-        // The last one of them sets the next slot.
-        if is_here(row, i) && alike <= lanes_up_to {
-            next_slots.set(digit, next as u16);
-        }
-        // SAFETY: as above.
-        unsafe { sync_warp(FULL_MASK) };
-        if is_here(row, i) {
-            let slot = next - 1;
-            keys.set(slot, own[i]);
-            if makes_indices {
-                values.set(slot, V::from_register((tile.begin + row + i as u32 * WARP_SIZE) as u64));
-            } else {
-                values.copy_async_mut(slot, tile_values, row as usize + i * WARP_SIZE as usize);
-            }
-        }
-    }
+    // SAFETY: as above.
+    unsafe { move_to_slots::<B, V, NT, VT, FULL>(own, tile, from.values, makes_indices, memory) };
     shared::wait_for_copies();
     thread::sync_threads();
 
@@ -304,6 +268,68 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
         move_slots::<B, V, NT, 1>(slot, digits, memory, to);
         slot += NT as u32;
     }
+}
+
+/// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it `makes_indices`.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier.
+#[inline(always)]
+unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool>(
+    own: [B; VT],
+    tile: Tile,
+    from: GlobalMut<V>,
+    makes_indices: bool,
+    memory: TileMemory<B, V>,
+) {
+    let TileMemory { keys, values, .. } = memory;
+    let digits: Digits<B> = tile.digits();
+    let (first, lane) = (first_row::<VT>(), recomputed(thread::thread_idx_x()) % WARP_SIZE);
+    let lanes_up_to = FULL_MASK >> (WARP_SIZE - 1 - lane);
+    let next_slots = memory.of_warp::<NT, VT>(recomputed(thread::thread_idx_x()) / WARP_SIZE);
+    let tile_values = from.slice(tile.begin as usize, tile.len as usize);
+    for i in 0..VT {
+        let is_here = is_here::<FULL>(tile, first, i);
+        let digit = digits.of(own[i]);
+        // SAFETY: all lanes of the warp are here, as below.
+        let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
+        if !FULL {
+            // SAFETY: as above.
+            alike &= unsafe { ballot(FULL_MASK, is_here) };
+        }
+        let next = next_slots.get(digit) as u32 + (alike & lanes_up_to).count_ones();
+        // SAFETY: as above.
+        unsafe { sync_warp(FULL_MASK) };
+        // The last one of them sets the next slot.
+        if is_here && alike <= lanes_up_to {
+            next_slots.set(digit, next as u16);
+        }
+        // SAFETY: as above.
+        unsafe { sync_warp(FULL_MASK) };
+        if is_here {
+            let slot = next - 1;
+            keys.set(slot, own[i]);
+            if makes_indices {
+                values.set(slot, V::from_register((tile.begin + first + i as u32 * WARP_SIZE) as u64));
+            } else {
+                values.copy_async_mut(slot, tile_values, first as usize + i * WARP_SIZE as usize);
+            }
+        }
+    }
+}
+
+/// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it is not kept in
+/// registers from one step to the next.
+#[inline(always)]
+fn first_row<const VT: usize>() -> u32 {
+    let thread = recomputed(thread::thread_idx_x());
+    thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
+}
+
+/// Whether row `i` of a warp has a key for this thread, whose first one has number `first`. All rows have if they are `FULL`.
+#[inline(always)]
+fn is_here<const FULL: bool>(tile: Tile, first: u32, i: usize) -> bool {
+    FULL || first + i as u32 * WARP_SIZE < tile.len
 }
 
 /// Moves what is in `N` slots, from `slot` on one in each `NT`.
