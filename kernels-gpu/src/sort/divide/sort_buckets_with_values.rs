@@ -19,9 +19,10 @@ use core::ptr::null_mut;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// How many keys may differ from one only in what is left out of their numbers, if they are not in order: as many as these bits hold, less 1.
+/// Bits of how many keys after one differ from it only in what is left out of their numbers.
 const ALIKE_BITS: u32 = 3;
-/// The same, and as a mask.
+
+/// So many, or more, are too many to be put in order.
 const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
 
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
@@ -275,7 +276,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
 /// whether that was possible.
 ///
 /// # Safety
-/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier.
+/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier if it was.
 #[inline(always)]
 unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     numbers: Numbers<B>,
@@ -287,34 +288,41 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
     let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
     let key = |number: u32| keys.get(numbers.slot(number));
     let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
-    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order.
-    let (mut alike, mut too_many) = (0u32, 0);
+    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order, unless they
+    // are too many.
+    let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
     const { assert!(VT as u32 * ALIKE_BITS <= u32::BITS) };
     for i in 0..VT {
         if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
-            let (mut last, mut is_any_inverted) = (rank(i), false);
+            let (mut last, mut inverted) = (rank(i), 0);
             while last - rank(i) < MOST_ALIKE && is_like_next(last) {
-                is_any_inverted |= is_inverted(last);
+                inverted += u32::from(is_inverted(last));
                 last += 1;
             }
-            too_many += u32::from(last - rank(i) == MOST_ALIKE);
-            if is_any_inverted {
+            if last - rank(i) == MOST_ALIKE {
+                too_many += 1;
+            } else if inverted > 0 {
                 alike |= (last - rank(i)) << (i as u32 * ALIKE_BITS);
+                inversions += inverted;
             }
         }
     }
     // SAFETY: the caller's promise, as below.
-    let (_, too_many) = unsafe { sum_before(too_many, scan) };
+    let (_, both) = unsafe { sum_before(too_many << 16 | inversions, scan) };
+    let (too_many, inversions) = (both >> 16, both & 0xffff);
     if too_many > 0 {
-        // They may be in order nevertheless, as equal keys are.
-        let mut inversions = 0;
+        // Those may be in order nevertheless, as equal keys are: all inversions are among the others then.
+        let mut own_inversions = 0;
         for i in 0..VT {
-            inversions += u32::from(is_inverted(rank(i)));
+            own_inversions += u32::from(is_inverted(rank(i)));
         }
         thread::sync_threads();
         // SAFETY: as above.
-        let (_, inversions) = unsafe { sum_before(inversions, scan) };
-        return inversions == 0;
+        let (_, all_inversions) = unsafe { sum_before(own_inversions, scan) };
+        if all_inversions != inversions {
+            return false;
+        }
+        thread::sync_threads();
     }
     while alike != 0 {
         let i = alike.trailing_zeros() / ALIKE_BITS;
