@@ -374,7 +374,7 @@ fn keys_that_differ_in_what_numbers_have_no_room_for_are_put_in_order() {
     let keys: Vec<u32> = (0..200).map(|i| if i % 3 == 0 { random.random() } else { 1 << 30 }).collect();
     check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "many equal");
     // Some are, and others are put in order.
-    let equal = |i: u32| if i.is_multiple_of(10) { 1 << 30 } else { (i / 3) << 25 | random.random_range(0..200) };
+    let equal = |i: u32| if i.is_multiple_of(15) { 45 << 25 } else { (i / 3) << 25 | random.random_range(0..200) };
     let keys: Vec<u32> = (0..120).map(equal).collect();
     assert_eq!(check_with_values::<u32, u32>(&keys, false, seed, 1, 8, "some equal"), Some([0, 0]), "seed {seed}");
 }
