@@ -47,8 +47,8 @@ pub trait Bits:
     fn leading_zeros(self) -> u32;
     /// The upper 32 bits of the number shifted up by `shift`, which is less than its number of bits.
     fn upper_half_shifted(self, shift: u32) -> u32;
-    /// The upper half of the product of [`upper_half_shifted`](Self::upper_half_shifted) with `factor`. The number is below 2^bits when
-    /// shifted.
+    /// The product of [`upper_half_shifted`](Self::upper_half_shifted) and `factor`, shifted down by 32, modulo 2^32. The shift loses no
+    /// bit that is set.
     fn upper_product(self, shift: u32, factor: u64) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;

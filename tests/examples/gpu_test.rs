@@ -6,7 +6,8 @@
 //!
 //! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
 //! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
-//! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares sorts alone. `--large` adds a sort and merges of more than 2^32 keys.
+//! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares only sorts that may divide keys, and sorts
+//! with values; it cannot go with `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -22,6 +23,18 @@ use std::thread;
 use tests::bank_conflicts::conflicting;
 use tests::distribution::{Distribution, digest, key, mix};
 
+/// Calls a generic method for each type of keys of the GPU.
+macro_rules! of_all_types {
+    ($test:ident.$method:ident) => {
+        $test.$method::<u32>();
+        $test.$method::<i32>();
+        $test.$method::<f32>();
+        $test.$method::<u64>();
+        $test.$method::<i64>();
+        $test.$method::<f64>();
+    };
+}
+
 fn main() -> ExitCode {
     let options: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| options.iter().any(|option| option == name);
@@ -30,6 +43,10 @@ fn main() -> ExitCode {
         let number = options.get(at + 1).and_then(|number| number.parse().ok());
         Some(number.unwrap_or_else(|| panic!("{name} takes a number")))
     };
+    if has("--sorts") && has("--no-check") {
+        eprintln!("gpu_test: --sorts says what is compared, and --no-check that nothing is");
+        return ExitCode::FAILURE;
+    }
     let seed =
         number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
     let (gpu, merge_path) = match (Engine::gpu(0), Engine::gpu(0)) {
@@ -44,31 +61,11 @@ fn main() -> ExitCode {
     println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
     let mut test = Test { gpu, merge_path, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
     if !has("--no-check") {
-        test.check_divisions::<u32>();
-        test.check_divisions::<i32>();
-        test.check_divisions::<f32>();
-        test.check_divisions::<u64>();
-        test.check_divisions::<i64>();
-        test.check_divisions::<f64>();
-        test.check_sort_pairs::<u32>();
-        test.check_sort_pairs::<i32>();
-        test.check_sort_pairs::<f32>();
-        test.check_sort_pairs::<u64>();
-        test.check_sort_pairs::<i64>();
-        test.check_sort_pairs::<f64>();
-        test.check_many_divisions::<u32>();
-        test.check_many_divisions::<i32>();
-        test.check_many_divisions::<f32>();
-        test.check_many_divisions::<u64>();
-        test.check_many_divisions::<i64>();
-        test.check_many_divisions::<f64>();
+        of_all_types!(test.check_divisions);
+        of_all_types!(test.check_sort_pairs);
+        of_all_types!(test.check_many_divisions);
         if !has("--sorts") {
-            test.check::<u32>();
-            test.check::<i32>();
-            test.check::<f32>();
-            test.check::<u64>();
-            test.check::<i64>();
-            test.check::<f64>();
+            of_all_types!(test.check);
             test.check_through::<u32>();
             test.check_through::<f64>();
             test.check_order::<u32>();
@@ -79,18 +76,8 @@ fn main() -> ExitCode {
             test.check_excessive_lengths();
             test.check_graph::<u32>();
             test.check_graph::<f64>();
-            test.check_pairs::<u32>();
-            test.check_pairs::<i32>();
-            test.check_pairs::<f32>();
-            test.check_pairs::<u64>();
-            test.check_pairs::<i64>();
-            test.check_pairs::<f64>();
-            test.check_many::<u32>();
-            test.check_many::<i32>();
-            test.check_many::<f32>();
-            test.check_many::<u64>();
-            test.check_many::<i64>();
-            test.check_many::<f64>();
+            of_all_types!(test.check_pairs);
+            of_all_types!(test.check_many);
             test.check_long_runs();
         }
         if has("--large") {

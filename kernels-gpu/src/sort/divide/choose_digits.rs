@@ -70,8 +70,8 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// the words are 0.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for
-/// the first level there is one block.
+/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with
+/// [`CHOOSE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
@@ -137,11 +137,10 @@ pub unsafe fn choose_digits<B: Bits>(
             unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
         // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
         let wanted = len.div_ceil(job.usual.max(1));
-        let is_wide = greatest - least > B::from_register(1 << 24);
         let twice = plan.twice != 0
             && level == 0
             && plan.levels > 1
-            && is_wide
+            && greatest - least > B::from_register(1 << 24)
             && self::is_even(fullest, SAMPLE)
             && wanted > single
             && wanted.div_ceil(FINER) < MOST_TWICE;
@@ -169,7 +168,7 @@ pub unsafe fn choose_digits<B: Bits>(
             let (exact, skipped) = (is_exact, false);
             let segment = Segment { start, len, first_part, counters, exact, skipped, digits };
             workspace.set_segment(i, segment);
-            if twice && !is_exact {
+            if twice {
                 workspace.set_segment(COUNTED_TWICE, segment);
                 workspace.count_twice();
             }

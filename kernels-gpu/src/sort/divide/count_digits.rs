@@ -1,9 +1,9 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
-use super::DIGITS_CAPACITY;
 use super::digits::Digits;
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
+use super::{DIGITS_CAPACITY, clear};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
@@ -139,17 +139,6 @@ fn count_part<B: Bits, const NT: usize>(
     thread::sync_threads();
 }
 
-/// Sets the counts of `count` digits to 0.
-#[inline(always)]
-#[track_caller]
-fn clear<const NT: usize>(counts: Shared<u32>, count: u32) {
-    let mut digit = thread::thread_idx_x();
-    while digit < count {
-        counts.set(digit, 0);
-        digit += NT as u32;
-    }
-}
-
 /// Counts how many of `keys` have each digit.
 #[inline(always)]
 #[track_caller]
@@ -166,7 +155,7 @@ fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, digits: Digits<B>, coding
 /// All loads of a batch, and then all additions: the compiler does not change their order.
 #[inline(always)]
 #[track_caller]
-fn count_batches<B: Bits, const NT: usize, const BATCH: usize>(
+pub(super) fn count_batches<B: Bits, const NT: usize, const BATCH: usize>(
     keys: GlobalMut<B>,
     mut at: u32,
     add: impl Fn(B),

@@ -1,13 +1,15 @@
-//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each digit, and each finer
-//! digit within that.
+//! The second step of the first two divisions at once, of keys alone that are spread evenly: how many of them have each digit, and
+//! each finer digit within that.
 //!
 //! ```text
 //!   digits         │     0     │     1     │     2     │ …
 //!   finer digits   │ 0 1 … 255 │ 0 1 … 255 │ 0 1 … 255 │ …     a counter of 16 bits each, in shared memory
 //! ```
 //!
-//! Where a counter was too small, which the sum of all tells, nothing of that counts, and `count_digits` does it once more.
+//! If a counter overflows, which the sum of all reveals, these counts are discarded, and `count_digits` counts again.
 
+use super::clear;
+use super::count_digits::count_batches;
 use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -23,9 +25,6 @@ const COUNTERS: u32 = MOST_TWICE * FINER / 2;
 
 /// Bytes of dynamic shared memory.
 pub const TWICE_SHARED_BYTES: u32 = (COUNTERS + BLOCK_WORDS) * size_of::<u32>() as u32;
-
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
 
 /// Kernel: counts the digits of the first two levels, if they are to be counted at once.
 ///
@@ -46,11 +45,7 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         unsafe { (Shared::<u32>::dynamic(0, COUNTERS), Shared::<u32>::dynamic(COUNTERS * 4, BLOCK_WORDS)) };
     let thread = thread::thread_idx_x();
     let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
-    let mut word = thread;
-    while word < COUNTERS {
-        counters.set(word, 0);
-        word += NT as u32;
-    }
+    clear::<NT>(counters, COUNTERS);
     thread::sync_threads();
     // The block's share, of as many keys as all others have, but for the last one.
     let share = (job.plan.n as usize).div_ceil(thread::grid_dim_x() as usize);
@@ -60,22 +55,8 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
         let finer = digits.finer_of(coding.encode(key));
         counters.fetch_add(finer % COUNTERS, 1 << (finer / COUNTERS * 16));
     };
-    // All loads of a batch, and then all additions: the compiler does not change their order.
-    let mut at = thread as usize;
-    while at + const { (BATCH - 1) * NT } < keys.len() {
-        let mut own = [B::MIN; BATCH];
-        for i in 0..BATCH {
-            own[i] = keys.get(at + i * NT);
-        }
-        for i in 0..BATCH {
-            add(own[i]);
-        }
-        at += const { BATCH * NT };
-    }
-    while at < keys.len() {
-        add(keys.get(at));
-        at += NT;
-    }
+    let at = count_batches::<B, NT, 8>(keys, thread, add);
+    count_batches::<B, NT, 1>(keys, at, add);
     thread::sync_threads();
     // A warp adds up those of a digit of the lower half of the finer digits, and of one of the upper half.
     let (lane, warps) = (warp::lane_id(), const { NT as u32 / WARP_SIZE });

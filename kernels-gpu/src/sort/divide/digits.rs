@@ -45,7 +45,7 @@ impl Scale {
     /// What `number` becomes.
     #[inline(always)]
     pub fn of<B: Bits>(self, number: B) -> u32 {
-        number.upper_product(self.shift, self.factor as u64)
+        self.finer(number, 0)
     }
 }
 

@@ -6,10 +6,10 @@
 //!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
 
-use super::DIGITS_CAPACITY;
 use super::digits::Digits;
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Job, Workspace};
+use super::{DIGITS_CAPACITY, clear};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -32,7 +32,8 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 ///
 /// # Safety
 /// As for [`place_buckets`](super::place_buckets::place_buckets), which has been called before; `to` has capacity for all keys and
-/// does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT` threads with [`shared_bytes`].
+/// does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT` threads with
+/// [`shared_bytes`].
 #[kernel(
     u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }> within (ROW.divide_4.threads, ROW.divide_4.blocks),
     u32many = <u32, { ROW.divide_many_4.threads }, { ROW.divide_many_4.items_per_thread }> within (ROW.divide_many_4.threads, ROW.divide_many_4.blocks),
@@ -94,17 +95,6 @@ impl<B: Bits> TileMemory<B> {
         }
     }
 
-    /// Sets the counters of `count` digits to 0.
-    #[inline(always)]
-    #[track_caller]
-    fn clear<const NT: usize>(self, count: u32) {
-        let mut digit = thread::thread_idx_x();
-        while digit < count {
-            self.begins.set(digit, 0);
-            digit += NT as u32;
-        }
-    }
-
     /// Makes the counters slots, and reserves room for the keys of each digit. That takes long to arrive: of this thread's first digit it is
     /// for [`settle`](Self::settle). Ends with a barrier.
     ///
@@ -148,10 +138,10 @@ impl<B: Bits> TileMemory<B> {
     }
 }
 
-/// Whether row `i` of `len` elements has one for this thread. All rows have if they are `FULL`.
+/// Whether row `i` of `len` elements has one for thread `thread`. All rows have if they are `FULL`.
 #[inline(always)]
-fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
-    FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
+fn is_here<const NT: usize, const FULL: bool>(thread: u32, i: usize, len: u32) -> bool {
+    FULL || thread + ((i * NT) as u32) < len
 }
 
 /// Global to registers: the thread's keys, encoded.
@@ -160,7 +150,7 @@ fn is_here<const NT: usize, const FULL: bool>(i: usize, len: u32) -> bool {
 fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
     let mut own = [B::MIN; VT];
     for i in 0..VT {
-        if is_here::<NT, FULL>(i, from.len() as u32) {
+        if is_here::<NT, FULL>(thread::thread_idx_x(), i, from.len() as u32) {
             own[i] = from.get(thread::thread_idx_x() as usize + i * NT);
         }
     }
@@ -203,9 +193,9 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
 ) {
     let TileMemory { keys, begins, distances, .. } = memory;
     let thread = thread::thread_idx_x();
-    let is_here = |i: usize| is_here::<NT, FULL>(i, tile.len);
+    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     let digits: Digits<B> = tile.digits();
-    memory.clear::<NT>(digits.count());
+    clear::<NT>(begins, digits.count());
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize), coding);
     thread::sync_threads();
     for i in 0..VT {
@@ -233,7 +223,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
     thread::sync_threads();
     // Read once more: there are no registers to spare.
     let (digits, thread): (Digits<B>, _) = (tile.digits(), recomputed(thread));
-    let is_here = |i: usize| FULL || thread + ((i * NT) as u32) < tile.len;
+    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     for i in 0..VT {
         if is_here(i) {
             own[i] = keys.get(thread + (i * NT) as u32);

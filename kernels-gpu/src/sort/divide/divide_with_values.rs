@@ -9,10 +9,10 @@
 //!
 //! Values go the same ways. They are on their way to shared memory while slots of other keys are found.
 
-use super::MOST_DIGITS_IN_ORDER;
 use super::digits::Digits;
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Arrays, Elements, Job, Workspace};
+use super::{MOST_DIGITS_IN_ORDER, clear};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
@@ -215,11 +215,7 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
 ) {
     let TileMemory { counters, distances, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
-    let mut word = thread();
-    while word < counters.len() {
-        counters.set(word, 0);
-        word += NT as u32;
-    }
+    clear::<NT>(counters, counters.len());
     // While the keys are on their way, if there are registers for that.
     if !FULL {
         find_places::<B, NT>(tile, distances);

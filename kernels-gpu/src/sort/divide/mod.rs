@@ -32,6 +32,8 @@ pub mod sort_rest_with_values;
 mod tiles;
 pub mod workspace;
 
+use cuda_std::prelude::*;
+
 /// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
 pub const MOST_KEYS: usize = 1 << 31;
 
@@ -57,4 +59,15 @@ pub const fn usual_len(bucket: usize) -> usize {
 /// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
 pub const fn usual_buckets(n: usize, bucket: usize) -> usize {
     n / usual_len(bucket) + 64
+}
+
+/// Sets the first `count` of `words` to 0.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
+    let mut word = thread::thread_idx_x();
+    while word < count {
+        words.set(word, 0);
+        word += NT as u32;
+    }
 }

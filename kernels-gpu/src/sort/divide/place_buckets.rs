@@ -95,7 +95,8 @@ fn own_digits(count: u32) -> (u32, u32) {
     (first, (first + own).min(count))
 }
 
-/// Makes the counters of a segment of `len` keys from `start` on, of which each digit has so many, the indices at which the keys of each digit begin. `begins` gets the
+/// Makes the counters of a segment of `len` keys from `start` on, of which each digit has as many as `all_counts` tells, the indices at
+/// which the keys of each digit begin. `begins` gets the
 /// same, counted from the segment's beginning, and `len` in the end.
 ///
 /// # Safety

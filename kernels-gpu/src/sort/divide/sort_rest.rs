@@ -30,6 +30,17 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     let n = job.plan.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    each_left(workspace, job.plan.levels, |start, len, in_scratch| {
+        // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+        unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };
+    });
+}
+
+/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has, and whether these are
+/// in the scratch array.
+#[inline(always)]
+#[track_caller]
+pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
     let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
     let mut i = thread::block_idx_x();
     while i < buckets + rests {
@@ -38,11 +49,10 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
             (start, len, in_scratch, failed)
         } else {
             let (start, len) = workspace.rest(i - buckets);
-            (start, len, job.plan.levels % 2 == 1, true)
+            (start, len, levels % 2 == 1, true)
         };
         if is_left {
-            // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
-            unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };
+            sort(start, len, in_scratch);
         }
         i += thread::grid_dim_x();
     }

@@ -1,7 +1,8 @@
 //! What is left after all divisions of keys with values, as in `sort_rest`. One block sorts each, slowly: tiles by each half of their
 //! keys, and tiles together by merging.
 
-use super::workspace::{Arrays, Bucket, Elements, Job, Workspace};
+use super::sort_rest::each_left;
+use super::workspace::{Arrays, Elements, Job, Workspace};
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
 use crate::tuning::ROW;
@@ -29,22 +30,10 @@ pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT:
     let workspace = unsafe { Workspace::new(&job) };
     // SAFETY: the caller's promise.
     let sides = unsafe { (at.arrays(job.plan.n), scratch.arrays(job.plan.n)) };
-    let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
-    let mut i = thread::block_idx_x();
-    while i < buckets + rests {
-        let (start, len, in_scratch, is_left) = if i < buckets {
-            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
-            (start, len, in_scratch, failed)
-        } else {
-            let (start, len) = workspace.rest(i - buckets);
-            (start, len, job.plan.levels % 2 == 1, true)
-        };
-        if is_left {
-            // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
-            unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
-        }
-        i += thread::grid_dim_x();
-    }
+    each_left(workspace, job.plan.levels, |start, len, in_scratch| {
+        // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+        unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
+    });
 }
 
 /// Sorts `len` elements from `start` on to the first of two sides: tiles, and passes of merges of two runs.

@@ -34,8 +34,8 @@ pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 5;
 const PENDING: usize = 4;
 /// Words of a segment.
 const SEGMENT: usize = 11;
-/// Words for what two levels' digits are counted in at once, after the heads: the first segment, a counter for each digit, and for each
-/// finer one.
+/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each digit, and one for
+/// each finer digit.
 const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
 /// The most digits whose finer ones are counted at once.
 pub const MOST_TWICE: u32 = 256;
@@ -71,14 +71,15 @@ impl Plan {
 
     /// How many parts so many keys have.
     #[inline(always)]
-    pub(super) const fn parts(&self, len: u32) -> u32 {
+    pub const fn parts(&self, len: u32) -> u32 {
         len.div_ceil(self.part())
     }
 
     /// As many keys as this have one counter, or more of them have.
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
-        // In order there are counters for each tile.
+        // In order a tile has 128 words for its counts of 256 digits, two in a word, and 16 for its share of those of its part. Else a
+        // segment, which has more keys than a bucket, has room for nine digits at least.
         at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
     }
 
@@ -395,7 +396,7 @@ impl Workspace {
         self.words.set(IS_TWICE, 1);
     }
 
-    /// Notes that this has failed.
+    /// Notes that a counter has overflowed, so that digits are to be counted again.
     #[inline(always)]
     pub fn count_once_more(self) {
         self.words.fetch_add(IS_ONCE_MORE, 1);

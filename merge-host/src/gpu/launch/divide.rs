@@ -19,17 +19,14 @@ const TWO_DIVISIONS: usize = 1 << 22;
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
 
-/// The most digits of keys with values, besides two for those beyond the sample's.
-const MOST_DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
+/// The same of keys with values, however many.
+const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 
-/// From so many keys with values on, parts are of several tiles.
-const SEVERAL_TILES: usize = (1 << 26) + 1;
+/// From so many keys with values on, parts are of several tiles: of how many.
+const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
 
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
-
-/// Tiles of a part then.
-const TILES_OF_PART: u32 = 16;
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
@@ -37,9 +34,10 @@ const FEW_BLOCKS: usize = 4;
 /// Blocks of a multiprocessor that sort buckets of keys alone.
 const BUCKET_BLOCKS: usize = 12;
 
-/// Blocks that place the parts of the first segment, and of others on a multiprocessor.
+/// Blocks that place the parts of the first segment.
 const PLACE_FIRST_BLOCKS: usize = 32;
-/// Blocks of a multiprocessor.
+
+/// Blocks of a multiprocessor that place the parts of other segments.
 const PLACE_BLOCKS: usize = 16;
 
 /// How keys are divided.
@@ -82,7 +80,7 @@ impl DividePlan {
         // As many divisions as make buckets; or else, for many keys, one more than are needed where keys are spread evenly.
         let (once, twice) = match value_bytes {
             0 => (MOST_DIGITS.0 as usize * usual, usize::MAX),
-            _ => (MOST_DIGITS_IN_ORDER * usual, MOST_DIGITS_IN_ORDER * MOST_DIGITS_IN_ORDER * usual),
+            _ => (DIGITS_IN_ORDER * usual, DIGITS_IN_ORDER * DIGITS_IN_ORDER * usual),
         };
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
@@ -90,9 +88,9 @@ impl DividePlan {
             _ if n <= twice => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
-        let tiles = if value_bytes > 0 && n >= SEVERAL_TILES { TILES_OF_PART } else { 1 };
+        let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
-        let twice = (value_bytes == 0 && levels > 1 && n >= COUNTED_TWICE) as u32;
+        let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
         let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, in_order, twice };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
@@ -153,7 +151,7 @@ impl DividePlan {
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
         let [divide_entry, buckets_entry, rest_entry] = self.moving_entries::<K>();
-        let parts = n.div_ceil(plan.tile * plan.tiles) as usize;
+        let parts = plan.parts(n) as usize;
         let (detects, always_divides) = (u32::from(words.detects), 0u32);
         let (decodes, indexes) = (u32::from(coding != Coding::NONE), u32::from(self.indexes));
         for level in 0..levels {
