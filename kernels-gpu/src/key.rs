@@ -52,6 +52,10 @@ pub trait Bits:
     fn upper_product(self, shift: u32, factor: u64) -> u32;
     /// The number shifted down by `shift`.
     fn shifted_down(self, shift: u32) -> Self;
+    /// The nearest float.
+    fn rounded(self) -> f32;
+    /// The difference of the floats that have these bits, and those of `other`.
+    fn minus_as_floats(self, other: Self) -> f32;
     /// The greatest of the values that the lanes of the warp passed.
     ///
     /// # Safety
@@ -60,7 +64,7 @@ pub trait Bits:
 }
 
 macro_rules! bits {
-    ($($t:ident as $signed:ident, $greatest_of_warp:ident, $upper_product:ident;)*) => {$(
+    ($($t:ident as $signed:ident, $float:ident, $greatest_of_warp:ident, $upper_product:ident;)*) => {$(
         impl Bits for $t {
             const MIN: Self = $t::MIN;
             const ONE: Self = 1;
@@ -87,6 +91,14 @@ macro_rules! bits {
                 self >> shift
             }
             #[inline(always)]
+            fn rounded(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn minus_as_floats(self, other: Self) -> f32 {
+                ($float::from_bits(self) - $float::from_bits(other)) as f32
+            }
+            #[inline(always)]
             unsafe fn greatest_of_warp(self) -> Self {
                 // SAFETY: the caller's promise.
                 unsafe { $greatest_of_warp(self) }
@@ -94,7 +106,7 @@ macro_rules! bits {
         }
     )*};
 }
-bits!(u32 as i32, greatest_narrow, upper_product_narrow; u64 as i64, greatest_wide, upper_product_wide;);
+bits!(u32 as i32, f32, greatest_narrow, upper_product_narrow; u64 as i64, f64, greatest_wide, upper_product_wide;);
 
 /// Shifts the factor instead of the number: that is done once for many.
 #[inline(always)]
@@ -162,6 +174,12 @@ impl<B: Bits> Coding<B> {
         let ordered = |bits: B| K::from_register(bits.to_register()).to_ordered();
         let (zero, top) = (ordered(B::MIN), ordered(B::TOP));
         Self { always: if descending { zero ^ B::MAX } else { zero }, when_negative: top ^ zero ^ B::TOP }
+    }
+
+    /// Whether the keys are floats, as far as the coding tells.
+    #[inline(always)]
+    pub fn is_of_floats(self) -> bool {
+        self.when_negative != B::MIN
     }
 
     /// A key's bits to ordered bits.

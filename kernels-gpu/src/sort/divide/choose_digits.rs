@@ -1,6 +1,6 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
-use super::digits::{Digits, FINER, WHOLE};
+use super::digits::{Curve, Digits, FINER, WHOLE};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
@@ -44,12 +44,14 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
 
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
 ///
-/// Enough for buckets of `usual` keys; or the root of that, for two divisions.
+/// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they do by chance the
+/// fullest one counts, and as many keys as can be are not to need another division.
 #[inline(always)]
 fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
-    // Where intervals differ by more than they do by chance, the fullest one counts.
-    let unevenness = if is_even(fullest, SAMPLE) { 1 } else { fullest.div_ceil(SAMPLE / INTERVALS) + 1 };
-    let wanted = len.div_ceil(usual.max(1)).saturating_mul(unevenness);
+    let wanted = len.div_ceil(usual.max(1));
+    if !is_even(fullest, SAMPLE) {
+        return wanted.saturating_mul(fullest.div_ceil(SAMPLE / INTERVALS) + 1).clamp(2, most);
+    }
     if wanted <= single {
         return wanted.clamp(2, most);
     }
@@ -64,9 +66,9 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all keys.
 /// Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
-/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: if the sample is
-/// spread evenly, or the part of it that is in one interval, unless most keys are in ascending or descending runs, which merges are
-/// faster with; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
+/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: unless most keys are in
+/// ascending or descending runs, which merges are faster with; and, if there is one level only or keys have values, if the sample is
+/// spread evenly, or the part of it that is in one interval; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
 /// the words are 0.
 ///
 /// # Safety
@@ -131,17 +133,17 @@ pub unsafe fn choose_digits<B: Bits>(
         let (least, greatest) = unsafe { range(sample, scan) };
         // There are two digits more.
         let most = plan.most_digits(len) - 2;
-        let depth = if level == 0 { DEPTH } else { 1 };
         // SAFETY: as above.
-        let Spread { is_exact, is_even, fullest } =
-            unsafe { spread(sample, (least, greatest), most, depth, intervals, scan) };
+        let Spread { is_exact, curve, fullest } =
+            unsafe { spread(sample, (least, greatest), most, coding, intervals) };
         // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
         let wanted = len.div_ceil(job.usual.max(1));
         let twice = plan.twice != 0
             && level == 0
             && plan.levels > 1
             && greatest - least > B::from_register(1 << 24)
-            && self::is_even(fullest, SAMPLE)
+            && curve == Curve::Distance
+            && is_even(fullest, SAMPLE)
             && wanted > single
             && wanted.div_ceil(FINER) < MOST_TWICE;
         let digits = if is_exact {
@@ -150,12 +152,18 @@ pub unsafe fn choose_digits<B: Bits>(
             // After the last level nothing is divided any more.
             let single = if level + 1 < plan.levels { single } else { most };
             let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
-            // There are keys a little beyond those sampled.
-            let margin = (greatest - least).shifted_down(8);
-            Digits::even(least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest), count)
+            // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
+            let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
+            let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
+            Digits::along(curve, least, greatest, count, coding)
         };
-        let count = digits.count();
-        let divides = level > 0 || is_even && !in_runs || always_divides != 0;
+        let count = digits.count;
+        let of_any = plan.in_order == 0 && plan.levels > 1;
+        let divides = level > 0
+            || always_divides != 0
+            // SAFETY: as above.
+            || !in_runs
+                && (of_any || is_exact || is_even(fullest, SAMPLE) || unsafe { is_even_within(sample, (least, greatest), most, intervals, scan) });
         if !divides {
             return;
         }
@@ -251,68 +259,123 @@ unsafe fn is_in_runs<B: Bits>(
 struct Spread {
     /// Whether the range has so few numbers that each can have a digit.
     is_exact: bool,
-    /// Whether digits of equal width have about equally many keys, or those of the fullest interval, or that is narrow.
-    is_even: bool,
-    /// Keys in the fullest of [`INTERVALS`] intervals.
+    /// Along what digits of equal width have about equally many keys, or more nearly than along others.
+    curve: Curve,
+    /// Keys in the fullest of [`INTERVALS`] intervals along that.
     fullest: u32,
 }
 
-/// Looks at a sample between the `range` of its keys, and `depth` times in all at those of the fullest interval, as long as that is uneven as
-/// well: floats are even within a power of two. Up to `most` numbers have a digit each.
+/// Whether the keys from `least` to `greatest` are so few that up to `most` digits have one each.
+#[inline(always)]
+fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
+    greatest - least < B::from_register(most as u64)
+}
+
+/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even. Up to `most` numbers have a digit
+/// each.
 ///
 /// # Safety
-/// As for [`block_range`]; `intervals` has two words for each interval, which nothing else uses.
+/// All threads of the block make this call; `intervals` has two words for each interval, which nothing else uses.
 #[inline(always)]
 unsafe fn spread<B: Bits>(
     sample: [B; SAMPLED],
-    (mut low, mut high): (B, B),
+    (least, greatest): (B, B),
     most: u32,
-    depth: u32,
+    coding: Coding<B>,
     intervals: Shared<u32>,
-    scan: Shared<u32>,
 ) -> Spread {
-    let is_narrow = |least: B, greatest: B| greatest - least < B::from_register(most as u64);
-    let is_exact = is_narrow(low, high);
-    let mut spread = Spread { is_exact, is_even: is_exact, fullest: 0 };
-    let (mut sampled, mut looks) = (SAMPLE, 0);
-    while !spread.is_even && looks < depth {
-        let of_intervals = Digits::even(low, high, INTERVALS);
-        let here = |key: B| low <= key && key <= high;
-        if thread::thread_idx_x() < 2 * INTERVALS {
-            intervals.set(thread::thread_idx_x(), 0);
-        }
-        thread::sync_threads();
-        for at in 0..SAMPLED {
-            if here(sample[at]) {
-                intervals.fetch_add(of_intervals.of(sample[at]), 1);
+    let mut best = Spread { is_exact: is_narrow(least, greatest, most), curve: Curve::Distance, fullest: 0 };
+    if best.is_exact {
+        return best;
+    }
+    best.fullest = SAMPLE + 1;
+    let mut look = |curve: Curve| {
+        if !is_even(best.fullest, SAMPLE) {
+            let of_intervals = Digits::along(curve, least, greatest, INTERVALS, coding);
+            // SAFETY: the caller's promise.
+            let (fullest, _) = unsafe { fullest_interval(sample, of_intervals, coding, |_| true, intervals) };
+            if fullest < best.fullest {
+                best = Spread { curve, fullest, ..best };
             }
         }
-        thread::sync_threads();
-        let (mut keys, mut interval, mut at) = (0, 0, 0);
-        while at < of_intervals.count() {
-            let of_interval = intervals.get(at);
-            (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
-            at += 1;
+    };
+    look(Curve::Distance);
+    if coding.is_of_floats() {
+        look(Curve::Value);
+    }
+    look(Curve::Logarithm);
+    best
+}
+
+/// How many of those keys of a sample that are counted the fullest of `of_intervals` has, and which one that is.
+///
+/// # Safety
+/// As for [`spread`].
+#[inline(always)]
+unsafe fn fullest_interval<B: Bits>(
+    sample: [B; SAMPLED],
+    of_intervals: Digits<B>,
+    coding: Coding<B>,
+    is_counted: impl Fn(B) -> bool,
+    intervals: Shared<u32>,
+) -> (u32, u32) {
+    // The counters of the last call have been read.
+    thread::sync_threads();
+    if thread::thread_idx_x() < 2 * INTERVALS {
+        intervals.set(thread::thread_idx_x(), 0);
+    }
+    thread::sync_threads();
+    for at in 0..SAMPLED {
+        if is_counted(sample[at]) {
+            intervals.fetch_add(of_intervals.of::<false>(sample[at], coding), 1);
         }
-        if looks == 0 {
-            spread.fullest = keys;
-        }
-        spread.is_even = is_even(keys, sampled);
-        if spread.is_even {
-            break;
+    }
+    thread::sync_threads();
+    let (mut keys, mut interval, mut at) = (0, 0, 0);
+    while at < of_intervals.count {
+        let of_interval = intervals.get(at);
+        (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
+        at += 1;
+    }
+    (keys, interval)
+}
+
+/// Whether digits of equal width have about equally many keys of a sample; or those of the fullest interval have; or those of its fullest
+/// one, or are so few that up to `most` digits have one each. Floats are even within a power of two.
+///
+/// # Safety
+/// As for [`block_range`] and [`spread`].
+#[inline(always)]
+unsafe fn is_even_within<B: Bits>(
+    sample: [B; SAMPLED],
+    (mut low, mut high): (B, B),
+    most: u32,
+    intervals: Shared<u32>,
+    scan: Shared<u32>,
+) -> bool {
+    let (mut sampled, mut looks) = (SAMPLE, 0);
+    while looks < DEPTH {
+        let of_intervals = Digits::even(low, high, INTERVALS);
+        let here = |key: B| low <= key && key <= high;
+        // SAFETY: the caller's promise.
+        let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, Coding::NONE, here, intervals) };
+        if is_even(keys, sampled) {
+            return true;
         }
         let (mut first, mut last) = (B::MAX, B::MIN);
         for at in 0..SAMPLED {
             let key = sample[at];
-            if here(key) && of_intervals.of(key) == interval {
+            if here(key) && of_intervals.of::<true>(key, Coding::NONE) == interval {
                 (first, last) = (first.min(key), last.max(key));
             }
         }
         // SAFETY: the caller's promise.
         (low, high) = unsafe { block_range(first, last, scan) };
-        spread.is_even = is_narrow(low, high);
+        if is_narrow(low, high, most) {
+            return true;
+        }
         sampled = keys;
         looks += 1;
     }
-    spread
+    false
 }

@@ -73,7 +73,7 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
         let parts_end = end.min(first_part + plan.parts(len));
         let first = (part - first_part) * plan.part();
         let share_len = (len - first).min((parts_end - part) * plan.part());
-        clear::<NT>(counts, digits.count());
+        clear::<NT>(counts, digits.count);
         thread::sync_threads();
         count::<B, NT>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
         thread::sync_threads();
@@ -107,7 +107,7 @@ fn count_part<B: Bits, const NT: usize>(
 ) {
     let (thread, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
     // There may be one digit more than there is, as the counts of two are in a word.
-    let room = digits.count().next_multiple_of(2);
+    let room = digits.count.next_multiple_of(2);
     clear::<NT>(counts, room);
     clear::<NT>(before, room);
     thread::sync_threads();
@@ -132,7 +132,7 @@ fn count_part<B: Bits, const NT: usize>(
         i += 1;
     }
     let mut digit = thread;
-    while digit < digits.count() {
+    while digit < digits.count {
         offsets.of_parts(digit).set(part as usize, counts.get(digit));
         digit += threads;
     }
@@ -143,11 +143,18 @@ fn count_part<B: Bits, const NT: usize>(
 #[inline(always)]
 #[track_caller]
 fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, digits: Digits<B>, coding: Coding<B>, counts: Shared<u32>) {
-    let add = |key: B| _ = counts.fetch_add(digits.of(coding.encode(key)), 1);
-    let mut at = thread::thread_idx_x();
-    at = count_batches::<B, NT, 8>(keys, at, add);
-    at = count_batches::<B, NT, 4>(keys, at, add);
-    count_batches::<B, NT, 1>(keys, at, add);
+    let at = thread::thread_idx_x();
+    if digits.is_linear() {
+        let add = |key: B| _ = counts.fetch_add(digits.of::<true>(coding.encode(key), coding), 1);
+        let at = count_batches::<B, NT, 8>(keys, at, add);
+        let at = count_batches::<B, NT, 4>(keys, at, add);
+        count_batches::<B, NT, 1>(keys, at, add);
+    } else {
+        let add = |key: B| _ = counts.fetch_add(digits.of::<false>(coding.encode(key), coding), 1);
+        // These take more registers.
+        let at = count_batches::<B, NT, 2>(keys, at, add);
+        count_batches::<B, NT, 1>(keys, at, add);
+    }
 }
 
 /// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next one is.

@@ -1,6 +1,7 @@
 //! Digits: the numbers by which keys are divided.
 //!
-//! Any function of a key that never descends will do. This one is linear between two bounds:
+//! Any function of a key that never descends will do. These ones are linear between two bounds: in the key, or in another number that
+//! never descends as the key ascends.
 //!
 //! ```text
 //!   key      … least - 1 │ least ………………………… greatest │ greatest + 1 …
@@ -9,7 +10,7 @@
 //!
 //! The bounds come from a sample, so there may be keys beyond: those below have the first digit, too, and those above the last one.
 
-use crate::key::Bits;
+use crate::key::{Bits, Coding};
 use cuda_std::recomputed;
 
 /// A linear map of the numbers from 0 to a greatest one to fewer numbers. It never descends.
@@ -38,7 +39,7 @@ impl Scale {
 
     /// What `number` becomes, and `bits` more bits of it.
     #[inline(always)]
-    fn finer<B: Bits>(self, number: B, bits: u32) -> u32 {
+    pub(super) fn finer<B: Bits>(self, number: B, bits: u32) -> u32 {
         number.upper_product(self.shift, (self.factor as u64) << bits)
     }
 
@@ -49,6 +50,27 @@ impl Scale {
     }
 }
 
+/// What digits are linear in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Curve {
+    /// A key's distance from the least one.
+    Distance,
+    /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf distribution.
+    Logarithm,
+    /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
+    Value,
+}
+
+/// The bits of the float below those of the logarithms of all distances but 0.
+const BELOW_ONE: u32 = 0.5f32.to_bits();
+
+/// About the logarithm of a distance; 0 for 0.
+#[inline(always)]
+fn logarithm<B: Bits>(distance: B) -> u32 {
+    distance.rounded().to_bits().max(BELOW_ONE) - BELOW_ONE
+}
+
 /// How keys become digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits<B> {
@@ -56,8 +78,12 @@ pub struct Digits<B> {
     pub least: B,
     /// The least key that certainly has the last digit.
     pub greatest: B,
-    /// How a key's distance from `least` becomes its digit.
+    /// What they are linear in.
+    pub curve: Curve,
+    /// How a key's distance from `least` becomes its digit, or its logarithm. For values the factor is the bits of a float.
     pub scale: Scale,
+    /// How many digits there are.
+    pub count: u32,
     /// Which of the digits it is whose keys these digits divide further, or else [`WHOLE`].
     pub within: u32,
 }
@@ -70,13 +96,38 @@ pub const FINER: u32 = 1 << FINER_BITS;
 const FINER_BITS: u32 = 8;
 
 impl<B: Bits> Digits<B> {
+    /// Digits along the distance, of all keys.
+    #[inline(always)]
+    fn linear(least: B, greatest: B, scale: Scale) -> Self {
+        let count = scale.of(greatest - least) + 1;
+        Self { least, greatest, curve: Curve::Distance, scale, count, within: WHOLE }
+    }
+
     /// About `count` digits of equal width, from 1 to [`MOST_DIGITS`](super::MOST_DIGITS), for keys from `least` to `greatest`,
     /// which are different; there may be one more, as [`count`](Self::count) tells.
     #[inline(always)]
     pub fn even(least: B, greatest: B, count: u32) -> Self {
         let Scale { shift, factor } = Scale::even(greatest - least, count);
         // Rounded up, so that there are not fewer.
-        Self { least, greatest, scale: Scale { shift, factor: factor + 1 }, within: WHOLE }
+        Self::linear(least, greatest, Scale { shift, factor: factor + 1 })
+    }
+
+    /// The same along `curve`, for keys as `coding` encodes them.
+    #[inline(always)]
+    pub fn along(curve: Curve, least: B, greatest: B, count: u32, coding: Coding<B>) -> Self {
+        let range = greatest - least;
+        let scale = match curve {
+            Curve::Distance => return Self::even(least, greatest, count),
+            Curve::Logarithm => Scale::even(logarithm(range), count),
+            Curve::Value => {
+                let range = coding.decode(greatest).minus_as_floats(coding.decode(least));
+                // One digit for all if that is not finite, or too small.
+                let factor = count as f32 / range;
+                Scale { shift: 0, factor: if factor.is_finite() { factor } else { 0.0 }.to_bits() }
+            }
+        };
+        let digits = Self { least, greatest, curve, scale, count, within: WHOLE };
+        Self { count: digits.of::<false>(greatest, coding) + 1, ..digits }
     }
 
     /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
@@ -87,39 +138,55 @@ impl<B: Bits> Digits<B> {
         let least = if least > B::MIN { least - B::ONE } else { least };
         let greatest = if greatest < B::MAX { greatest + B::ONE } else { greatest };
         let distance = (greatest - least).to_register() as u32;
-        Self { least, greatest, scale: Scale::exact::<B>((32 - distance.leading_zeros()).max(1)), within: WHOLE }
+        Self::linear(least, greatest, Scale::exact::<B>((32 - distance.leading_zeros()).max(1)))
     }
 
     /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
     #[inline(always)]
     pub fn is_one_key(self, digit: u32) -> bool {
-        (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count() || self.greatest == B::MAX)
+        (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count || self.greatest == B::MAX)
     }
 
-    /// A key's distance from `least`, as far as digits tell.
+    /// A key between the bounds, or the one that it is beyond.
     #[inline(always)]
-    fn distance(self, key: B) -> B {
-        key.max(self.least).min(self.greatest) - self.least
+    fn clamped(self, key: B) -> B {
+        key.max(self.least).min(self.greatest)
     }
 
-    /// A key's digit, which is less than [`count`](Self::count).
+    /// The digit, which is less than `count`, of a key that `coding` has encoded. If they are `LINEAR`, they are along the distance, as
+    /// nearly all are, and it is not looked whether they are.
     #[inline(always)]
-    pub fn of(self, key: B) -> u32 {
-        // The same for all keys.
-        let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
-        self.scale.finer(self.distance(key), bits).wrapping_sub(first)
+    pub fn of<const LINEAR: bool>(self, key: B, coding: Coding<B>) -> u32 {
+        let key = self.clamped(key);
+        if LINEAR || self.is_linear() {
+            // The same for all keys.
+            let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
+            return self.scale.finer(key - self.least, bits).wrapping_sub(first);
+        }
+        if self.curve == Curve::Value {
+            let [value, least] = [key, self.least].map(|key| coding.decode(key));
+            (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
+        } else {
+            self.scale.of(logarithm(key - self.least))
+        }
+    }
+
+    /// Whether they are along the distance.
+    #[inline(always)]
+    pub fn is_linear(self) -> bool {
+        self.curve == Curve::Distance
     }
 
     /// A key's digit and its finer digit within that, in one number: its digit times [`FINER`] and its finer digit.
     #[inline(always)]
     pub fn finer_of(self, key: B) -> u32 {
-        self.scale.finer(self.distance(key), FINER_BITS)
+        self.scale.finer(self.clamped(key) - self.least, FINER_BITS)
     }
 
     /// The finer digits within digit `digit`.
     #[inline(always)]
     pub fn finer_within(self, digit: u32) -> Self {
-        Self { within: digit, ..self }
+        Self { within: digit, count: FINER, ..self }
     }
 
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
@@ -127,32 +194,34 @@ impl<B: Bits> Digits<B> {
     pub fn again(self) -> Self {
         Self { least: recomputed(self.least), greatest: recomputed(self.greatest), ..self }
     }
-
-    /// The number of digits.
-    #[inline(always)]
-    pub fn count(self) -> u32 {
-        if self.within == WHOLE { self.scale.of(self.greatest - self.least) + 1 } else { FINER }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Key;
+    use cuda_std::Word;
+    extern crate std;
+    use std::vec::Vec;
+
+    fn linear<B: Bits>(digits: Digits<B>, key: B) -> u32 {
+        digits.of::<true>(key, Coding::NONE)
+    }
 
     #[test]
     fn digits_never_descend_and_are_below_their_count() {
         for (least, greatest) in [(0, 1), (0, u32::MAX), (7, 1_000_000_007), (u32::MAX - 5, u32::MAX), (5, 6)] {
             for count in [1, 2, 7, 8, 255, 1000, 1024] {
                 let digits = Digits::even(least, greatest, count);
-                assert!(digits.count() <= count + 1, "{digits:?}");
+                assert!(digits.count <= count + 1, "{digits:?}");
                 let wide = Digits::even((least as u64) << 31, (greatest as u64) << 31, count);
-                assert!(wide.count() <= count + 1, "{wide:?}");
+                assert!(wide.count <= count + 1, "{wide:?}");
                 let mut last = (0, 0);
                 for i in 0..=4096u64 {
                     let key = (i * u32::MAX as u64 / 4096) as u32;
-                    let of_key = (digits.of(key), wide.of((key as u64) << 31));
+                    let of_key = (linear(digits, key), linear(wide, (key as u64) << 31));
                     assert!(last.0 <= of_key.0 && last.1 <= of_key.1, "{key}");
-                    assert!(of_key.0 < digits.count() && of_key.1 < wide.count(), "{key}");
+                    assert!(of_key.0 < digits.count && of_key.1 < wide.count, "{key}");
                     last = of_key;
                 }
             }
@@ -163,7 +232,7 @@ mod tests {
     fn even_digits_have_equal_shares_of_even_keys() {
         let digits = Digits::even(1000, 4_000_000_999u32, 64);
         let mut shares = [0u32; 66];
-        (0..1_000_000u32).for_each(|i| shares[digits.of(1000 + 4000 * i) as usize] += 1);
+        (0..1_000_000u32).for_each(|i| shares[linear(digits, 1000 + 4000 * i) as usize] += 1);
         assert!(shares.iter().all(|&share| share <= 15_626), "{shares:?}");
         assert!((64..=65).contains(&shares.iter().filter(|&&share| share > 0).count()));
     }
@@ -174,16 +243,69 @@ mod tests {
         for (least, greatest) in ranges {
             let digits = Digits::exact(least, greatest);
             let (below, above) = (u32::from(least > 0), u32::from(greatest < u32::MAX));
-            assert_eq!(digits.count(), greatest - least + below + 1 + above, "{digits:?}");
+            assert_eq!(digits.count, greatest - least + below + 1 + above, "{digits:?}");
             for key in least..=greatest {
-                assert_eq!(digits.of(key), key - least + below);
-                assert!(digits.is_one_key(digits.of(key)));
+                assert_eq!(linear(digits, key), key - least + below);
+                assert!(digits.is_one_key(linear(digits, key)));
             }
             // All keys but one are less, or greater.
-            assert_eq!(digits.of(0), 0);
+            assert_eq!(linear(digits, 0), 0);
             assert_eq!(digits.is_one_key(0), least <= 1);
-            assert_eq!(digits.of(u32::MAX), digits.count() - 1);
-            assert_eq!(digits.is_one_key(digits.count() - 1), greatest >= u32::MAX - 1);
+            assert_eq!(linear(digits, u32::MAX), digits.count - 1);
+            assert_eq!(digits.is_one_key(digits.count - 1), greatest >= u32::MAX - 1);
         }
+    }
+
+    /// The digits along `curve` of keys in ascending order.
+    fn along<K: Key<Bits: std::fmt::Debug>>(curve: Curve, keys: &[K], count: u32, descending: bool) -> Vec<u32> {
+        let coding = Coding::<K::Bits>::of::<K>(descending);
+        let bits = |key: K| coding.encode(K::Bits::from_register(key.to_register()));
+        let bits: Vec<_> = keys.iter().map(|&key| bits(key)).collect();
+        let least = *bits.iter().min().expect("there are keys");
+        let greatest = *bits.iter().max().expect("there are keys");
+        let digits = Digits::along(curve, least, greatest, count, coding);
+        assert!(digits.count <= count + 1, "{digits:?}");
+        let digits: Vec<_> = bits.iter().map(|&key| digits.of::<false>(key, coding)).inspect(|&digit| assert!(digit < digits.count)).collect();
+        let mut in_order: Vec<_> = bits.into_iter().zip(digits.iter().copied()).collect();
+        in_order.sort_unstable();
+        assert!(in_order.is_sorted_by_key(|&(_, digit)| digit), "{curve:?} of {} {descending}", K::NAME);
+        digits
+    }
+
+    #[test]
+    fn digits_along_curves_never_descend() {
+        let words = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 60);
+        for count in [1, 2, 32, 254, 1022] {
+            for descending in [false, true] {
+                along(Curve::Logarithm, &(0..10_000).map(|i| words(i) as u32).collect::<Vec<_>>(), count, descending);
+                along(Curve::Logarithm, &(0..10_000).map(words).collect::<Vec<_>>(), count, descending);
+                for curve in [Curve::Logarithm, Curve::Value] {
+                    // Of all exponents, of both signs, NaN and infinite.
+                    along(curve, &(0..10_000).map(|i| f32::from_bits(words(i) as u32)).collect::<Vec<_>>(), count, descending);
+                    along(curve, &(0..10_000).map(|i| f64::from_bits(words(i))).collect::<Vec<_>>(), count, descending);
+                }
+                for scale in [1e-38, 1e-20, 1.0, 1e30] {
+                    let floats = (0..10_000).map(|i| (words(i) as i64 as f32) * scale);
+                    along(Curve::Value, &floats.clone().collect::<Vec<_>>(), count, descending);
+                    along(Curve::Value, &floats.map(f64::from).collect::<Vec<_>>(), count, descending);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn curves_spread_what_distances_do_not() {
+        let fullest = |digits: &[u32]| {
+            let mut counts = [0; 40];
+            digits.iter().for_each(|&digit| counts[digit as usize] += 1);
+            *counts.iter().max().expect("there are digits")
+        };
+        let units: Vec<_> = (0..32_000).map(|i| i as f32 / 32_000.0).collect();
+        assert!(fullest(&along(Curve::Value, &units, 32, false)) <= 1001);
+        assert!(fullest(&along(Curve::Value, &units, 32, true)) <= 1001);
+        assert!(fullest(&along(Curve::Distance, &units, 32, false)) >= 8000);
+        let small: Vec<_> = (0..32_000u64).map(|i| (i | 1 << 20) >> (i % 20)).collect();
+        assert!(fullest(&along(Curve::Logarithm, &small, 32, false)) <= 2500);
+        assert!(fullest(&along(Curve::Distance, &small, 32, false)) >= 20_000);
     }
 }

@@ -56,7 +56,7 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     for tile in Tiles::<B, false>::of(job.plan, workspace, level) {
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len == (NT * VT) as u32 {
+            if tile.len == (NT * VT) as u32 && tile.is_linear {
                 move_tile::<B, NT, VT, true>(tile, from, coding, memory, to);
             } else {
                 move_tile::<B, NT, VT, false>(tile, from, coding, memory, to);
@@ -167,24 +167,24 @@ fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: Globa
 #[track_caller]
 fn next_slots<B: Bits>(
     begins: Shared<u32>,
-    digits: Digits<B>,
+    digit: impl Fn(B) -> u32,
     own: &[B],
     rows: Range<usize>,
     is_here: impl Fn(usize) -> bool,
 ) -> [u32; BATCH] {
     let (mut slots, first) = ([0; BATCH], rows.start);
     for i in rows {
-        slots[i - first] = if is_here(i) { begins.fetch_add(digits.of(own[i]), 1) } else { 0 };
+        slots[i - first] = if is_here(i) { begins.fetch_add(digit(own[i]), 1) } else { 0 };
     }
     slots
 }
 
-/// Moves the keys of a tile to the places of their digits.
+/// Moves the keys of a tile to the places of their digits. A `USUAL` tile is full, and its digits are linear.
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(
+unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool>(
     tile: Tile,
     from: GlobalMut<B>,
     coding: Coding<B>,
@@ -193,14 +193,14 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
 ) {
     let TileMemory { keys, begins, distances, .. } = memory;
     let thread = thread::thread_idx_x();
-    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
+    let is_here = |i: usize| self::is_here::<NT, USUAL>(thread, i, tile.len);
     let digits: Digits<B> = tile.digits();
-    clear::<NT>(begins, digits.count());
-    let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize), coding);
+    clear::<NT>(begins, digits.count);
+    let mut own = load::<B, NT, VT, USUAL>(from.slice(tile.begin as usize, tile.len as usize), coding);
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {
-            begins.fetch_add(digits.of(own[i]), 1);
+            begins.fetch_add(digits.of::<USUAL>(own[i], coding), 1);
         }
     }
     thread::sync_threads();
@@ -210,30 +210,41 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool>
 
     let digits = digits.again();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
-    for first in (0..VT).step_by(BATCH) {
-        let rows = first..(first + BATCH).min(VT);
-        let slots = next_slots(begins, digits, &own, rows.clone(), is_here);
+    // Other digits take more registers.
+    let batch = if USUAL { BATCH } else { BATCH / 4 };
+    for first in (0..VT).step_by(batch) {
+        let rows = first..(first + batch).min(VT);
+        let digit = |key| digits.of::<USUAL>(key, coding);
+        let slots = next_slots(begins, digit, &own, rows.clone(), is_here);
         for i in rows {
             if is_here(i) {
                 keys.set(slots[i - first], own[i]);
             }
         }
     }
-    memory.settle(room, digits.count());
+    memory.settle(room, digits.count);
     thread::sync_threads();
     // Read once more: there are no registers to spare.
     let (digits, thread): (Digits<B>, _) = (tile.digits(), recomputed(thread));
-    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
-    for i in 0..VT {
-        if is_here(i) {
-            own[i] = keys.get(thread + (i * NT) as u32);
+    let is_here = |i: usize| self::is_here::<NT, USUAL>(thread, i, tile.len);
+    let get = |own: &mut [B; VT], rows: Range<usize>| {
+        for i in rows {
+            if is_here(i) {
+                own[i] = keys.get(thread + (i * NT) as u32);
+            }
         }
+    };
+    if USUAL {
+        get(&mut own, 0..VT);
     }
-    for first in (0..VT).step_by(BATCH) {
-        let rows = first..(first + BATCH).min(VT);
+    for first in (0..VT).step_by(batch) {
+        let rows = first..(first + batch).min(VT);
+        if !USUAL {
+            get(&mut own, rows.clone());
+        }
         let mut places = [0; BATCH];
         for i in rows.clone() {
-            let distance = if is_here(i) { distances.get(digits.of(own[i])) } else { 0 };
+            let distance = if is_here(i) { distances.get(digits.of::<USUAL>(own[i], coding)) } else { 0 };
             places[i - first] = distance.wrapping_add(thread + (i * NT) as u32);
         }
         for i in rows {

@@ -66,7 +66,7 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     for tile in Tiles::<B, true>::of(job.plan, workspace, level) {
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len == (NT * VT) as u32 {
+            if tile.len == (NT * VT) as u32 && tile.is_linear {
                 move_tile::<B, V, NT, VT, true>(tile, from, makes_indices, coding, memory, to);
             } else {
                 move_tile::<B, V, NT, VT, false>(tile, from, makes_indices, coding, memory, to);
@@ -200,12 +200,13 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
     }
 }
 
-/// Moves the keys of a tile, and their values, to the places of their digits.
+/// Moves the keys of a tile, and their values, to the places of their digits. A `USUAL` tile is full, and its
+/// digits are linear.
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool>(
+unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const USUAL: bool>(
     tile: Tile,
     from: Arrays<B, V>,
     makes_indices: bool,
@@ -217,14 +218,14 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     let thread = || recomputed(thread::thread_idx_x());
     clear::<NT>(counters, counters.len());
     // While the keys are on their way, if there are registers for that.
-    if !FULL {
+    if !USUAL {
         find_places::<B, NT>(tile, distances);
     }
     let mut own = [B::MIN; VT];
     let first = first_row::<VT>();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
-        if is_here::<FULL>(tile, first, i) {
+        if is_here::<USUAL>(tile, first, i) {
             own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
         }
     }
@@ -233,15 +234,15 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
             *key = coding.encode(*key);
         }
     }
-    if FULL {
+    if USUAL {
         find_places::<B, NT>(tile, distances);
     }
     thread::sync_threads();
     let digits: Digits<B> = tile.digits();
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
-        if is_here::<FULL>(tile, first, i) {
-            let digit = digits.of(own[i]);
+        if is_here::<USUAL>(tile, first, i) {
+            let digit = digits.of::<USUAL>(own[i], coding);
             counters.fetch_add(TileMemory::<B, V>::counter(warp, digit / 2), 1 << (16 * (digit % 2)));
         }
     }
@@ -250,18 +251,19 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
     unsafe { memory.place_warps::<NT>() };
 
     // SAFETY: as above.
-    unsafe { move_to_slots::<B, V, NT, VT, FULL>(own, tile, from.values, makes_indices, memory) };
+    unsafe { move_to_slots::<B, V, NT, VT, USUAL>(own, tile, from.values, makes_indices, coding, memory) };
     shared::wait_for_copies();
     thread::sync_threads();
 
     let digits: Digits<B> = tile.digits();
+    let digit = |key: B| digits.of::<USUAL>(key, coding);
     let mut slot = thread();
     while slot + const { ((MOVED - 1) * NT) as u32 } < tile.len {
-        move_slots::<B, V, NT, MOVED>(slot, digits, memory, to);
+        move_slots::<B, V, NT, MOVED>(slot, digit, memory, to);
         slot += const { (MOVED * NT) as u32 };
     }
     while slot < tile.len {
-        move_slots::<B, V, NT, 1>(slot, digits, memory, to);
+        move_slots::<B, V, NT, 1>(slot, digit, memory, to);
         slot += NT as u32;
     }
 }
@@ -271,11 +273,12 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const FU
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool>(
+unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const USUAL: bool>(
     own: [B; VT],
     tile: Tile,
     from: GlobalMut<V>,
     makes_indices: bool,
+    coding: Coding<B>,
     memory: TileMemory<B, V>,
 ) {
     let TileMemory { keys, values, .. } = memory;
@@ -285,11 +288,11 @@ unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, cons
     let next_slots = memory.of_warp::<NT, VT>(recomputed(thread::thread_idx_x()) / WARP_SIZE);
     let tile_values = from.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
-        let is_here = is_here::<FULL>(tile, first, i);
-        let digit = digits.of(own[i]);
+        let is_here = is_here::<USUAL>(tile, first, i);
+        let digit = digits.of::<USUAL>(own[i], coding);
         // SAFETY: all lanes of the warp are here, as below.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
-        if !FULL {
+        if !USUAL {
             // SAFETY: as above.
             alike &= unsafe { ballot(FULL_MASK, is_here) };
         }
@@ -333,7 +336,7 @@ fn is_here<const FULL: bool>(tile: Tile, first: u32, i: usize) -> bool {
 #[track_caller]
 fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
     slot: u32,
-    digits: Digits<B>,
+    digit: impl Fn(B) -> u32,
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
@@ -341,7 +344,7 @@ fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
     let keys = slots.map(|slot| memory.keys.get(slot));
     let mut places = [0; N];
     for i in 0..N {
-        places[i] = memory.distances.get(digits.of(keys[i])).wrapping_add(slots[i]) as usize;
+        places[i] = memory.distances.get(digit(keys[i])).wrapping_add(slots[i]) as usize;
     }
     let values = slots.map(|slot| memory.values.get(slot));
     for i in 0..N {

@@ -7,8 +7,8 @@
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
 //!
-//! Bins are about as many as keys, so that few are of more than a handful of keys. Where one is, and the windows do not put it
-//! in order, the bucket is left to `sort_rest`.
+//! Bins are about as many as keys, so that few are of more than a handful of keys. Where windows do not put them in order, bins of
+//! many keys are divided into finer ones. If that does not help either, the bucket is left to `sort_rest`.
 
 use super::digits::Scale;
 use super::workspace::{Bucket, Job, Work, Workspace};
@@ -32,8 +32,17 @@ const OWN_BINS: u32 = 2 * OWN_WORDS;
 /// Words of bins of a thread.
 const OWN_WORDS: u32 = 4;
 
-/// How often windows are sorted before the bucket is given up.
+/// How often windows are sorted before bins are made finer, and before the bucket is given up.
 const ROUNDS: u32 = 3;
+
+/// So many windows that are not in order with the next one are not put in order by sorting them once more.
+const FEW_INVERSIONS: u32 = 4;
+
+/// More keys of a bin are too many for windows, as a rule.
+const FULL_BIN: u32 = 12;
+
+/// How often bins are made finer.
+const MOST_FINER: u32 = 3;
 
 /// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
 /// different banks.
@@ -97,6 +106,19 @@ impl Counters {
         let word = select_unpredictable(is_here, word + word / OWN_WORDS, unused);
         let before = self.words.fetch_add(word, select_unpredictable(is_upper, 1 << 16, 1));
         select_unpredictable(is_upper, before >> 16, before & 0xffff)
+    }
+
+    /// The slot at which the keys of bin `bin` begin, of `len` keys, before any has been given one; `len` after the last bin.
+    #[inline(always)]
+    #[track_caller]
+    fn begin(self, bin: u32, len: u32) -> u32 {
+        let word = bin & (self.half - 1);
+        let begins = self.words.get(word + word / OWN_WORDS);
+        match bin / self.half {
+            0 => begins & 0xffff,
+            1 => begins >> 16,
+            _ => len,
+        }
     }
 
     /// The words of thread `thread`.
@@ -164,28 +186,15 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
-        let Self { tile, scan, disorder, factor, counters } = self;
+        let Self { tile, disorder, factor, counters, .. } = self;
         let (thread, slots) = (thread::thread_idx_x(), tile.len());
         for i in 0..VT {
             counters.add(of_bucket.of(own[i]), is_here(i));
         }
         thread::sync_threads();
 
-        // Both halves at once: there are fewer than 2^16 keys.
-        let words = counters.own(thread);
-        let mut sum = 0;
-        for word in 0..OWN_WORDS {
-            sum += words.get(word);
-        }
         // SAFETY: the caller's promise.
-        let (before, all) = unsafe { sum_before(sum, scan) };
-        let mut begin = before + (all << 16);
-        for word in 0..OWN_WORDS {
-            // Read once more: there are no registers to spare.
-            let count = words.get(word);
-            words.set(word, begin);
-            begin += count;
-        }
+        unsafe { self.place_bins() };
         if thread == 0 {
             disorder.set(0, 0);
             factor.set(0, of_bucket.scale.factor);
@@ -209,8 +218,7 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
 
-        let mut is_sorted = of_bucket.exact;
-        let mut round = 0;
+        let (mut is_sorted, mut is_fine, mut round) = (of_bucket.exact, false, 0);
         while !is_sorted && round < ROUNDS {
             let half = VT as u32 / 2;
             sort_window::<B, VT>(tile, thread * VT as u32);
@@ -225,7 +233,8 @@ impl<B: Bits> BucketMemory<B> {
                 disorder.fetch_add(0, 1);
             }
             thread::sync_threads();
-            is_sorted = disorder.get(0) == 0;
+            let inversions = disorder.get(0);
+            is_sorted = inversions == 0;
             round += 1;
             if !is_sorted {
                 thread::sync_threads();
@@ -233,9 +242,131 @@ impl<B: Bits> BucketMemory<B> {
                     disorder.set(0, 0);
                 }
                 thread::sync_threads();
+                if !is_fine && (inversions > FEW_INVERSIONS || round == ROUNDS) {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.place_finely::<NT, VT>(&is_here) };
+                    (is_fine, round) = (true, 0);
+                }
             }
         }
         is_sorted
+    }
+
+    /// Makes the counts of the bins the slots at which they begin. Gives the number of keys, and whether one of this thread's bins has
+    /// too many.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, after a barrier.
+    #[inline(always)]
+    unsafe fn place_bins(self) -> (u32, bool) {
+        let words = self.counters.own(thread::thread_idx_x());
+        // Both halves at once: there are fewer than 2^16 keys.
+        let (mut sum, mut is_full) = (0, false);
+        for word in 0..OWN_WORDS {
+            let both = words.get(word);
+            sum += both;
+            is_full |= (both & 0xffff).max(both >> 16) > FULL_BIN;
+        }
+        // SAFETY: the caller's promise.
+        let (before, all) = unsafe { sum_before(sum, self.scan) };
+        let mut begin = before + (all << 16);
+        for word in 0..OWN_WORDS {
+            // Read once more: there are no registers to spare.
+            let count = words.get(word);
+            words.set(word, begin);
+            begin += count;
+        }
+        ((all & 0xffff) + (all >> 16), is_full)
+    }
+
+    /// Shared to shared: moves the keys to the places of finer bins, those in the bins that have many of them.
+    ///
+    /// ```text
+    ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
+    ///   finer      │ 1 │0│1│0│2│3│0│ 1 │     … and once more, if one of these has too many
+    /// ```
+    ///
+    /// So bins follow the keys, however uneven these are.
+    ///
+    /// # Safety
+    /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here` says.
+    #[inline(always)]
+    unsafe fn place_finely<const NT: usize, const VT: usize>(
+        self,
+        is_here: &impl Fn(usize) -> bool,
+    ) {
+        let Self { tile, scan, disorder, counters, .. } = self;
+        let thread = recomputed(thread::thread_idx_x());
+        // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
+        let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
+        let mut places = [0; VT];
+        // The range is found once more: there are no registers to spare for it.
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for i in 0..VT {
+            if is_here(i) {
+                let key = tile.get(thread + (i * NT) as u32);
+                (least, greatest) = (least.min(key), greatest.max(key));
+            }
+        }
+        // SAFETY: the caller's promise.
+        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
+        let of_bucket = Bins::new(least, greatest, const { bins(NT) });
+        for i in 0..VT {
+            if is_here(i) {
+                places[i] = of_bucket.scale.finer(tile.get(thread + (i * NT) as u32) - least, fraction_bits);
+            }
+        }
+        let mut times = 0;
+        loop {
+            self.clear::<NT>();
+            thread::sync_threads();
+            for i in 0..VT {
+                // Recomputed, here and below: the compiler would keep all addresses in registers.
+                counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
+            }
+            thread::sync_threads();
+            // SAFETY: the caller's promise.
+            let (len, is_full) = unsafe { self.place_bins() };
+            if is_full {
+                disorder.fetch_add(0, 1);
+            }
+            thread::sync_threads();
+            let all_full = disorder.get(0);
+            if all_full == 0 || times == MOST_FINER {
+                break;
+            }
+            let unit = (1 << (u64::BITS - fraction_bits)) / len.max(1) as u64;
+            for i in 0..VT {
+                let place = recomputed(places[i]);
+                let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
+                let (begin, end) = (counters.begin(bin, len), counters.begin(bin + 1, len));
+                let place = ((begin as u64) << fraction_bits) + fraction as u64 * (end - begin) as u64;
+                places[i] = (place.wrapping_mul(unit) >> 32) as u32;
+            }
+            times += 1;
+            thread::sync_threads();
+            if thread == 0 {
+                disorder.set(0, 0);
+            }
+        }
+        let mut own = [B::MAX; VT];
+        for i in 0..VT {
+            places[i] = counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
+            if is_here(i) {
+                own[i] = tile.get(thread + (i * NT) as u32);
+            }
+        }
+        thread::sync_threads();
+        for i in 0..VT {
+            if is_here(i) {
+                tile.set(places[i], own[i]);
+            }
+        }
+        thread::sync_threads();
+        if thread == 0 {
+            disorder.set(0, 0);
+        }
+        thread::sync_threads();
     }
 }
 

@@ -31,8 +31,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     number_bytes(threads, items_per_thread) + (threads * items_per_thread * (key_bytes + value_bytes)) as u32
 }
 
-/// Bytes of shared memory for numbers.
+/// Bytes of shared memory for numbers, and for how they are made.
 const fn number_bytes(threads: usize, items_per_thread: usize) -> u32 {
+    scheme_at(threads, items_per_thread) + 16
+}
+
+/// Where the words of how they are made begin.
+const fn scheme_at(threads: usize, items_per_thread: usize) -> u32 {
     sort_buckets::shared_bytes::<u32>(threads, items_per_thread).next_multiple_of(8)
 }
 
@@ -82,6 +87,8 @@ impl<B: Bits> Numbers<B> {
 #[derive(Clone, Copy)]
 struct Slots<B, V> {
     numbers: BucketMemory<u32>,
+    /// How numbers are made: there are no registers to spare for that.
+    scheme: (Shared<B>, Shared<u32>),
     keys: Shared<B>,
     values: Shared<V>,
 }
@@ -95,7 +102,7 @@ impl<B: Bits, V: Word> Slots<B, V> {
         let slots = const { (NT * VT) as u32 };
         let value_slots = if has_values { slots } else { 0 };
         // Those of 8 bytes first.
-        let first = const { number_bytes(NT, VT) };
+        let (first, scheme_at) = const { (number_bytes(NT, VT), scheme_at(NT, VT)) };
         let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
         let (keys_at, values_at) = if key_bytes < value_bytes {
             (first + value_slots * value_bytes, first)
@@ -106,10 +113,28 @@ impl<B: Bits, V: Word> Slots<B, V> {
         unsafe {
             Self {
                 numbers: BucketMemory::at_start(NT, VT),
+                scheme: (Shared::dynamic(scheme_at, 1), Shared::dynamic(scheme_at + 8, 1)),
                 keys: Shared::dynamic(keys_at, slots),
                 values: Shared::dynamic(values_at, value_slots),
             }
         }
+    }
+}
+
+impl<B: Bits, V: Word> Slots<B, V> {
+    /// Keeps how numbers are made in shared memory.
+    #[inline(always)]
+    #[track_caller]
+    fn keep(self, numbers: Numbers<B>) {
+        self.scheme.0.set(0, numbers.least);
+        self.scheme.1.set(0, numbers.left_out);
+    }
+
+    /// What has been kept, after a barrier, of numbers with slots like these.
+    #[inline(always)]
+    #[track_caller]
+    fn kept(self, numbers: Numbers<B>) -> Numbers<B> {
+        Numbers { least: self.scheme.0.get(0), left_out: self.scheme.1.get(0), ..numbers }
     }
 }
 
@@ -169,12 +194,12 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (workspace, memory) = unsafe { (Workspace::new(job), Slots::<B, V>::at_start::<NT, VT>(VALUES)) };
     let slots = const { (NT * VT) as u32 };
-    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values } = memory;
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
     let thread = || recomputed(thread::thread_idx_x());
-    let buckets = workspace.buckets();
     let mut b = thread::block_idx_x();
-    while b < buckets {
+    // Read each time: there are no registers to spare.
+    while b < workspace.buckets() {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
         b += thread::grid_dim_x();
         let from = if in_scratch { scratch } else { at }.slice(start, len);
@@ -213,6 +238,9 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         // SAFETY: all threads of the block are here, as below.
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
         let numbers = Numbers::new(least, greatest, slots);
+        if thread() == 0 {
+            memory.keep(numbers);
+        }
         let mut own_numbers = [u32::MAX; VT];
         for i in 0..VT {
             if is_here(i) {
@@ -224,7 +252,8 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         }
         let of_bucket = Bins::new(0, numbers.of(greatest, slots - 1), bins(NT));
         // If all keys are equal they are in order already.
-        let mut is_sorted = least == greatest;
+        let all_equal = least == greatest;
+        let mut is_sorted = all_equal;
         if !is_sorted {
             // SAFETY: as above.
             is_sorted = unsafe { memory.numbers.sort::<NT, VT>(own_numbers, of_bucket, is_here) };
@@ -233,6 +262,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
             shared::wait_for_copies();
         }
         thread::sync_threads();
+        let numbers = memory.kept(numbers);
         let to = at.slice(recomputed(start), len);
         let put = |rank: u32, key: B, slot: u32| {
             to.keys.set(rank as usize, coding.decode(key));
@@ -242,10 +272,10 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         };
         let first = thread();
         let rank = |i: usize| first + (i * NT) as u32;
-        if least == greatest {
+        if all_equal {
             for i in 0..VT {
                 if rank(i) < len {
-                    put(rank(i), least, rank(i));
+                    put(rank(i), numbers.least, rank(i));
                 }
             }
         } else if is_sorted && numbers.left_out == 0 {

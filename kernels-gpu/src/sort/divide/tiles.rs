@@ -19,6 +19,8 @@ pub(super) struct Tile {
     pub begin: u32,
     /// How many keys it has.
     pub len: u32,
+    /// Whether their digits are linear.
+    pub is_linear: bool,
 }
 
 impl Tile {
@@ -89,12 +91,13 @@ impl<B: Bits, const IN_ORDER: bool> Iterator for Tiles<B, IN_ORDER> {
             let number = self.next;
             let (part, of_part) = (number / tiles, number % tiles);
             self.next += thread::grid_dim_x();
-            let Segment::<B> { start, len, first_part, skipped, .. } =
+            let Segment::<B> { start, len, first_part, skipped, digits, .. } =
                 workspace.segment(workspace.segment_of_part(part));
             let begin = ((part - first_part) * tiles + of_part) * plan.tile;
             if !skipped && begin < len {
                 let tile_len = plan.tile.min(len - begin);
-                return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len });
+                let is_linear = digits.is_linear();
+                return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len, is_linear });
             }
         }
         None

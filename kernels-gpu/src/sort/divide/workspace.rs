@@ -8,7 +8,7 @@
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::{Digits, FINER, Scale};
+use super::digits::{Curve, Digits, FINER, Scale};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::key::Bits;
@@ -277,6 +277,8 @@ pub(super) struct Bucket {
 /// Flags of a segment, between the bits of a shift and those of a number of digits.
 const EXACT: u32 = 1 << 8;
 const SKIPPED: u32 = 1 << 9;
+const LOGARITHM: u32 = 1 << 10;
+const VALUE: u32 = 1 << 11;
 const SHIFT: u32 = 0xff;
 const DIGITS: u32 = 16;
 
@@ -432,7 +434,13 @@ impl Workspace {
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
         let [start, len, first_part, counters, flags, factor] = [0, 1, 2, 3, 4, 5].map(|at| words.get(at));
         let scale = Scale { shift: flags & SHIFT, factor };
-        let digits = Digits { least: wide(6), greatest: wide(8), scale, within: words.get(10) };
+        let curve = match flags & (LOGARITHM | VALUE) {
+            0 => Curve::Distance,
+            LOGARITHM => Curve::Logarithm,
+            _ => Curve::Value,
+        };
+        let (least, greatest, count, within) = (wide(6), wide(8), flags >> DIGITS, words.get(10));
+        let digits = Digits { least, greatest, curve, scale, count, within };
         let (exact, skipped) = (flags & EXACT != 0, flags & SKIPPED != 0);
         Segment { start, len, first_part, counters, exact, skipped, digits }
     }
@@ -441,14 +449,15 @@ impl Workspace {
     pub fn set_segment<B: Bits>(self, i: u32, segment: Segment<B>) {
         let words = self.at_segment(i);
         let Segment { start, len, first_part, counters, exact, skipped, digits } = segment;
-        let Digits { least, greatest, scale: Scale { shift, factor }, within } = digits;
+        let Digits { least, greatest, curve, scale: Scale { shift, factor }, count, within } = digits;
         let [least, greatest] = [least, greatest].map(Word::to_register);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let curve = flag(curve == Curve::Logarithm, LOGARITHM) | flag(curve == Curve::Value, VALUE);
         words.set(0, start);
         words.set(1, len);
         words.set(2, first_part);
         words.set(3, counters);
-        words.set(4, shift | flag(exact, EXACT) | flag(skipped, SKIPPED) | digits.count() << DIGITS);
+        words.set(4, shift | flag(exact, EXACT) | flag(skipped, SKIPPED) | curve | count << DIGITS);
         words.set(5, factor);
         words.set(6, least as u32);
         words.set(7, (least >> 32) as u32);

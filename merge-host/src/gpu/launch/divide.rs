@@ -13,8 +13,8 @@ use kernels_gpu::sort::divide::{
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
 
-/// Up to so many keys alone, launches for a third division would take longer than they save.
-const TWO_DIVISIONS: usize = 1 << 22;
+/// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
+const FOUR_DIVISIONS: usize = 1 << 26;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -79,13 +79,13 @@ impl DividePlan {
         let usual = divisions::usual_len(bucket.keys());
         // As many divisions as make buckets; or else, for many keys, one more than are needed where keys are spread evenly.
         let (once, twice) = match value_bytes {
-            0 => (MOST_DIGITS.0 as usize * usual, usize::MAX),
+            0 => (MOST_DIGITS.0 as usize * usual, 0),
             _ => (DIGITS_IN_ORDER * usual, DIGITS_IN_ORDER * DIGITS_IN_ORDER * usual),
         };
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
-            _ if n <= TWO_DIVISIONS && value_bytes == 0 => (2, MOST_DIGITS.1),
-            _ if n <= twice => (3, MOST_DIGITS.1),
+            _ if n < FOUR_DIVISIONS && value_bytes == 0 => (3, MOST_DIGITS.1),
+            _ if n <= twice && value_bytes > 0 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
