@@ -434,30 +434,47 @@ fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
     let [rests, _] = check(&keys, seed, 2, 8, "one bucket a bit, divided twice").expect("keys are divided");
     assert!(rests > 0, "seed {seed}");
     assert_eq!(check(&keys, seed, 1, 8, "one bucket a bit, divided once"), None);
-    // Most keys are in one bin of their bucket.
-    let keys: Vec<u32> = (0..200).map(|i| if i < 100 { i << 25 } else { 7 + random.random_range(0..9000) }).collect();
-    let [_, failures] = check(&keys, seed, 1, 8, "a full bin").expect("keys are divided");
-    assert!(failures > 0, "seed {seed}");
+}
+
+#[test]
+fn full_bins_are_made_finer_and_merged_in_the_end() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    // Half of the keys are in one bin of their bucket.
+    let mut check_half = |below: u32| {
+        let draw = |i: u32| if i < 100 { i << 25 } else { 7 + random.random_range(0..below) };
+        let keys: Vec<u32> = (0..200).map(draw).collect();
+        let [_, failures] = check(&keys, seed, 1, 8, "a full bin").expect("keys are divided");
+        failures
+    };
+    assert_eq!(check_half(1 << 20), 0, "made finer once, seed {seed}");
+    assert_eq!(check_half(1 << 12), 0, "made finer twice, seed {seed}");
+    // All these are in the finest bin.
+    assert!(check_half(8) > 0, "seed {seed}");
 }
 
 #[test]
 fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    let mut is_divided = |name: &str, key: Draw| {
+    let mut divided = |name: &str, key: Draw, levels: u32| {
         let keys: Vec<u32> = (0..3000).map(|i| key(&mut random, i)).collect();
-        let result = run(seed, &keys, false, 2, (8, 0)).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
+        let result = run(seed, &keys, false, levels, (8, 0)).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
         if let Some((sorted, _)) = &result {
             assert_eq!(*sorted, common::sorted(keys), "{name}, seed {seed}");
         }
         result.is_some()
     };
+    let mut is_divided = |name: &str, key: Draw| divided(name, key, 2);
     assert!(is_divided("uniform", |random, _| random.random()));
     assert!(is_divided("in a range", |random, _| random.random_range(1_000_000..1_900_000)));
     assert!(is_divided("of few values", |random, _| random.random_range(0..9) << 20));
     assert!(is_divided("from 0 to 1", |random, _| random.random::<f32>().to_bits()));
-    assert!(!is_divided("bits ANDed", |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>())));
-    assert!(!is_divided("one bucket a bit", |random, _| random.random::<u32>() >> random.random_range(0..32)));
+    assert!(is_divided("one bucket a bit", |random, _| random.random::<u32>() >> random.random_range(0..32)));
+    let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
+    assert!(is_divided("bits ANDed", bits_anded));
     assert!(!is_divided("ascending but for some", |random, i| if i % 7 == 0 { random.random() } else { i << 20 }));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
+    // One division would have to be enough.
+    assert!(!divided("bits ANDed, divided once", bits_anded, 1));
 }

@@ -38,10 +38,7 @@ const ROUNDS: u32 = 3;
 /// So many windows that are not in order with the next one are not put in order by sorting them once more.
 const FEW_INVERSIONS: u32 = 4;
 
-/// More keys of a bin are too many for windows, as a rule.
-const FULL_BIN: u32 = 12;
-
-/// How often bins are made finer.
+/// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
 const MOST_FINER: u32 = 3;
 
 /// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
@@ -218,7 +215,7 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
 
-        let (mut is_sorted, mut is_fine, mut round) = (of_bucket.exact, false, 0);
+        let (mut is_sorted, mut finer, mut round) = (of_bucket.exact, 0, 0);
         while !is_sorted && round < ROUNDS {
             let half = VT as u32 / 2;
             sort_window::<B, VT>(tile, thread * VT as u32);
@@ -242,30 +239,28 @@ impl<B: Bits> BucketMemory<B> {
                     disorder.set(0, 0);
                 }
                 thread::sync_threads();
-                if !is_fine && (inversions > FEW_INVERSIONS || round == ROUNDS) {
+                if finer < MOST_FINER && (inversions > FEW_INVERSIONS || round == ROUNDS) {
+                    finer += 1;
                     // SAFETY: the caller's promise.
-                    unsafe { self.place_finely::<NT, VT>(&is_here) };
-                    (is_fine, round) = (true, 0);
+                    unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
+                    round = 0;
                 }
             }
         }
         is_sorted
     }
 
-    /// Makes the counts of the bins the slots at which they begin. Gives the number of keys, and whether one of this thread's bins has
-    /// too many.
+    /// Makes the counts of the bins the slots at which they begin. Gives the number of keys.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    unsafe fn place_bins(self) -> (u32, bool) {
+    unsafe fn place_bins(self) -> u32 {
         let words = self.counters.own(thread::thread_idx_x());
         // Both halves at once: there are fewer than 2^16 keys.
-        let (mut sum, mut is_full) = (0, false);
+        let mut sum = 0;
         for word in 0..OWN_WORDS {
-            let both = words.get(word);
-            sum += both;
-            is_full |= (both & 0xffff).max(both >> 16) > FULL_BIN;
+            sum += words.get(word);
         }
         // SAFETY: the caller's promise.
         let (before, all) = unsafe { sum_before(sum, self.scan) };
@@ -276,14 +271,14 @@ impl<B: Bits> BucketMemory<B> {
             words.set(word, begin);
             begin += count;
         }
-        ((all & 0xffff) + (all >> 16), is_full)
+        (all & 0xffff) + (all >> 16)
     }
 
-    /// Shared to shared: moves the keys to the places of finer bins, those in the bins that have many of them.
+    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times.
     ///
     /// ```text
     ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
-    ///   finer      │ 1 │0│1│0│2│3│0│ 1 │     … and once more, if one of these has too many
+    ///   finer      │ 1 │   │1│0│1│0│4│0│ 1 │     … and once more: 4 finer ones of those
     /// ```
     ///
     /// So bins follow the keys, however uneven these are.
@@ -291,15 +286,9 @@ impl<B: Bits> BucketMemory<B> {
     /// # Safety
     /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here` says.
     #[inline(always)]
-    unsafe fn place_finely<const NT: usize, const VT: usize>(
-        self,
-        is_here: &impl Fn(usize) -> bool,
-    ) {
-        let Self { tile, scan, disorder, counters, .. } = self;
+    unsafe fn place_finely<const NT: usize, const VT: usize>(self, times: u32, is_here: &impl Fn(usize) -> bool) {
+        let Self { tile, scan, counters, .. } = self;
         let thread = recomputed(thread::thread_idx_x());
-        // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
-        let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
-        let mut places = [0; VT];
         // The range is found once more: there are no registers to spare for it.
         let (mut least, mut greatest) = (B::MAX, B::MIN);
         for i in 0..VT {
@@ -308,15 +297,18 @@ impl<B: Bits> BucketMemory<B> {
                 (least, greatest) = (least.min(key), greatest.max(key));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise, as below.
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
         let of_bucket = Bins::new(least, greatest, const { bins(NT) });
+        // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
+        let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
+        let mut places = [0; VT];
         for i in 0..VT {
             if is_here(i) {
                 places[i] = of_bucket.scale.finer(tile.get(thread + (i * NT) as u32) - least, fraction_bits);
             }
         }
-        let mut times = 0;
+        let mut left = times;
         loop {
             self.clear::<NT>();
             thread::sync_threads();
@@ -325,16 +317,13 @@ impl<B: Bits> BucketMemory<B> {
                 counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
             }
             thread::sync_threads();
-            // SAFETY: the caller's promise.
-            let (len, is_full) = unsafe { self.place_bins() };
-            if is_full {
-                disorder.fetch_add(0, 1);
-            }
+            // SAFETY: as above.
+            let len = unsafe { self.place_bins() };
             thread::sync_threads();
-            let all_full = disorder.get(0);
-            if all_full == 0 || times == MOST_FINER {
+            if left == 0 {
                 break;
             }
+            left -= 1;
             let unit = (1 << (u64::BITS - fraction_bits)) / len.max(1) as u64;
             for i in 0..VT {
                 let place = recomputed(places[i]);
@@ -343,11 +332,7 @@ impl<B: Bits> BucketMemory<B> {
                 let place = ((begin as u64) << fraction_bits) + fraction as u64 * (end - begin) as u64;
                 places[i] = (place.wrapping_mul(unit) >> 32) as u32;
             }
-            times += 1;
             thread::sync_threads();
-            if thread == 0 {
-                disorder.set(0, 0);
-            }
         }
         let mut own = [B::MAX; VT];
         for i in 0..VT {
@@ -361,10 +346,6 @@ impl<B: Bits> BucketMemory<B> {
             if is_here(i) {
                 tile.set(places[i], own[i]);
             }
-        }
-        thread::sync_threads();
-        if thread == 0 {
-            disorder.set(0, 0);
         }
         thread::sync_threads();
     }

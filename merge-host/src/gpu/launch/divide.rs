@@ -13,7 +13,7 @@ use kernels_gpu::sort::divide::{
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
 
-/// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
+/// From so many keys on, launches for a fourth division take little time beside the others: uneven keys may need it.
 const FOUR_DIVISIONS: usize = 1 << 26;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
@@ -77,15 +77,12 @@ impl DividePlan {
             _ => tuning::divide_with_values(size_of::<K>(), value_bytes),
         };
         let usual = divisions::usual_len(bucket.keys());
-        // As many divisions as make buckets; or else, for many keys, one more than are needed where keys are spread evenly.
-        let (once, twice) = match value_bytes {
-            0 => (MOST_DIGITS.0 as usize * usual, 0),
-            _ => (DIGITS_IN_ORDER * usual, DIGITS_IN_ORDER * DIGITS_IN_ORDER * usual),
-        };
+        let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
+        // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
-            _ if n < FOUR_DIVISIONS && value_bytes == 0 => (3, MOST_DIGITS.1),
-            _ if n <= twice && value_bytes > 0 => (3, MOST_DIGITS.1),
+            _ if n < FOUR_DIVISIONS => (3, MOST_DIGITS.1),
+            _ if value_bytes > 0 && n > DIGITS_IN_ORDER * once => (5, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
