@@ -150,7 +150,7 @@ pub const SM_90: Row = Row {
     divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
     divide_4v4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
     divide_4v8: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
-    divide_8v4: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
+    divide_8v4: DivideTile { threads: 448, items_per_thread: 17, blocks: 2 },
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 512, items_per_thread: 9 },

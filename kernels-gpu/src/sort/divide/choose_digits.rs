@@ -6,6 +6,7 @@ use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max};
 
 /// Threads of a block.
 pub const CHOOSE_THREADS: u32 = 256;
@@ -17,7 +18,14 @@ const SAMPLED: usize = 8;
 const SAMPLE: u32 = SAMPLED as u32 * CHOOSE_THREADS;
 
 /// Intervals in which sampled keys are counted.
-const INTERVALS: u32 = 32;
+const INTERVALS: u32 = WARP_SIZE;
+
+/// Bits of the number of an interval, of which there may be one more.
+const INTERVAL_BITS: u32 = (2 * INTERVALS).trailing_zeros();
+
+/// What part of the sample the fullest interval has, at most, of keys that are divided although they are uneven: more than that are
+/// merged sooner.
+const UNEVEN: u32 = 7;
 
 /// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
 const DEPTH: u32 = 3;
@@ -67,8 +75,8 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
 /// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: unless most keys are in
-/// ascending or descending runs, which merges are faster with; and, if there is one level only or keys have values, if the sample is
-/// spread evenly, or the part of it that is in one interval; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
+/// ascending or descending runs, which merges are faster with; if the sample is spread evenly, or the part of it that is in one interval,
+/// or not too unevenly for the levels that there are; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
 /// the words are 0.
 ///
 /// # Safety
@@ -158,7 +166,9 @@ pub unsafe fn choose_digits<B: Bits>(
             Digits::along(curve, least, greatest, count, coding)
         };
         let count = digits.count;
-        let of_any = plan.in_order == 0 && plan.levels > 1;
+        // Uneven keys take more levels, or are merged in the end if these are not enough.
+        let of_any =
+            size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
         let divides = level > 0
             || always_divides != 0
             // SAFETY: as above.
@@ -331,13 +341,12 @@ unsafe fn fullest_interval<B: Bits>(
         }
     }
     thread::sync_threads();
-    let (mut keys, mut interval, mut at) = (0, 0, 0);
-    while at < of_intervals.count {
-        let of_interval = intervals.get(at);
-        (keys, interval) = if of_interval > keys { (of_interval, at) } else { (keys, interval) };
-        at += 1;
-    }
-    (keys, interval)
+    // Each warp finds it, of two intervals a lane: the number of keys, and the interval, in one number.
+    let own = |interval: u32| intervals.get(interval) << INTERVAL_BITS | interval;
+    let lane = warp::lane_id();
+    // SAFETY: whole warps are here.
+    let fullest = unsafe { reduce_max(FULL_MASK, own(lane).max(own(lane + INTERVALS))) };
+    (fullest >> INTERVAL_BITS, fullest & (2 * INTERVALS - 1))
 }
 
 /// Whether digits of equal width have about equally many keys of a sample; or those of the fullest interval have; or those of its fullest

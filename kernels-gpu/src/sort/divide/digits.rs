@@ -192,7 +192,8 @@ impl<B: Bits> Digits<B> {
     /// The same digits, by which the compiler computes each key's once more instead of keeping all in registers.
     #[inline(always)]
     pub fn again(self) -> Self {
-        Self { least: recomputed(self.least), greatest: recomputed(self.greatest), ..self }
+        let scale = Scale { factor: recomputed(self.scale.factor), ..self.scale };
+        Self { least: recomputed(self.least), greatest: recomputed(self.greatest), scale, ..self }
     }
 }
 

@@ -17,7 +17,7 @@ use core::ops::Range;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
-/// Keys of a thread that are on their way at once.
+/// Keys of a thread that are on their way at once, at most.
 const BATCH: usize = 8;
 
 /// Words of shared memory besides the tile: those of a scan, and two for each digit.
@@ -53,7 +53,8 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
-    for tile in Tiles::<B, false>::of(job.plan, workspace, level) {
+    let mut tiles = Tiles::<B, false>::of(job.plan, workspace, level);
+    while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.is_linear {
@@ -63,6 +64,7 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
             }
         }
         thread::sync_threads();
+        tiles.pass();
     }
 }
 
@@ -144,19 +146,14 @@ fn is_here<const NT: usize, const FULL: bool>(thread: u32, i: usize, len: u32) -
     FULL || thread + ((i * NT) as u32) < len
 }
 
-/// Global to registers: the thread's keys, encoded.
+/// Global to registers: the thread's keys.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>, coding: Coding<B>) -> [B; VT] {
+fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>) -> [B; VT] {
     let mut own = [B::MIN; VT];
     for i in 0..VT {
         if is_here::<NT, FULL>(thread::thread_idx_x(), i, from.len() as u32) {
             own[i] = from.get(thread::thread_idx_x() as usize + i * NT);
-        }
-    }
-    if coding != Coding::NONE {
-        for key in &mut own {
-            *key = coding.encode(*key);
         }
     }
     own
@@ -195,8 +192,14 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
     let thread = thread::thread_idx_x();
     let is_here = |i: usize| self::is_here::<NT, USUAL>(thread, i, tile.len);
     let digits: Digits<B> = tile.digits();
+    let mut own = load::<B, NT, VT, USUAL>(from.slice(tile.begin as usize, tile.len as usize));
+    // While the keys are on their way.
     clear::<NT>(begins, digits.count);
-    let mut own = load::<B, NT, VT, USUAL>(from.slice(tile.begin as usize, tile.len as usize), coding);
+    if coding != Coding::NONE {
+        for key in &mut own {
+            *key = coding.encode(*key);
+        }
+    }
     thread::sync_threads();
     for i in 0..VT {
         if is_here(i) {
@@ -211,7 +214,11 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
     let digits = digits.again();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     // Other digits take more registers.
-    let batch = if USUAL { BATCH } else { BATCH / 4 };
+    let batch = match (USUAL, size_of::<B>()) {
+        (true, 4) => BATCH,
+        (true, _) => BATCH / 2,
+        _ => BATCH / 4,
+    };
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
         let digit = |key| digits.of::<USUAL>(key, coding);

@@ -63,7 +63,8 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };
     let makes_indices = level == 0 && indexes != 0;
-    for tile in Tiles::<B, true>::of(job.plan, workspace, level) {
+    let mut tiles = Tiles::<B, true>::of(job.plan, workspace, level);
+    while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.is_linear {
@@ -73,6 +74,7 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
             }
         }
         thread::sync_threads();
+        tiles.pass();
     }
 }
 
@@ -217,10 +219,6 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
     let TileMemory { counters, distances, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
     clear::<NT>(counters, counters.len());
-    // While the keys are on their way, if there are registers for that.
-    if !USUAL {
-        find_places::<B, NT>(tile, distances);
-    }
     let mut own = [B::MIN; VT];
     let first = first_row::<VT>();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
@@ -234,9 +232,7 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
             *key = coding.encode(*key);
         }
     }
-    if USUAL {
-        find_places::<B, NT>(tile, distances);
-    }
+    find_places::<B, NT>(tile, distances);
     thread::sync_threads();
     let digits: Digits<B> = tile.digits();
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);

@@ -33,6 +33,7 @@ mod tiles;
 pub mod workspace;
 
 use cuda_std::prelude::*;
+pub use tiles::FEW_LEFT;
 
 /// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
 pub const MOST_KEYS: usize = 1 << 31;

@@ -60,7 +60,7 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
         // SAFETY: all threads of the block are here, as below.
         unsafe {
             place_digits(offsets, counts, segment.start, segment.len, begins, scan);
-            mark_heads(job.plan.bucket, count, begins, next, is_head);
+            mark_heads(job.plan.bucket, count, segment.len, begins, next, is_head);
         }
         // SAFETY: as above.
         let all_heads = unsafe { list_heads(count, is_head, heads, scan) };
@@ -135,7 +135,49 @@ unsafe fn place_digits(
     thread::sync_threads();
 }
 
-/// Which of `count` digits begin a bucket: as many digits as have up to `most` keys together are one bucket, or one digit.
+/// Which of `count` digits of `len` keys begin a bucket of up to `most` keys.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn mark_heads(
+    most: u32,
+    count: u32,
+    len: u32,
+    begins: Shared<u32>,
+    next: Shared<u32>,
+    is_head: Shared<u32>,
+) {
+    if len / count.max(1) > most / 2 {
+        mark_most(most, count, begins, is_head);
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { mark_full(most, count, begins, next, is_head) };
+    }
+}
+
+/// Marks nearly all digits, where most have more keys than half a bucket. Those with fewer are one bucket if they begin in the same half of
+/// `most` keys.
+///
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+#[track_caller]
+fn mark_most(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
+    let half = (most / 2).max(1);
+    let is_long = |digit: u32| begins.get(digit + 1) - begins.get(digit) > half;
+    let mut digit = thread::thread_idx_x();
+    while digit < count {
+        let begins_one = digit == 0
+            || is_long(digit)
+            || is_long(digit - 1)
+            || begins.get(digit) / half != begins.get(digit - 1) / half;
+        is_head.set(digit, u32::from(begins_one));
+        digit += PLACE_THREADS;
+    }
+    thread::sync_threads();
+}
+
+/// Marks digits so that a bucket is as many as have up to `most` keys together, or one digit.
 ///
 /// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those that are first are
 /// marked from the first one on, in steps that double.
@@ -143,7 +185,7 @@ unsafe fn place_digits(
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
-unsafe fn mark_heads(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
+unsafe fn mark_full(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
     let thread = thread::thread_idx_x();
     let mut digit = thread;
     while digit < count {

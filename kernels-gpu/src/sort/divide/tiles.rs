@@ -62,6 +62,10 @@ impl Tile {
     }
 }
 
+/// The level from which on blocks take all tiles of a part, one after the other. As a rule there is nothing left to do, and there are few
+/// blocks, of which each looks at several parts.
+pub const FEW_LEFT: u32 = 2;
+
 /// The tiles of a level that are this block's.
 pub(super) struct Tiles<B, const IN_ORDER: bool> {
     plan: Plan,
@@ -75,31 +79,56 @@ impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
     /// Those of `level`.
     #[inline(always)]
     pub fn of(plan: Plan, workspace: Workspace, level: u32) -> Self {
-        Self { plan, workspace, level, next: thread::block_idx_x(), of: PhantomData }
+        let next = thread::block_idx_x() * if level < FEW_LEFT { 1 } else { Self::of_part(plan) };
+        Self { plan, workspace, level, next, of: PhantomData }
+    }
+
+    /// Tiles of a part. Keys alone have parts of one.
+    #[inline(always)]
+    fn of_part(plan: Plan) -> u32 {
+        if IN_ORDER { plan.tiles.max(1) } else { 1 }
     }
 }
 
-impl<B: Bits, const IN_ORDER: bool> Iterator for Tiles<B, IN_ORDER> {
-    type Item = Tile;
-
+impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
+    /// The next one, which stays the next one until it has been passed.
     #[inline(always)]
-    fn next(&mut self) -> Option<Tile> {
+    pub fn next(&mut self) -> Option<Tile> {
         let Self { plan, workspace, level, .. } = *self;
-        // Keys alone have parts of one tile.
-        let tiles = if IN_ORDER { plan.tiles.max(1) } else { 1 };
+        let tiles = Self::of_part(plan);
         while self.next < workspace.parts(level) * tiles {
             let number = self.next;
             let (part, of_part) = (number / tiles, number % tiles);
-            self.next += thread::grid_dim_x();
             let Segment::<B> { start, len, first_part, skipped, digits, .. } =
                 workspace.segment(workspace.segment_of_part(part));
             let begin = ((part - first_part) * tiles + of_part) * plan.tile;
             if !skipped && begin < len {
-                let tile_len = plan.tile.min(len - begin);
-                let is_linear = digits.is_linear();
+                let (tile_len, is_linear) = (plan.tile.min(len - begin), digits.is_linear());
                 return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len, is_linear });
             }
+            // That was the last one of its part.
+            self.next = if level < FEW_LEFT { number + thread::grid_dim_x() } else { Self::next_part(part, tiles) };
         }
         None
+    }
+
+    /// Passes the next one.
+    #[inline(always)]
+    pub fn pass(&mut self) {
+        let tiles = Self::of_part(self.plan);
+        let number = self.next;
+        self.next = if self.level < FEW_LEFT {
+            number + thread::grid_dim_x()
+        } else if number % tiles + 1 < tiles {
+            number + 1
+        } else {
+            Self::next_part(number / tiles, tiles)
+        };
+    }
+
+    /// The first tile of the block's next part.
+    #[inline(always)]
+    fn next_part(part: u32, tiles: u32) -> u32 {
+        (part + thread::grid_dim_x()) * tiles
     }
 }

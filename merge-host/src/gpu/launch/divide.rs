@@ -7,11 +7,14 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
-    self as divisions, choose_digits, count_digits, count_twice, divide, divide_with_values, place_buckets,
+    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, divide_with_values, place_buckets,
     place_parts, sort_buckets, sort_buckets_with_values,
 };
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
+
+/// Up to so many keys alone, launches for a third division take longer than they save.
+const TWO_DIVISIONS: usize = 1 << 24;
 
 /// From so many keys on, launches for a fourth division take little time beside the others: uneven keys may need it.
 const FOUR_DIVISIONS: usize = 1 << 26;
@@ -81,6 +84,7 @@ impl DividePlan {
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
+            _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
             _ if n < FOUR_DIVISIONS => (3, MOST_DIGITS.1),
             _ if value_bytes > 0 && n > DIGITS_IN_ORDER * once => (5, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
@@ -193,9 +197,8 @@ impl DividePlan {
             // Segments may have a part each that is not full.
             let parts = parts + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
             let divide = Shape {
-                // Blocks that take one tile each are faster than those that take several. From the third level on there is nothing
-                // to do, as a rule, and few blocks do it sooner.
-                blocks: if level < 2 { parts * plan.tiles as usize } else { of_segments },
+                // Blocks that take one tile each are faster than those that take several.
+                blocks: if level < FEW_LEFT { parts * plan.tiles as usize } else { of_segments },
                 threads: tile.threads as u32,
                 shared_bytes: match value_bytes {
                     0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
