@@ -137,7 +137,7 @@ pub const SM_90: Row = Row {
     small_block_8: Tile { threads: 512, items_per_thread: 9 },
     small_runs_4: Tile { threads: 256, items_per_thread: 9 },
     small_runs_8: Tile { threads: 256, items_per_thread: 9 },
-    small_sort: 1 << 21,
+    small_sort: 1 << 20,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -348,8 +348,8 @@ fn equal_keys_of_a_bucket_keep_their_order() {
 fn keys_with_values_that_divisions_do_not_spread_are_merged_in_the_end() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
-    let what = "one bucket a bit, divided twice";
+    let keys = one_in_six_close(&mut random);
+    let what = "one in six close, divided twice";
     let [rests, _] = check_with_values::<u64, u64>(&keys, false, seed, 2, 8, what).expect("keys are divided");
     assert!(rests > 0, "seed {seed}");
     // Too many keys that differ in nothing but the bits for which their numbers have no room.
@@ -428,12 +428,18 @@ fn all_types_and_distributions_are_sorted() {
 fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    // One bucket for each bit.
     let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
     check(&keys, seed, 3, 8, "one bucket a bit");
-    let [rests, _] = check(&keys, seed, 2, 8, "one bucket a bit, divided twice").expect("keys are divided");
+    let keys = one_in_six_close(&mut random);
+    check(&keys, seed, 5, 8, "one in six close");
+    let [rests, _] = check(&keys, seed, 2, 8, "one in six close, divided twice").expect("keys are divided");
     assert!(rests > 0, "seed {seed}");
-    assert_eq!(check(&keys, seed, 1, 8, "one bucket a bit, divided once"), None);
+    assert_eq!(check(&keys, seed, 1, 8, "one in six close, divided once"), None);
+}
+
+/// Random keys, of which one in six is among few that are close together.
+fn one_in_six_close(random: &mut StdRng) -> Vec<u64> {
+    (0..3000).map(|i| if i % 6 == 0 { 1 << 60 | random.random_range(0..1 << 20) } else { random.random() }).collect()
 }
 
 #[test]
@@ -470,11 +476,12 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(is_divided("in a range", |random, _| random.random_range(1_000_000..1_900_000)));
     assert!(is_divided("of few values", |random, _| random.random_range(0..9) << 20));
     assert!(is_divided("from 0 to 1", |random, _| random.random::<f32>().to_bits()));
-    assert!(is_divided("one bucket a bit", |random, _| random.random::<u32>() >> random.random_range(0..32)));
-    let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
-    assert!(is_divided("bits ANDed", bits_anded));
+    assert!(is_divided("one bucket a bit", |random, _| (random.random::<u32>() | 1 << 31) >> random.random_range(0..32)));
     assert!(!is_divided("ascending but for some", |random, i| if i % 7 == 0 { random.random() } else { i << 20 }));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
-    // One division would have to be enough.
-    assert!(!divided("bits ANDed, divided once", bits_anded, 1));
+    // Uneven keys are, if there are levels enough, unless they are too uneven.
+    let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
+    assert!(divided("bits of three words ANDed", bits_anded, 3));
+    assert!(!divided("bits of three words ANDed, divided twice", bits_anded, 2));
+    assert!(!divided("bits of two words ANDed", |random, _| random.random::<u32>() & random.random::<u32>(), 3));
 }

@@ -74,7 +74,7 @@ impl Detection {
     #[track_caller]
     pub(super) fn divide(self) {
         if let Some(found) = self.0 {
-            found.raise(DIVIDED);
+            found.set(DIVIDED, 1);
         }
     }
 
@@ -87,13 +87,15 @@ impl Detection {
         }
     }
 
-    /// Notes that keys are in no order, where nothing has been detected.
+    /// Notes that keys are in no order, where nothing has been detected. The words need not be 0 before.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn skip(self) {
+    pub(super) fn begin(self) {
         if let Some(found) = self.0 {
-            found.raise(MANY);
-            found.raise(ASCENT);
+            found.set(DESCENTS, 0);
+            found.set(MANY, 1);
+            found.set(ASCENT, 1);
+            found.set(DIVIDED, 0);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
 use super::digits::{Curve, Digits, FINER, WHOLE};
-use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
+use super::workspace::{COUNTED_TWICE, HEAD_WORDS, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -25,7 +25,7 @@ const INTERVAL_BITS: u32 = (2 * INTERVALS).trailing_zeros();
 
 /// What part of the sample the fullest interval has, at most, of keys that are divided although they are uneven: more than that are
 /// merged sooner.
-const UNEVEN: u32 = 7;
+const UNEVEN: u32 = 6;
 
 /// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
 const DEPTH: u32 = 3;
@@ -76,8 +76,8 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 ///
 /// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: unless most keys are in
 /// ascending or descending runs, which merges are faster with; if the sample is spread evenly, or the part of it that is in one interval,
-/// or not too unevenly for the levels that there are; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before, and then
-/// the words are 0.
+/// or not too unevenly for the levels that there are; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before. Then
+/// this makes those words and the heads of the lists 0 first.
 ///
 /// # Safety
 /// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with
@@ -106,8 +106,15 @@ pub unsafe fn choose_digits<B: Bits>(
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
     let thread = thread::thread_idx_x();
-    if level == 0 && detects == 0 && thread::index_1d() == 0 {
-        detection.skip();
+    if level == 0 && detects == 0 {
+        // There is one block, and nothing has been launched before it.
+        if thread < HEAD_WORDS as u32 {
+            workspace.clear_head(thread);
+        }
+        if thread == 0 {
+            detection.begin();
+        }
+        thread::sync_threads();
     }
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
     let mut i = thread::block_idx_x();

@@ -131,9 +131,10 @@ impl Layout {
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
         // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
-        // keys together; and of those of equal keys all but one are full. At each level there are at most as many segments, and
-        // digits with too many keys, as there are full buckets.
-        let most_buckets = (2 + 2 * plan.levels as usize) * segments;
+        // keys together, or there are half as many keys to a digit as to a bucket; and of those of equal keys all but one are full.
+        // At each level but the first, which is one segment, there are at most as many segments, and at each one digits with too many
+        // keys, as there are full buckets.
+        let most_buckets = (1 + 2 * plan.levels as usize) * segments;
         let words = buckets + most_buckets * BUCKET;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
         Self {
@@ -151,9 +152,10 @@ impl Layout {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The lists, of which the first [`Layout::cleared`] words are 0 before the first kernel. Nothing but these kernels writes any.
+    /// The lists, of which the first [`Layout::cleared`] words are 0 before the first kernel if `detect_runs` has been called. Nothing but
+    /// these kernels writes any.
     pub words: *mut u32,
-    /// What `detect_runs` has found, or zeros.
+    /// What `detect_runs` has found, if it has been called.
     pub order: *mut u32,
     /// Where the lists are: [`Layout::of`] the plan.
     pub at: Layout,
@@ -340,6 +342,12 @@ impl Workspace {
     #[inline(always)]
     pub fn failures(self) -> u32 {
         self.words.get(FAILURES)
+    }
+
+    /// Sets word `word` of the heads to 0.
+    #[inline(always)]
+    pub fn clear_head(self, word: u32) {
+        self.words.set(word as usize, 0);
     }
 
     /// Empties all lists: keys are not divided after all.

@@ -146,8 +146,10 @@ impl DividePlan {
         };
         let launch_bits =
             |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
-        // SAFETY: the caller's promise.
-        unsafe { queue.clear(words.lists, Layout::cleared(&plan))? };
+        if words.detects {
+            // SAFETY: the caller's promise.
+            unsafe { queue.clear(words.lists, Layout::cleared(&plan))? };
+        }
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];

@@ -273,13 +273,12 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     let (e, e_n) = (coding.always, coding.when_negative);
     // Another number at each call, which cannot be predicted.
     let random = RandomState::new().build_hasher().finish();
-    if detected_at != 0 {
-        // SAFETY: the words are in the workspace.
-        unsafe { queue.clear(detected_at, detect_runs::DETECTION_WORDS)? };
-    }
     if detects {
         // SAFETY: the caller's promise; the words are in the workspace.
-        unsafe { detect_runs::<K>(queue, coding, at, detected_at)? };
+        unsafe {
+            queue.clear(detected_at, detect_runs::DETECTION_WORDS)?;
+            detect_runs::<K>(queue, coding, at, detected_at)?;
+        }
     }
     if let Some(divide) = plan.divide {
         let words = Words { lists: splits, order: detected_at, detects };
