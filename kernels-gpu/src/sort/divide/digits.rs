@@ -115,6 +115,8 @@ impl<B: Bits> Digits<B> {
     /// The same along `curve`, for keys as `coding` encodes them.
     #[inline(always)]
     pub fn along(curve: Curve, least: B, greatest: B, count: u32, coding: Coding<B>) -> Self {
+        // The least key itself has another logarithm than those below.
+        let least = if curve == Curve::Logarithm && least > B::MIN { least - B::ONE } else { least };
         let range = greatest - least;
         let scale = match curve {
             Curve::Distance => return Self::even(least, greatest, count),
@@ -141,10 +143,21 @@ impl<B: Bits> Digits<B> {
         Self::linear(least, greatest, Scale::exact::<B>((32 - distance.leading_zeros()).max(1)))
     }
 
-    /// Whether keys of digit `digit` are all equal, if this was made by [`exact`](Self::exact).
+    /// Whether it is certain that keys of digit `digit` are all equal: of digits that were made by [`exact`](Self::exact) if they are
+    /// `exact`, and else of those of the least logarithms.
     #[inline(always)]
-    pub fn is_one_key(self, digit: u32) -> bool {
-        (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count || self.greatest == B::MAX)
+    pub fn is_one_key(self, digit: u32, exact: bool) -> bool {
+        if exact {
+            return (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count || self.greatest == B::MAX);
+        }
+        // Those below have the digit of `least`, unless there are none.
+        let first = if self.least == B::MIN { 0 } else { 1 };
+        let of = |distance: u32| self.scale.of(logarithm(B::from_register(distance as u64)));
+        self.curve == Curve::Logarithm
+            && digit == of(first)
+            && digit < of(first + 1)
+            && (first == 0 || digit > of(first - 1))
+            && self.greatest - self.least > B::from_register(first as u64)
     }
 
     /// A key between the bounds, or the one that it is beyond.
@@ -247,13 +260,13 @@ mod tests {
             assert_eq!(digits.count, greatest - least + below + 1 + above, "{digits:?}");
             for key in least..=greatest {
                 assert_eq!(linear(digits, key), key - least + below);
-                assert!(digits.is_one_key(linear(digits, key)));
+                assert!(digits.is_one_key(linear(digits, key), true));
             }
             // All keys but one are less, or greater.
             assert_eq!(linear(digits, 0), 0);
-            assert_eq!(digits.is_one_key(0), least <= 1);
+            assert_eq!(digits.is_one_key(0, true), least <= 1);
             assert_eq!(linear(digits, u32::MAX), digits.count - 1);
-            assert_eq!(digits.is_one_key(digits.count - 1), greatest >= u32::MAX - 1);
+            assert_eq!(digits.is_one_key(digits.count - 1, true), greatest >= u32::MAX - 1);
         }
     }
 
@@ -308,5 +321,22 @@ mod tests {
         let small: Vec<_> = (0..32_000u64).map(|i| (i | 1 << 20) >> (i % 20)).collect();
         assert!(fullest(&along(Curve::Logarithm, &small, 32, false)) <= 2500);
         assert!(fullest(&along(Curve::Distance, &small, 32, false)) >= 20_000);
+    }
+
+    #[test]
+    fn logarithms_tell_the_least_key_apart() {
+        for (least, greatest) in [(0, 1000), (0, u32::MAX), (1, 5), (77, 1_000_000), (1 << 31, u32::MAX), (5, 6)] {
+            for count in [2, 8, 100, 1022] {
+                let digits = Digits::along(Curve::Logarithm, least, greatest, count, Coding::NONE);
+                let of = |key: u32| digits.of::<false>(key, Coding::NONE);
+                let only = if digits.least == 0 { 0 } else { least };
+                for digit in (0..digits.count).filter(|&digit| digits.is_one_key(digit, false)) {
+                    assert_eq!(digit, of(only), "{digits:?}");
+                    assert!(only == 0 || of(only - 1) < digit, "{digits:?}");
+                    assert!(of(only + 1) > digit, "{digits:?}");
+                }
+                assert!(count < 100 || digits.is_one_key(of(only), false), "{digits:?}");
+            }
+        }
     }
 }

@@ -278,7 +278,7 @@ fn add_bucket<B: Bits>(
         workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
         return true;
     }
-    if segment.exact && segment.digits.is_one_key(digit) {
+    if segment.digits.is_one_key(digit, segment.exact) {
         // They stay where they are if that is all of the segment. But values may come to be in the first division only.
         let stays = length == segment.len && (level > 0 || plan.in_order == 0);
         let in_scratch = to_scratch != stays;

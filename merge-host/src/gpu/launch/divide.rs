@@ -85,8 +85,8 @@ impl DividePlan {
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
             _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
-            _ if n < FOUR_DIVISIONS => (3, MOST_DIGITS.1),
-            _ if value_bytes > 0 && n > DIGITS_IN_ORDER * once => (5, MOST_DIGITS.1),
+            // Uneven keys of 8 bytes are merged.
+            _ if n < FOUR_DIVISIONS || value_bytes == 0 && size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
