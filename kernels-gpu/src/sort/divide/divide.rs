@@ -214,11 +214,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
     let digits = digits.again();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     // Other digits take more registers.
-    let batch = match (USUAL, size_of::<B>()) {
-        (true, 4) => BATCH,
-        (true, _) => BATCH / 2,
-        _ => BATCH / 4,
-    };
+    let batch = if USUAL { BATCH } else { BATCH / 4 };
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
         let digit = |key| digits.of::<USUAL>(key, coding);
@@ -244,6 +240,8 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
     if USUAL {
         get(&mut own, 0..VT);
     }
+    // So do the places of keys of 8 bytes.
+    let batch = batch * 4 / size_of::<B>();
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
         if !USUAL {
