@@ -310,10 +310,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     // The kernel that moves values with their keys reads all but the random number.
     let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
     let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-    let block_shape = plan.block_shape::<K>(n);
-    // Only blocks of keys of 8 bytes alone may take several tiles.
-    let takes_several = value_bytes == 0 && size_of::<K>() == 8;
-    launch(kernels.block_sort, &suffix, if takes_several { few_blocks(block_shape) } else { block_shape }, arguments)?;
+    launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
     let mut run = plan.block.keys();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
     let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
