@@ -437,6 +437,25 @@ fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
     assert_eq!(check(&keys, seed, 1, 8, "one in six close, divided once"), None);
 }
 
+#[test]
+fn the_least_key_is_told_apart_where_digits_are_along_logarithms() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for least in [0, 1, 77_000] {
+        let mut key = |i| {
+            least + if i % 3 == 0 { 0 } else { (random.random::<u32>() >> 2 | 1 << 29) >> random.random_range(0..29) }
+        };
+        let keys: Vec<u32> = (0..3000).map(&mut key).collect();
+        let what = format!("one in three is {least}");
+        // In ascending order.
+        let result = run(seed, &keys, false, 3, (8, 1)).unwrap_or_else(|fault| panic!("{what}, seed {seed}: {fault}"));
+        let (sorted, [rests, ..]) = result.expect("keys are divided");
+        assert_eq!(sorted, common::sorted(keys.clone()), "{what}, seed {seed}");
+        assert_eq!(rests, 0, "{what}, seed {seed}");
+        check_with_values::<u32, u32>(&keys, false, seed, 3, 8, &what);
+    }
+}
+
 /// Random keys, of which one in six is among few that are close together.
 fn one_in_six_close(random: &mut StdRng) -> Vec<u64> {
     (0..3000).map(|i| if i % 6 == 0 { 1 << 60 | random.random_range(0..1 << 20) } else { random.random() }).collect()
@@ -465,7 +484,8 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     let mut random = StdRng::seed_from_u64(seed);
     let mut divided = |name: &str, key: Draw, levels: u32| {
         let keys: Vec<u32> = (0..3000).map(|i| key(&mut random, i)).collect();
-        let result = run(seed, &keys, false, levels, (8, 0)).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
+        let result =
+            run(seed, &keys, false, levels, (8, 0)).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
         if let Some((sorted, _)) = &result {
             assert_eq!(*sorted, common::sorted(keys), "{name}, seed {seed}");
         }
@@ -476,7 +496,9 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(is_divided("in a range", |random, _| random.random_range(1_000_000..1_900_000)));
     assert!(is_divided("of few values", |random, _| random.random_range(0..9) << 20));
     assert!(is_divided("from 0 to 1", |random, _| random.random::<f32>().to_bits()));
-    assert!(is_divided("one bucket a bit", |random, _| (random.random::<u32>() | 1 << 31) >> random.random_range(0..32)));
+    assert!(
+        is_divided("one bucket a bit", |random, _| (random.random::<u32>() | 1 << 31) >> random.random_range(0..32))
+    );
     assert!(!is_divided("ascending but for some", |random, i| if i % 7 == 0 { random.random() } else { i << 20 }));
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
     // Uneven keys are, if there are levels enough, unless they are too uneven.

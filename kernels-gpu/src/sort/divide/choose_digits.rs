@@ -74,10 +74,10 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// Kernel: chooses the digits of each segment of `level`, and sets its counters to 0. The first level is one segment, all keys.
 /// Positions of the sample are drawn by `random`, any number. Up to `single` digits, one division is to be enough.
 ///
-/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`: unless most keys are in
-/// ascending or descending runs, which merges are faster with; if the sample is spread evenly, or the part of it that is in one interval,
-/// or not too unevenly for the levels that there are; or in any case if `always_divides` is not 0. `detects` is 0 if `detect_runs` has not been called before. Then
-/// this makes those words and the heads of the lists 0 first.
+/// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are if the sample is
+/// spread evenly along one of the curves, or the part of it that is in one interval, or not too unevenly for the levels that there are;
+/// unless most keys are in ascending or descending runs, which merges are faster with. If `always_divides` is not 0 they are in any case.
+/// `detects` is 0 if `detect_runs` has not been called before: then those words, and the heads of the lists, are set first.
 ///
 /// # Safety
 /// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with
@@ -149,8 +149,7 @@ pub unsafe fn choose_digits<B: Bits>(
         // There are two digits more.
         let most = plan.most_digits(len) - 2;
         // SAFETY: as above.
-        let Spread { is_exact, curve, fullest } =
-            unsafe { spread(sample, (least, greatest), most, coding, intervals) };
+        let Spread { is_exact, curve, fullest } = unsafe { spread(sample, (least, greatest), most, coding, intervals) };
         // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
         let wanted = len.div_ceil(job.usual.max(1));
         let twice = plan.twice != 0
@@ -173,14 +172,16 @@ pub unsafe fn choose_digits<B: Bits>(
             Digits::along(curve, least, greatest, count, coding)
         };
         let count = digits.count;
-        // Uneven keys take more levels, or are merged in the end if these are not enough.
-        let of_any =
-            size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
-        let divides = level > 0
-            || always_divides != 0
-            // SAFETY: as above.
-            || !in_runs
-                && (of_any || is_exact || is_even(fullest, SAMPLE) || unsafe { is_even_within(sample, (least, greatest), most, intervals, scan) });
+        let is_even_enough = || {
+            // Uneven keys take more levels.
+            let is_enough = size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
+            // SAFETY: all threads of the block are here, since they all know the same.
+            is_enough
+                || is_exact
+                || is_even(fullest, SAMPLE)
+                || unsafe { is_even_within(sample, (least, greatest), most, intervals, scan) }
+        };
+        let divides = level > 0 || always_divides != 0 || !in_runs && is_even_enough();
         if !divides {
             return;
         }

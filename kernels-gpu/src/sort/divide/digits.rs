@@ -279,7 +279,11 @@ mod tests {
         let greatest = *bits.iter().max().expect("there are keys");
         let digits = Digits::along(curve, least, greatest, count, coding);
         assert!(digits.count <= count + 1, "{digits:?}");
-        let digits: Vec<_> = bits.iter().map(|&key| digits.of::<false>(key, coding)).inspect(|&digit| assert!(digit < digits.count)).collect();
+        let digits: Vec<_> = bits
+            .iter()
+            .map(|&key| digits.of::<false>(key, coding))
+            .inspect(|&digit| assert!(digit < digits.count))
+            .collect();
         let mut in_order: Vec<_> = bits.into_iter().zip(digits.iter().copied()).collect();
         in_order.sort_unstable();
         assert!(in_order.is_sorted_by_key(|&(_, digit)| digit), "{curve:?} of {} {descending}", K::NAME);
@@ -295,7 +299,12 @@ mod tests {
                 along(Curve::Logarithm, &(0..10_000).map(words).collect::<Vec<_>>(), count, descending);
                 for curve in [Curve::Logarithm, Curve::Value] {
                     // Of all exponents, of both signs, NaN and infinite.
-                    along(curve, &(0..10_000).map(|i| f32::from_bits(words(i) as u32)).collect::<Vec<_>>(), count, descending);
+                    along(
+                        curve,
+                        &(0..10_000).map(|i| f32::from_bits(words(i) as u32)).collect::<Vec<_>>(),
+                        count,
+                        descending,
+                    );
                     along(curve, &(0..10_000).map(|i| f64::from_bits(words(i))).collect::<Vec<_>>(), count, descending);
                 }
                 for scale in [1e-38, 1e-20, 1.0, 1e30] {

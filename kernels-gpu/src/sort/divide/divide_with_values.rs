@@ -202,8 +202,7 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
     }
 }
 
-/// Moves the keys of a tile, and their values, to the places of their digits. A `USUAL` tile is full, and its
-/// digits are linear.
+/// Moves the keys of a tile, and their values, to the places of their digits. A `USUAL` tile is full, and its digits are linear.
 ///
 /// # Safety
 /// All threads of the block make this call.

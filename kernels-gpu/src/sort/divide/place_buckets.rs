@@ -140,14 +140,7 @@ unsafe fn place_digits(
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
-unsafe fn mark_heads(
-    most: u32,
-    count: u32,
-    len: u32,
-    begins: Shared<u32>,
-    next: Shared<u32>,
-    is_head: Shared<u32>,
-) {
+unsafe fn mark_heads(most: u32, count: u32, len: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
     if len / count.max(1) > most / 2 {
         mark_most(most, count, begins, is_head);
     } else {
