@@ -1,7 +1,7 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
 use super::digits::{Curve, Digits, FINER, WHOLE};
-use super::workspace::{COUNTED_TWICE, HEAD_WORDS, Job, MOST_TWICE, Pending, Segment, Workspace};
+use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -108,10 +108,8 @@ pub unsafe fn choose_digits<B: Bits>(
     let thread = thread::thread_idx_x();
     if level == 0 && detects == 0 {
         // There is one block, and nothing has been launched before it.
-        if thread < HEAD_WORDS as u32 {
-            workspace.clear_head(thread);
-        }
         if thread == 0 {
+            workspace.clear();
             detection.begin();
         }
         thread::sync_threads();

@@ -79,7 +79,7 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
             if thread == 0 && all > 0 {
                 // SAFETY: the caller's promise. Nothing has been moved yet.
                 unsafe { Detection::new(job.order) }.give_up();
-                workspace.give_up();
+                workspace.clear();
             }
             thread::sync_threads();
         }

@@ -119,9 +119,7 @@ impl<B: Bits, V: Word> Slots<B, V> {
             }
         }
     }
-}
 
-impl<B: Bits, V: Word> Slots<B, V> {
     /// Keeps how numbers are made in shared memory.
     #[inline(always)]
     #[track_caller]

@@ -88,9 +88,7 @@ impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
     fn of_part(plan: Plan) -> u32 {
         if IN_ORDER { plan.tiles.max(1) } else { 1 }
     }
-}
 
-impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
     /// The next one, which stays the next one until it has been passed.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Tile> {

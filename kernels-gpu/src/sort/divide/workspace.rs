@@ -344,15 +344,9 @@ impl Workspace {
         self.words.get(FAILURES)
     }
 
-    /// Sets word `word` of the heads to 0.
+    /// Empties all lists. One thread does.
     #[inline(always)]
-    pub fn clear_head(self, word: u32) {
-        self.words.set(word as usize, 0);
-    }
-
-    /// Empties all lists: keys are not divided after all.
-    #[inline(always)]
-    pub fn give_up(self) {
+    pub fn clear(self) {
         for word in 0..HEAD_WORDS {
             self.words.set(word, 0);
         }

@@ -1,5 +1,6 @@
 //! The sort that divides keys, again and again, until one block sorts what is left together.
 
+use super::sort::DETECTION_KEYS;
 use super::{Address, Arrays, Entry, Queue, arguments, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -30,6 +31,9 @@ const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
 
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
+
+// The words for that are cleared only where runs are detected.
+const _: () = assert!(COUNTED_TWICE >= DETECTION_KEYS);
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;

@@ -14,7 +14,7 @@ use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
-const DETECTION_KEYS: usize = 1 << 26;
+pub(super) const DETECTION_KEYS: usize = 1 << 26;
 
 /// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
 /// faster, but fewer than there are tiles.
