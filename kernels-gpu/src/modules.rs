@@ -13,6 +13,9 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
     (
         "divide",
         &[
+            "count_once",
+            "divide_once",
+            "sort_once",
             "choose_digits",
             "count_twice",
             "count_digits",

@@ -77,6 +77,8 @@ pub struct Row {
     pub small_runs_8: Tile,
     /// The most keys that are few.
     pub small_sort: usize,
+    /// The most keys that are too few to be divided.
+    pub merged_sort: usize,
     /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
     /// tolerance makes searches shorter and tiles smaller.
     pub rank_tolerance: u32,
@@ -138,6 +140,7 @@ pub const SM_90: Row = Row {
     small_runs_4: Tile { threads: 256, items_per_thread: 9 },
     small_runs_8: Tile { threads: 256, items_per_thread: 9 },
     small_sort: 1 << 20,
+    merged_sort: 1 << 17,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -2,17 +2,18 @@
 
 mod common;
 use common::*;
-use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
+use cuda_std::{GlobalMut, Word};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
-use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, count_digits};
+use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::sort::divide::divide::{self, divide};
 use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
-use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, place_buckets};
+use kernels_gpu::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
+use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets};
 use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
@@ -90,6 +91,39 @@ fn choose_and_place<B: Bits>(
     })
 }
 
+/// The sort of few keys that one division is enough for, as the host launches it. Where keys are not divided, tiles go to the other side.
+fn sort_in_three_launches<B: Bits>(
+    emulator: &mut Emulator,
+    job: Job,
+    words: Buffer<u32>,
+    [from, to]: [*mut B; 2],
+    coding: Coding<B>,
+    divides: u32,
+    random: u64,
+) -> Result<(), Fault> {
+    let (first, count) = job.at.once(&job.plan);
+    let words = words.as_mut_ptr();
+    // SAFETY: the lists have these words.
+    emulator.launch("clear", 1, 1, 0, || unsafe {
+        let words = GlobalMut::new(words, first + count);
+        (first..first + count).for_each(|word| words.set(word, 0));
+    })?;
+    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("count_once", 2, COUNT_THREADS as u32, COUNT_ONCE_SHARED_BYTES, || unsafe {
+        count_once(job, from, coding, random, divides)
+    })?;
+    let (blocks, shared_bytes) = (job.plan.parts(job.plan.n) + 1, once::shared_bytes(TILE, size_of::<B>()));
+    let decodes = u32::from(coding != Coding::NONE);
+    // SAFETY: as above.
+    emulator.launch("divide_once", blocks, NT as u32, shared_bytes, || unsafe {
+        divide_once::<_, NT, TILE_VT, { own_digits_capacity(NT) }>(job, from, to, coding, decodes)
+    })?;
+    // SAFETY: as above.
+    emulator.launch("sort_once", 4, NT as u32, once::sort_shared_bytes(NT, VT, size_of::<B>()), || unsafe {
+        sort_once::<_, NT, VT>(job, from, to, coding, to, Coding::NONE, random)
+    })
+}
+
 /// The lists of a division, and the words of `detect_runs`.
 fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
@@ -135,43 +169,67 @@ where
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
     let sides = [keys.as_mut_ptr(), scratch.as_mut_ptr()];
-    for level in 0..levels {
-        let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
-        let sampled = if level == 0 { sampled.as_mut_ptr() } else { from };
-        choose_and_place(&mut emulator, job, (sampled, from), level, coding, single, random)?;
-        let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide::shared_bytes(TILE, size_of::<K>());
-        // SAFETY: as above.
-        emulator.launch("divide", 5, NT as u32, shared_bytes, || unsafe {
-            divide::<_, NT, TILE_VT>(job, from, to, level, coding)
-        })?;
-    }
-    let [at_keys, at_scratch] = sides;
-    if size_of::<K>() == 4 {
-        // SAFETY: as above.
-        emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<K>(NT, VT), || unsafe {
-            sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
-        })?;
+    if levels == 1 {
+        sort_in_three_launches(&mut emulator, job, words, sides, coding, single.1, random)?;
     } else {
-        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), 0);
-        // SAFETY: as above.
-        emulator.launch("sort_wide_buckets", 4, NT as u32, shared_bytes, || unsafe {
-            sort_wide_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
-        })?;
+        sort_in_levels(&mut emulator, job, sampled, sides, coding, single, random)?;
     }
-    // SAFETY: as above.
-    emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<K>(NT, VT), || unsafe {
-        sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
-    })?;
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         assert!(self::bits(&sorted) == self::bits(input), "keys have been moved");
+        if levels == 1 {
+            let mut tiles: Vec<K::Bits> =
+                self::bits(input).into_iter().map(|bits| coding.encode(Word::from_register(bits))).collect();
+            tiles.chunks_mut(BUCKET).for_each(<[_]>::sort);
+            assert!(emulator.read(scratch)? == tiles, "tiles are not sorted");
+        }
         return Ok(None);
     }
     Ok(Some((sorted, left)))
+}
+
+/// The sort that divides several times, as the host launches it.
+fn sort_in_levels<B: Bits>(
+    emulator: &mut Emulator,
+    job: Job,
+    sampled: Buffer<B>,
+    sides: [*mut B; 2],
+    coding: Coding<B>,
+    single: (u32, u32),
+    random: u64,
+) -> Result<(), Fault> {
+    for level in 0..job.plan.levels {
+        let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
+        let sampled = if level == 0 { sampled.as_mut_ptr() } else { from };
+        choose_and_place(emulator, job, (sampled, from), level, coding, single, random)?;
+        let coding = if level == 0 { coding } else { Coding::NONE };
+        let shared_bytes = divide::shared_bytes(TILE, size_of::<B>());
+        // SAFETY: as above.
+        emulator.launch("divide", 5, NT as u32, shared_bytes, || unsafe {
+            divide::<_, NT, TILE_VT>(job, from, to, level, coding)
+        })?;
+    }
+    let [at_keys, at_scratch] = sides;
+    if size_of::<B>() == 4 {
+        // SAFETY: as above.
+        emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<B>(NT, VT), || unsafe {
+            sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+        })?;
+    } else {
+        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<B>(), 0);
+        // SAFETY: as above.
+        emulator.launch("sort_wide_buckets", 4, NT as u32, shared_bytes, || unsafe {
+            sort_wide_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+        })?;
+    }
+    // SAFETY: as above.
+    emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<B>(NT, VT), || unsafe {
+        sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
+    })?;
+    Ok(())
 }
 
 /// The same for keys with values `V`, which are their indices if this `indexes`: sorted keys, and where each was.

@@ -118,13 +118,47 @@ impl Detection {
 /// Keys that a thread compares between two votes of its warp.
 const KEYS_BETWEEN_VOTES: usize = 8;
 
+/// Those of the warp.
+const BETWEEN_VOTES: usize = KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
+
+/// Compares some keys, the one at `first` and others a warp's width apart, with the next ones, but for those from index `end` on, of which
+/// there are none if they are `ALL` to be compared. Gives a bit for each that is greater than the next one, and whether one is less, or
+/// equal and `equal_ascends`.
+#[inline(always)]
+#[track_caller]
+fn compare<B: Bits, const ALL: bool>(
+    keys: Global<B>,
+    first: usize,
+    end: usize,
+    coding: Coding<B>,
+    equal_ascends: bool,
+) -> (u32, bool) {
+    let mut own = [(B::MIN, B::MIN); KEYS_BETWEEN_VOTES];
+    let is_here = |step: usize| ALL || first + step * (WARP_SIZE as usize) < end;
+    for step in 0..KEYS_BETWEEN_VOTES {
+        if is_here(step) {
+            let i = first + step * WARP_SIZE as usize;
+            own[step] = (keys.get(i), keys.get(i + 1));
+        }
+    }
+    let (mut descents, mut ascends) = (0, false);
+    for step in 0..KEYS_BETWEEN_VOTES {
+        let (key, next) = (coding.encode(own[step].0), coding.encode(own[step].1));
+        if is_here(step) {
+            descents |= u32::from(next < key) << step;
+            ascends |= key < next || equal_ascends && key == next;
+        }
+    }
+    (descents, ascends)
+}
+
 /// Kernel: detects whether the keys, as the [`Coding`] orders them, ascend or descend, or are of few runs, and notes it in the
 /// words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which is
 /// below [`MAX_RUNS`].
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
-/// its values, and stays stable. A warp ends when it has found an ascent and that there are many descents, and reads all of
-/// its part only if it has not.
+/// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are many descents, and
+/// reads all of its share only if it has not.
 ///
 /// # Safety
 /// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, and `starts` capacity for
@@ -148,21 +182,17 @@ pub unsafe fn detect_runs<B: Bits>(
     // SAFETY: the caller's promise.
     let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;
-    let part = n.div_ceil(warps);
     let (warp, lane) = (thread::index_1d() / WARP_SIZE, warp::lane_id());
-    let (mut at, end) = (warp as usize * part, ((warp as usize + 1) * part).min(n.saturating_sub(1)));
+    let (mut at, end) = (warp as usize * BETWEEN_VOTES, n.saturating_sub(1));
     let (mut many, mut ascends) = (false, false);
     while at < end && !(many && ascends) {
-        // A bit for each of the thread's keys that is less than the one before.
-        let mut descents = 0u32;
-        for step in 0..KEYS_BETWEEN_VOTES {
-            let i = at + step * WARP_SIZE as usize + lane as usize;
-            if i < end {
-                let (key, next) = (coding.encode(keys.get(i)), coding.encode(keys.get(i + 1)));
-                descents |= u32::from(next < key) << step;
-                ascends |= key < next || (equal_ascends != 0 && key == next);
-            }
-        }
+        let first = at + lane as usize;
+        let (descents, some_ascend) = if at + BETWEEN_VOTES <= end {
+            compare::<B, true>(keys, first, end, coding, equal_ascends != 0)
+        } else {
+            compare::<B, false>(keys, first, end, coding, equal_ascends != 0)
+        };
+        ascends |= some_ascend;
         // SAFETY: the lanes of a warp have the same part, and leave the loop together.
         let count = unsafe { reduce_add(FULL_MASK, descents.count_ones()) };
         if count > 0 && !many {
@@ -183,7 +213,7 @@ pub unsafe fn detect_runs<B: Bits>(
         }
         // SAFETY: as above.
         (many, ascends) = unsafe { (ballot(FULL_MASK, many) != 0, ballot(FULL_MASK, ascends) != 0) };
-        at += KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
+        at += BETWEEN_VOTES * warps;
     }
     // Once a block: writes to one address wait for each other.
     // SAFETY: the caller's promise; a barrier divides writing from reading.

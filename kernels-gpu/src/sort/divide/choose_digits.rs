@@ -11,14 +11,16 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max};
 /// Threads of a block.
 pub const CHOOSE_THREADS: u32 = 256;
 
-/// Keys that a thread samples of each segment.
-const SAMPLED: usize = 8;
-
 /// Keys of a sample.
-const SAMPLE: u32 = SAMPLED as u32 * CHOOSE_THREADS;
+const SAMPLE: u32 = 2048;
+
+/// How many of them each of `threads` threads samples.
+pub(super) const fn of_thread(threads: u32) -> usize {
+    (SAMPLE / threads) as usize
+}
 
 /// Intervals in which sampled keys are counted.
-const INTERVALS: u32 = WARP_SIZE;
+pub(super) const INTERVALS: u32 = WARP_SIZE;
 
 /// Bits of the number of an interval, of which there may be one more.
 const INTERVAL_BITS: u32 = (2 * INTERVALS).trailing_zeros();
@@ -29,6 +31,9 @@ const UNEVEN: u32 = 6;
 
 /// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
 const DEPTH: u32 = 3;
+
+/// The same where there is one division only.
+const DEPTH_ONCE: u32 = 2;
 
 /// Bytes of dynamic shared memory.
 pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS) * size_of::<u32>() as u32;
@@ -135,62 +140,18 @@ pub unsafe fn choose_digits<B: Bits>(
             continue;
         }
         let part = keys.slice(start as usize, len as usize);
-        let places = places(len, start ^ random as u32);
-        let mut sample = [B::MIN; SAMPLED];
-        for at in 0..SAMPLED {
-            sample[at] = coding.encode(part.get(places[at]));
-        }
-        // SAFETY: all threads of the block are here, as below.
-        let in_runs = level == 0 && len > 1 && unsafe { is_in_runs(sample, places, part, coding, scan) };
-        // SAFETY: as above.
-        let (least, greatest) = unsafe { range(sample, scan) };
-        // There are two digits more.
-        let most = plan.most_digits(len) - 2;
-        // SAFETY: as above.
-        let Spread { is_exact, curve, fullest } = unsafe { spread(sample, (least, greatest), most, coding, intervals) };
-        // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
-        let wanted = len.div_ceil(job.usual.max(1));
-        let twice = plan.twice != 0
-            && level == 0
-            && plan.levels > 1
-            && greatest - least > B::from_register(1 << 24)
-            && curve == Curve::Distance
-            && is_even(fullest, SAMPLE)
-            && wanted > single
-            && wanted.div_ceil(FINER) < MOST_TWICE;
-        let digits = if is_exact {
-            Digits::exact(least, greatest)
-        } else {
-            // After the last level nothing is divided any more.
-            let single = if level + 1 < plan.levels { single } else { most };
-            let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
-            // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
-            let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
-            let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
-            Digits::along(curve, least, greatest, count, coding)
-        };
+        let how = How { level, single, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        // SAFETY: all threads of the block are here, since they all know the same.
+        let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
+        let Some(Choice { digits, exact, twice }) = choice else { return };
         let count = digits.count;
-        let is_even_enough = || {
-            // Uneven keys take more levels.
-            let is_enough = size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
-            // SAFETY: all threads of the block are here, since they all know the same.
-            is_enough
-                || is_exact
-                || is_even(fullest, SAMPLE)
-                || unsafe { is_even_within(sample, (least, greatest), most, intervals, scan) }
-        };
-        let divides = level > 0 || always_divides != 0 || !in_runs && is_even_enough();
-        if !divides {
-            return;
-        }
         if level == 0 && thread == 0 {
             detection.divide();
             workspace.begin(plan.parts(plan.n));
         }
         if thread == 0 {
             let counters = workspace.add_counters(level, plan.counters(len, count));
-            let (exact, skipped) = (is_exact, false);
-            let segment = Segment { start, len, first_part, counters, exact, skipped, digits };
+            let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
             workspace.set_segment(i, segment);
             if twice {
                 workspace.set_segment(COUNTED_TWICE, segment);
@@ -211,23 +172,110 @@ pub unsafe fn choose_digits<B: Bits>(
     }
 }
 
+/// What a sample is to tell.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// The level of the segment.
+    pub level: u32,
+    /// Up to so many digits one division is to be enough.
+    pub single: u32,
+    /// By which positions of the sample are drawn: any number.
+    pub seed: u32,
+    /// Whether keys are divided in any case.
+    pub always_divides: bool,
+}
+
+/// By which digits a segment is divided.
+#[derive(Clone, Copy)]
+pub(super) struct Choice<B> {
+    pub digits: Digits<B>,
+    /// Whether the keys of a digit are all equal.
+    pub exact: bool,
+    /// Whether the digits of the next level are counted at once.
+    pub twice: bool,
+}
+
+/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided.
+///
+/// # Safety
+/// All threads of the block make this call, of whom [`of_thread`] samples `SAMPLED`; nothing else uses `scan`, of [`BLOCK_WORDS`], nor
+/// `intervals`, which has two words for each of [`INTERVALS`].
+#[inline(always)]
+pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
+    job: &Job,
+    part: GlobalMut<B>,
+    coding: Coding<B>,
+    How { level, single, seed, always_divides }: How,
+    scan: Shared<u32>,
+    intervals: Shared<u32>,
+) -> Option<Choice<B>> {
+    let (plan, len) = (job.plan, part.len() as u32);
+    let places = places::<SAMPLED>(len, seed);
+    let mut sample = [B::MIN; SAMPLED];
+    for at in 0..SAMPLED {
+        sample[at] = coding.encode(part.get(places[at]));
+    }
+    // SAFETY: all threads of the block are here, as below.
+    let in_runs = level == 0 && len > 1 && unsafe { is_in_runs(sample, places, part, coding, scan) };
+    // SAFETY: as above.
+    let (least, greatest) = unsafe { range(sample, scan) };
+    // There are two digits more.
+    let most = plan.most_digits(len) - 2;
+    // SAFETY: as above.
+    let Spread { is_exact, curve, fullest } =
+        unsafe { spread(sample, (least, greatest), most, coding, plan.is_once(), intervals) };
+    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
+    let wanted = len.div_ceil(job.usual.max(1));
+    let twice = plan.twice != 0
+        && level == 0
+        && plan.levels > 1
+        && greatest - least > B::from_register(1 << 24)
+        && curve == Curve::Distance
+        && is_even(fullest, SAMPLE)
+        && wanted > single
+        && wanted.div_ceil(FINER) < MOST_TWICE;
+    let digits = if is_exact {
+        Digits::exact(least, greatest)
+    } else {
+        // After the last level nothing is divided any more.
+        let single = if level + 1 < plan.levels { single } else { most };
+        let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
+        // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
+        let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
+        let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
+        Digits::along(curve, least, greatest, count, coding)
+    };
+    let looks = if plan.is_once() { DEPTH_ONCE } else { DEPTH };
+    let is_even_enough = || {
+        // Uneven keys take more levels.
+        let is_enough = size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
+        // SAFETY: all threads of the block are here, since they all know the same.
+        is_enough
+            || is_exact
+            || is_even(fullest, SAMPLE)
+            || unsafe { is_even_within(sample, (least, greatest), most, looks, intervals, scan) }
+    };
+    let divides = level > 0 || always_divides || !in_runs && is_even_enough();
+    divides.then_some(Choice { digits, exact: is_exact, twice })
+}
+
 /// Notes that `parts` parts from number `first` on are those of segment `i`.
 #[inline(always)]
 #[track_caller]
-fn note_parts(workspace: Workspace, i: u32, first: u32, parts: u32) {
+pub(super) fn note_parts(workspace: Workspace, i: u32, first: u32, parts: u32) {
     let mut part = thread::thread_idx_x();
     while part < parts {
         workspace.set_segment_of_part(first + part, i);
-        part += CHOOSE_THREADS;
+        part += thread::block_dim_x();
     }
 }
 
 /// Where the keys are that this thread samples of `len`. None is the last one unless it is the only one.
 #[inline(always)]
-fn places(len: u32, seed: u32) -> [usize; SAMPLED] {
+fn places<const SAMPLED: usize>(len: u32, seed: u32) -> [usize; SAMPLED] {
     let mut places = [0; SAMPLED];
     for at in 0..SAMPLED as u32 {
-        let number = scrambled(seed, at * CHOOSE_THREADS + thread::thread_idx_x());
+        let number = scrambled(seed, at * const { SAMPLE / SAMPLED as u32 } + thread::thread_idx_x());
         places[at as usize] = ((number as u64 * (len - 1) as u64) >> 32) as usize;
     }
     places
@@ -238,7 +286,7 @@ fn places(len: u32, seed: u32) -> [usize; SAMPLED] {
 /// # Safety
 /// As for [`block_range`].
 #[inline(always)]
-unsafe fn range<B: Bits>(sample: [B; SAMPLED], scan: Shared<u32>) -> (B, B) {
+unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Shared<u32>) -> (B, B) {
     let (mut least, mut greatest) = (sample[0], sample[0]);
     for at in 1..SAMPLED {
         (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
@@ -252,7 +300,7 @@ unsafe fn range<B: Bits>(sample: [B; SAMPLED], scan: Shared<u32>) -> (B, B) {
 /// # Safety
 /// As for [`sum_before`]. Ends with a barrier.
 #[inline(always)]
-unsafe fn is_in_runs<B: Bits>(
+unsafe fn is_in_runs<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     places: [usize; SAMPLED],
     part: GlobalMut<B>,
@@ -293,11 +341,12 @@ fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
 /// # Safety
 /// All threads of the block make this call; `intervals` has two words for each interval, which nothing else uses.
 #[inline(always)]
-unsafe fn spread<B: Bits>(
+unsafe fn spread<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     (least, greatest): (B, B),
     most: u32,
     coding: Coding<B>,
+    once: bool,
     intervals: Shared<u32>,
 ) -> Spread {
     let mut best = Spread { is_exact: is_narrow(least, greatest, most), curve: Curve::Distance, fullest: 0 };
@@ -319,7 +368,10 @@ unsafe fn spread<B: Bits>(
     if coding.is_of_floats() {
         look(Curve::Value);
     }
-    look(Curve::Logarithm);
+    // Keys that are even along it have some that are too frequent for one division.
+    if !once {
+        look(Curve::Logarithm);
+    }
     best
 }
 
@@ -328,7 +380,7 @@ unsafe fn spread<B: Bits>(
 /// # Safety
 /// As for [`spread`].
 #[inline(always)]
-unsafe fn fullest_interval<B: Bits>(
+unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     of_intervals: Digits<B>,
     coding: Coding<B>,
@@ -361,15 +413,16 @@ unsafe fn fullest_interval<B: Bits>(
 /// # Safety
 /// As for [`block_range`] and [`spread`].
 #[inline(always)]
-unsafe fn is_even_within<B: Bits>(
+unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     (mut low, mut high): (B, B),
     most: u32,
+    depth: u32,
     intervals: Shared<u32>,
     scan: Shared<u32>,
 ) -> bool {
     let (mut sampled, mut looks) = (SAMPLE, 0);
-    while looks < DEPTH {
+    while looks < depth {
         let of_intervals = Digits::even(low, high, INTERVALS);
         let here = |key: B| low <= key && key <= high;
         // SAFETY: the caller's promise.

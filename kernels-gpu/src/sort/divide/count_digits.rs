@@ -1,6 +1,6 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
-use super::digits::Digits;
+use super::digits::{Curve, Digits};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
 use super::{DIGITS_CAPACITY, clear};
@@ -142,19 +142,32 @@ fn count_part<B: Bits, const NT: usize>(
 /// Counts how many of `keys` have each digit.
 #[inline(always)]
 #[track_caller]
-fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, digits: Digits<B>, coding: Coding<B>, counts: Shared<u32>) {
-    let at = thread::thread_idx_x();
-    if digits.is_linear() {
-        let add = |key: B| _ = counts.fetch_add(digits.of::<true>(coding.encode(key), coding), 1);
-        let at = count_batches::<B, NT, 8>(keys, at, add);
-        let at = count_batches::<B, NT, 4>(keys, at, add);
-        count_batches::<B, NT, 1>(keys, at, add);
-    } else {
-        let add = |key: B| _ = counts.fetch_add(digits.of::<false>(coding.encode(key), coding), 1);
-        // These take more registers.
-        let at = count_batches::<B, NT, 2>(keys, at, add);
-        count_batches::<B, NT, 1>(keys, at, add);
+pub(super) fn count<B: Bits, const NT: usize>(
+    keys: GlobalMut<B>,
+    digits: Digits<B>,
+    coding: Coding<B>,
+    counts: Shared<u32>,
+) {
+    // A loop for each curve: one for all takes more registers.
+    match digits.curve {
+        Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
+        Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
+        Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
     }
+}
+
+/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then half as many, and then the last ones.
+#[inline(always)]
+#[track_caller]
+fn count_by<B: Bits, const NT: usize, const BATCH: usize>(
+    keys: GlobalMut<B>,
+    digit: impl Fn(B) -> u32,
+    counts: Shared<u32>,
+) {
+    let add = |key: B| _ = counts.fetch_add(digit(key), 1);
+    let at = count_batches::<B, NT, BATCH>(keys, thread::thread_idx_x(), add);
+    let at = if BATCH > 4 { count_batches::<B, NT, 4>(keys, at, add) } else { at };
+    count_batches::<B, NT, 1>(keys, at, add);
 }
 
 /// Adds `BATCH` of the thread's keys at a time, from the one at `at` on, while there are so many. Gives where the next one is.

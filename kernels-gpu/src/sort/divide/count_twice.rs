@@ -96,7 +96,7 @@ unsafe fn add_up(workspace: Workspace, digit: u32, counted: impl Fn(u32) -> u32)
     // SAFETY: the caller's promise.
     let sum = unsafe { reduce_add(FULL_MASK, sum) };
     if warp::lane_id() == 0 && sum > 0 {
-        workspace.first_counters().fetch_add(digit as usize, sum);
+        workspace.first_counters(MOST_TWICE).fetch_add(digit as usize, sum);
     }
     sum
 }

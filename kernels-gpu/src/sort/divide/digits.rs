@@ -170,18 +170,25 @@ impl<B: Bits> Digits<B> {
     /// nearly all are, and it is not looked whether they are.
     #[inline(always)]
     pub fn of<const LINEAR: bool>(self, key: B, coding: Coding<B>) -> u32 {
-        let key = self.clamped(key);
         if LINEAR || self.is_linear() {
             // The same for all keys.
             let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
-            return self.scale.finer(key - self.least, bits).wrapping_sub(first);
+            return self.scale.finer(self.clamped(key) - self.least, bits).wrapping_sub(first);
         }
-        if self.curve == Curve::Value {
-            let [value, least] = [key, self.least].map(|key| coding.decode(key));
-            (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
-        } else {
-            self.scale.of(logarithm(key - self.least))
-        }
+        if self.curve == Curve::Value { self.of_value(key, coding) } else { self.of_logarithm(key) }
+    }
+
+    /// The digit of a key along the logarithm of its distance.
+    #[inline(always)]
+    pub fn of_logarithm(self, key: B) -> u32 {
+        self.scale.of(logarithm(self.clamped(key) - self.least))
+    }
+
+    /// The digit of a key that `coding` has encoded along its value.
+    #[inline(always)]
+    pub fn of_value(self, key: B, coding: Coding<B>) -> u32 {
+        let [value, least] = [self.clamped(key), self.least].map(|key| coding.decode(key));
+        (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
     }
 
     /// Whether they are along the distance.

@@ -57,10 +57,13 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len == (NT * VT) as u32 && tile.is_linear {
-                move_tile::<B, NT, VT, true>(tile, from, coding, memory, to);
+            // There are no registers for a form of their own for keys of 8 bytes along curves.
+            if tile.len < (NT * VT) as u32 || size_of::<B>() == 8 && !tile.is_linear {
+                move_tile::<B, NT, VT, false, false>(tile, from, coding, memory, to);
+            } else if tile.is_linear {
+                move_tile::<B, NT, VT, true, true>(tile, from, coding, memory, to);
             } else {
-                move_tile::<B, NT, VT, false>(tile, from, coding, memory, to);
+                move_tile::<B, NT, VT, true, false>(tile, from, coding, memory, to);
             }
         }
         thread::sync_threads();
@@ -70,13 +73,14 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
 
 /// Shared memory of a tile.
 #[derive(Clone, Copy)]
-struct TileMemory<B> {
+pub(super) struct TileMemory<B> {
     keys: Shared<B>,
-    scan: Shared<u32>,
+    /// Words of a scan.
+    pub scan: Shared<u32>,
     /// For each digit how many keys have it, and then the slot of the first.
-    begins: Shared<u32>,
+    pub begins: Shared<u32>,
     /// For each digit how far its slots are from where the keys go.
-    distances: Shared<u32>,
+    pub distances: Shared<u32>,
 }
 
 impl<B: Bits> TileMemory<B> {
@@ -84,7 +88,7 @@ impl<B: Bits> TileMemory<B> {
     /// The launch has [`shared_bytes`] for tiles of `slots` keys; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
-    unsafe fn at_start(slots: usize) -> Self {
+    pub unsafe fn at_start(slots: usize) -> Self {
         let end = (slots * size_of::<B>()) as u32;
         // SAFETY: the caller's promise.
         unsafe {
@@ -97,13 +101,13 @@ impl<B: Bits> TileMemory<B> {
         }
     }
 
-    /// Makes the counters slots, and reserves room for the keys of each digit. That takes long to arrive: of this thread's first digit it is
-    /// for [`settle`](Self::settle). Ends with a barrier.
+    /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to arrive: of this
+    /// thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>) -> u32 {
+    unsafe fn reserve<const NT: usize>(self, counters: GlobalMut<u32>, base: impl Fn(u32) -> u32) -> u32 {
         let Self { scan, begins, distances, .. } = self;
         let (thread, count) = (thread::thread_idx_x(), counters.len() as u32);
         let (mut first, mut before, mut room) = (0, 0, 0);
@@ -117,9 +121,10 @@ impl<B: Bits> TileMemory<B> {
                 begins.set(digit, begin);
                 if first == 0 {
                     room = counters.fetch_add(digit as usize, of_digit);
-                    distances.set(digit, 0u32.wrapping_sub(begin));
+                    distances.set(digit, base(digit).wrapping_sub(begin));
                 } else {
-                    distances.set(digit, counters.fetch_add(digit as usize, of_digit).wrapping_sub(begin));
+                    let room = base(digit) + counters.fetch_add(digit as usize, of_digit);
+                    distances.set(digit, room.wrapping_sub(begin));
                 }
             }
             before += all;
@@ -149,7 +154,7 @@ fn is_here<const NT: usize, const FULL: bool>(thread: u32, i: usize, len: u32) -
 /// Global to registers: the thread's keys.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>) -> [B; VT] {
+pub(super) fn load<B: Bits, const NT: usize, const VT: usize, const FULL: bool>(from: GlobalMut<B>) -> [B; VT] {
     let mut own = [B::MIN; VT];
     for i in 0..VT {
         if is_here::<NT, FULL>(thread::thread_idx_x(), i, from.len() as u32) {
@@ -176,48 +181,81 @@ fn next_slots<B: Bits>(
     slots
 }
 
-/// Moves the keys of a tile to the places of their digits. A `USUAL` tile is full, and its digits are linear.
+/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, and its digits are `LINEAR`, or it is not
+/// known that they are.
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool>(
+unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const LINEAR: bool>(
     tile: Tile,
     from: GlobalMut<B>,
     coding: Coding<B>,
     memory: TileMemory<B>,
     to: GlobalMut<B>,
 ) {
-    let TileMemory { keys, begins, distances, .. } = memory;
-    let thread = thread::thread_idx_x();
-    let is_here = |i: usize| self::is_here::<NT, USUAL>(thread, i, tile.len);
     let digits: Digits<B> = tile.digits();
-    let mut own = load::<B, NT, VT, USUAL>(from.slice(tile.begin as usize, tile.len as usize));
+    let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
     // While the keys are on their way.
-    clear::<NT>(begins, digits.count);
+    clear::<NT>(memory.begins, digits.count);
+    encode(&mut own, coding);
+    thread::sync_threads();
+    // SAFETY: the caller's promise.
+    unsafe {
+        move_keys::<B, NT, VT, FULL, LINEAR>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
+    }
+}
+
+/// Encodes the thread's keys.
+#[inline(always)]
+pub(super) fn encode<B: Bits, const VT: usize>(own: &mut [B; VT], coding: Coding<B>) {
     if coding != Coding::NONE {
-        for key in &mut own {
+        for key in own {
             *key = coding.encode(*key);
         }
     }
-    thread::sync_threads();
+}
+
+/// Moves the keys of a tile, which are in registers. Those of a digit go to where its counter says, counted from `base` of it.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier, with counters of the tile that are 0.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const LINEAR: bool>(
+    tile: Tile,
+    digits: Digits<B>,
+    mut own: [B; VT],
+    coding: Coding<B>,
+    memory: TileMemory<B>,
+    to: GlobalMut<B>,
+    counters: GlobalMut<u32>,
+    base: impl Fn(u32) -> u32,
+) {
+    let TileMemory { keys, begins, distances, .. } = memory;
+    let thread = thread::thread_idx_x();
+    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     for i in 0..VT {
         if is_here(i) {
-            begins.fetch_add(digits.of::<USUAL>(own[i], coding), 1);
+            begins.fetch_add(digits.of::<LINEAR>(own[i], coding), 1);
         }
     }
     thread::sync_threads();
 
     // SAFETY: the caller's promise.
-    let room = unsafe { memory.reserve::<NT>(tile.offsets().begins()) };
+    let room = unsafe { memory.reserve::<NT>(counters, base) };
 
     let digits = digits.again();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
-    // Other digits take more registers.
-    let batch = if USUAL { BATCH } else { BATCH / 4 };
+    // Other tiles and digits take more registers.
+    let batch = match (FULL, LINEAR) {
+        (true, true) => BATCH,
+        (true, false) => BATCH / 2,
+        _ => BATCH / 4,
+    };
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
-        let digit = |key| digits.of::<USUAL>(key, coding);
+        let digit = |key| digits.of::<LINEAR>(key, coding);
         let slots = next_slots(begins, digit, &own, rows.clone(), is_here);
         for i in rows {
             if is_here(i) {
@@ -229,7 +267,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
     thread::sync_threads();
     // Read once more: there are no registers to spare.
     let (digits, thread): (Digits<B>, _) = (tile.digits(), recomputed(thread));
-    let is_here = |i: usize| self::is_here::<NT, USUAL>(thread, i, tile.len);
+    let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     let get = |own: &mut [B; VT], rows: Range<usize>| {
         for i in rows {
             if is_here(i) {
@@ -237,19 +275,19 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const USUAL: bool
             }
         }
     };
-    if USUAL {
+    if FULL {
         get(&mut own, 0..VT);
     }
     // So do the places of keys of 8 bytes.
     let batch = batch * 4 / size_of::<B>();
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
-        if !USUAL {
+        if !FULL {
             get(&mut own, rows.clone());
         }
         let mut places = [0; BATCH];
         for i in rows.clone() {
-            let distance = if is_here(i) { distances.get(digits.of::<USUAL>(own[i], coding)) } else { 0 };
+            let distance = if is_here(i) { distances.get(digits.of::<LINEAR>(own[i], coding)) } else { 0 };
             places[i - first] = distance.wrapping_add(thread + (i * NT) as u32);
         }
         for i in rows {

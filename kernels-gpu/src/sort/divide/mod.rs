@@ -23,6 +23,7 @@ pub mod digits;
 pub mod divide;
 pub mod divide_with_values;
 mod offsets;
+pub mod once;
 pub mod place_buckets;
 pub mod place_parts;
 pub mod sort_buckets;

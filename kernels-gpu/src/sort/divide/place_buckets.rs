@@ -6,7 +6,6 @@
 //!   segments               │       4       │                    too many for a block: divided again
 //! ```
 
-use super::offsets::Offsets;
 use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -17,14 +16,50 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const PLACE_THREADS: u32 = 256;
 
-/// Digits of a thread, at most.
-const OWN: usize = (DIGITS_CAPACITY as usize).div_ceil(PLACE_THREADS as usize);
+/// Digits of a thread, at most, of blocks of `threads` threads.
+pub const fn own_digits_capacity(threads: usize) -> usize {
+    (DIGITS_CAPACITY as usize).div_ceil(threads)
+}
 
-/// Bytes of dynamic shared memory: the words of a scan; for each digit where its keys begin, which one begins the next bucket if
-/// this one begins one, and whether it does; and for each bucket its first digit.
+/// Bytes of dynamic shared memory.
 pub const PLACE_SHARED_BYTES: u32 = (BLOCK_WORDS + 4 * (DIGITS_CAPACITY + 1)) * size_of::<u32>() as u32;
 
 const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
+
+/// Shared memory of a segment.
+#[derive(Clone, Copy)]
+pub(super) struct PlaceMemory {
+    /// Words of a scan.
+    scan: Shared<u32>,
+    /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the end.
+    begins: Shared<u32>,
+    /// For each bucket its first digit.
+    heads: Shared<u32>,
+    /// For each digit which one begins the next bucket, if this one begins one.
+    next: Shared<u32>,
+    /// For each digit whether it begins a bucket.
+    is_head: Shared<u32>,
+}
+
+impl PlaceMemory {
+    /// # Safety
+    /// The launch has [`PLACE_SHARED_BYTES`], and barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn at_start() -> Self {
+        let capacity = DIGITS_CAPACITY + 1;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                scan: Shared::dynamic(0, BLOCK_WORDS),
+                begins: Shared::dynamic(BLOCK_WORDS * 4, capacity),
+                heads: Shared::dynamic((BLOCK_WORDS + capacity) * 4, capacity),
+                next: Shared::dynamic((BLOCK_WORDS + 2 * capacity) * 4, capacity),
+                is_head: Shared::dynamic((BLOCK_WORDS + 3 * capacity) * 4, capacity),
+            }
+        }
+    }
+}
 
 /// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
 /// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
@@ -38,101 +73,141 @@ const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     // SAFETY: the caller's promise.
     let workspace = unsafe { Workspace::new(&job) };
-    let capacity = DIGITS_CAPACITY + 1;
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (scan, begins, heads, next, is_head) = unsafe {
-        (
-            Shared::<u32>::dynamic(0, BLOCK_WORDS),
-            Shared::<u32>::dynamic(BLOCK_WORDS * 4, capacity),
-            Shared::<u32>::dynamic((BLOCK_WORDS + capacity) * 4, capacity),
-            Shared::<u32>::dynamic((BLOCK_WORDS + 2 * capacity) * 4, capacity),
-            Shared::<u32>::dynamic((BLOCK_WORDS + 3 * capacity) * 4, capacity),
-        )
-    };
-    let thread = thread::thread_idx_x();
+    let memory = unsafe { PlaceMemory::at_start() };
     let mut i = thread::block_idx_x();
     while i < workspace.segments(level) {
         let segment = workspace.segment::<B>(i);
         let offsets = workspace.offsets(job.plan, i);
-        let count = offsets.digits();
         let is_counted_twice = level == 0 && workspace.is_counted_twice();
-        let counts = if is_counted_twice { workspace.first_counters() } else { offsets.begins() };
-        // SAFETY: all threads of the block are here, as below.
-        unsafe {
-            place_digits(offsets, counts, segment.start, segment.len, begins, scan);
-            mark_heads(job.plan.bucket, count, segment.len, begins, next, is_head);
-        }
-        // SAFETY: as above.
-        let all_heads = unsafe { list_heads(count, is_head, heads, scan) };
-        let mut gives_up = false;
-        let mut bucket = thread;
-        while bucket < all_heads {
-            let digit = heads.get(bucket);
-            let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
-            gives_up |= !add_bucket(&job, workspace, (i, segment), level, digit, (begin, end), decodes != 0);
-            bucket += PLACE_THREADS;
+        let counts = if is_counted_twice { workspace.first_counters(offsets.digits()) } else { offsets.begins() };
+        let note = |digit: u32, begin: u32| offsets.begins().set(digit as usize, begin);
+        let skip = || workspace.skip(i);
+        // SAFETY: all threads of the block are here.
+        let is_possible = unsafe {
+            place_segment::<B, { PLACE_THREADS as usize }, { own_digits_capacity(PLACE_THREADS as usize) }>(
+                &job,
+                workspace,
+                segment,
+                counts,
+                level,
+                decodes != 0,
+                note,
+                skip,
+                memory,
+            )
+        };
+        if !is_possible && thread::thread_idx_x() == 0 {
+            // SAFETY: the caller's promise. Nothing has been moved yet.
+            unsafe { Detection::new(job.order) }.give_up();
+            workspace.clear();
         }
         thread::sync_threads();
-        if job.plan.levels == 1 {
-            // SAFETY: as above.
-            let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
-            if thread == 0 && all > 0 {
-                // SAFETY: the caller's promise. Nothing has been moved yet.
-                unsafe { Detection::new(job.order) }.give_up();
-                workspace.clear();
-            }
-            thread::sync_threads();
-        }
         i += thread::grid_dim_x();
     }
 }
 
+/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each digit has;
+/// `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and stay where they are. Gives whether that is possible: if there is one level only, keys of a digit
+/// may be too many for a block. Then nothing has been added.
+///
+/// # Safety
+/// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`] of them. Ends with
+/// a barrier.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
+    job: &Job,
+    workspace: Workspace,
+    segment: Segment<B>,
+    counts: GlobalMut<u32>,
+    level: u32,
+    decodes: bool,
+    note: impl Fn(u32, u32),
+    skip: impl Fn(),
+    memory: PlaceMemory,
+) -> bool {
+    let PlaceMemory { scan, begins, heads, next, is_head } = memory;
+    let (count, len) = (counts.len() as u32, segment.len);
+    let mut gives_up = false;
+    // SAFETY: the caller's promise, as below.
+    unsafe {
+        place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
+            begins.set(digit, begin);
+            note(digit, segment.start + begin);
+            gives_up |= job.plan.levels == 1 && is_too_long(job, segment, digit, length);
+        });
+    }
+    if thread::thread_idx_x() == 0 {
+        begins.set(count, len);
+    }
+    thread::sync_threads();
+    if job.plan.levels == 1 {
+        // SAFETY: as above.
+        let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
+        thread::sync_threads();
+        if all > 0 {
+            return false;
+        }
+    }
+    // SAFETY: as above.
+    let all_heads = unsafe {
+        mark_heads::<NT, OWN>(job.plan.bucket, count, len, begins, next, is_head);
+        list_heads::<NT, OWN>(count, is_head, heads, scan)
+    };
+    let mut bucket = thread::thread_idx_x();
+    while bucket < all_heads {
+        let digit = heads.get(bucket);
+        let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
+        add_bucket(job, workspace, segment, level, digit, (begin, end), decodes, &skip);
+        bucket += NT as u32;
+    }
+    thread::sync_threads();
+    true
+}
+
+/// Whether a digit of `length` keys has too many for a block, which are not all equal.
+#[inline(always)]
+pub(super) fn is_too_long<B: Bits>(job: &Job, segment: Segment<B>, digit: u32, length: u32) -> bool {
+    length > job.plan.bucket && !segment.digits.is_one_key(digit, segment.exact)
+}
+
 /// The digits of a thread: from the first one to before the second.
 #[inline(always)]
-fn own_digits(count: u32) -> (u32, u32) {
-    let own = count.div_ceil(PLACE_THREADS);
+fn own_digits<const NT: usize>(count: u32) -> (u32, u32) {
+    let own = count.div_ceil(NT as u32);
     let first = (thread::thread_idx_x() * own).min(count);
     (first, (first + own).min(count))
 }
 
-/// Makes the counters of a segment of `len` keys from `start` on, of which each digit has as many as `all_counts` tells, the indices at
-/// which the keys of each digit begin. `begins` gets the
-/// same, counted from the segment's beginning, and `len` in the end.
+/// Calls `each` for each digit of this thread: with the digit, how many keys the digits before it have, and how many it has itself, as
+/// `counts` tells.
 ///
 /// # Safety
-/// All threads of the block make this call. Ends with a barrier.
+/// All `NT` threads of the block make this call; `OWN` is [`own_digits_capacity`] of them.
 #[inline(always)]
-unsafe fn place_digits(
-    offsets: Offsets,
-    all_counts: GlobalMut<u32>,
-    start: u32,
-    len: u32,
-    begins: Shared<u32>,
+pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
+    counts: GlobalMut<u32>,
     scan: Shared<u32>,
+    mut each: impl FnMut(u32, u32, u32),
 ) {
-    let count = offsets.digits();
-    let (first, end) = own_digits(count);
-    let mut counts = [0; OWN];
+    let (first, end) = own_digits::<NT>(counts.len() as u32);
+    let mut own = [0; OWN];
     let mut sum = 0;
     for at in 0..OWN as u32 {
         if first + at < end {
-            counts[at as usize] = all_counts.get((first + at) as usize);
-            sum += counts[at as usize];
+            own[at as usize] = counts.get((first + at) as usize);
+            sum += own[at as usize];
         }
     }
     // SAFETY: the caller's promise.
     let (mut begin, _) = unsafe { sum_before(sum, scan) };
     for at in 0..OWN as u32 {
         if first + at < end {
-            begins.set(first + at, begin);
-            offsets.begins().set((first + at) as usize, start + begin);
-            begin += counts[at as usize];
+            each(first + at, begin, own[at as usize]);
+            begin += own[at as usize];
         }
     }
-    if thread::thread_idx_x() == 0 {
-        begins.set(count, len);
-    }
-    thread::sync_threads();
 }
 
 /// Which of `count` digits of `len` keys begin a bucket of up to `most` keys.
@@ -140,12 +215,19 @@ unsafe fn place_digits(
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
-unsafe fn mark_heads(most: u32, count: u32, len: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
+unsafe fn mark_heads<const NT: usize, const OWN: usize>(
+    most: u32,
+    count: u32,
+    len: u32,
+    begins: Shared<u32>,
+    next: Shared<u32>,
+    is_head: Shared<u32>,
+) {
     if len / count.max(1) > most / 2 {
-        mark_most(most, count, begins, is_head);
+        mark_most::<NT>(most, count, begins, is_head);
     } else {
         // SAFETY: the caller's promise.
-        unsafe { mark_full(most, count, begins, next, is_head) };
+        unsafe { mark_full::<NT, OWN>(most, count, begins, next, is_head) };
     }
 }
 
@@ -155,7 +237,7 @@ unsafe fn mark_heads(most: u32, count: u32, len: u32, begins: Shared<u32>, next:
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
 #[track_caller]
-fn mark_most(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
+fn mark_most<const NT: usize>(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
     let half = (most / 2).max(1);
     let is_long = |digit: u32| begins.get(digit + 1) - begins.get(digit) > half;
     let mut digit = thread::thread_idx_x();
@@ -165,7 +247,7 @@ fn mark_most(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
             || is_long(digit - 1)
             || begins.get(digit) / half != begins.get(digit - 1) / half;
         is_head.set(digit, u32::from(begins_one));
-        digit += PLACE_THREADS;
+        digit += NT as u32;
     }
     thread::sync_threads();
 }
@@ -178,7 +260,13 @@ fn mark_most(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
-unsafe fn mark_full(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32>, is_head: Shared<u32>) {
+unsafe fn mark_full<const NT: usize, const OWN: usize>(
+    most: u32,
+    count: u32,
+    begins: Shared<u32>,
+    next: Shared<u32>,
+    is_head: Shared<u32>,
+) {
     let thread = thread::thread_idx_x();
     let mut digit = thread;
     while digit < count {
@@ -190,14 +278,14 @@ unsafe fn mark_full(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32
         }
         next.set(digit, low);
         is_head.set(digit, u32::from(digit == 0));
-        digit += PLACE_THREADS;
+        digit += NT as u32;
     }
     thread::sync_threads();
     let mut step = 1;
     while step < count {
         let (mut then, mut heads) = ([0; OWN], [count; OWN]);
         for at in 0..OWN as u32 {
-            let digit = thread + at * PLACE_THREADS;
+            let digit = thread + at * NT as u32;
             if digit < count {
                 let after = next.get(digit);
                 then[at as usize] = if after < count { next.get(after) } else { count };
@@ -206,7 +294,7 @@ unsafe fn mark_full(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32
         }
         thread::sync_threads();
         for at in 0..OWN as u32 {
-            let digit = thread + at * PLACE_THREADS;
+            let digit = thread + at * NT as u32;
             if digit < count {
                 next.set(digit, then[at as usize]);
             }
@@ -224,8 +312,13 @@ unsafe fn mark_full(most: u32, count: u32, begins: Shared<u32>, next: Shared<u32
 /// # Safety
 /// All threads of the block make this call, after a barrier. Ends with another one.
 #[inline(always)]
-unsafe fn list_heads(count: u32, is_head: Shared<u32>, heads: Shared<u32>, scan: Shared<u32>) -> u32 {
-    let (first, end) = own_digits(count);
+unsafe fn list_heads<const NT: usize, const OWN: usize>(
+    count: u32,
+    is_head: Shared<u32>,
+    heads: Shared<u32>,
+    scan: Shared<u32>,
+) -> u32 {
+    let (first, end) = own_digits::<NT>(count);
     let mut own = 0;
     for at in 0..OWN as u32 {
         if first + at < end {
@@ -247,36 +340,38 @@ unsafe fn list_heads(count: u32, is_head: Shared<u32>, heads: Shared<u32>, scan:
     all
 }
 
-/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is done with it next.
-/// Gives whether that is possible.
+/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is done with it next. If
+/// there is one level only, none [`is_too_long`].
 #[inline(always)]
 #[track_caller]
+#[allow(clippy::too_many_arguments)]
 fn add_bucket<B: Bits>(
     job: &Job,
     workspace: Workspace,
-    (i, segment): (u32, Segment<B>),
+    segment: Segment<B>,
     level: u32,
     digit: u32,
     (begin, end): (u32, u32),
     decodes: bool,
-) -> bool {
+    skip: &impl Fn(),
+) {
     let plan = &job.plan;
     // Where this level's keys go.
     let to_scratch = level.is_multiple_of(2);
     let (at, length) = (segment.start + begin, end - begin);
     if length == 0 {
-        return true;
+        return;
     }
     if length <= plan.bucket {
         workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
-        return true;
+        return;
     }
     if segment.digits.is_one_key(digit, segment.exact) {
         // They stay where they are if that is all of the segment. But values may come to be in the first division only.
         let stays = length == segment.len && (level > 0 || plan.in_order == 0);
         let in_scratch = to_scratch != stays;
         if stays {
-            workspace.skip(i);
+            skip();
         }
         // Before the first division they are not encoded either.
         if (in_scratch || decodes) && !(stays && level == 0) {
@@ -289,12 +384,9 @@ fn add_bucket<B: Bits>(
                 piece += 1;
             }
         }
-    } else if plan.levels == 1 {
-        return false;
     } else if level + 1 == plan.levels {
         workspace.add_rest(at, length);
     } else {
         workspace.add_pending(level + 1, (at, length), plan.parts(length), digit);
     }
-    true
 }

@@ -370,6 +370,31 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
     let n = job.plan.n as usize;
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    // SAFETY: the caller's promise.
+    unsafe { sort_all::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
+}
+
+/// Notes that a bucket is left to `sort_rest`. All threads of its block make this call.
+#[inline(always)]
+pub(super) fn fail(workspace: Workspace, bucket: u32) {
+    if thread::thread_idx_x() == 0 {
+        workspace.fail(bucket);
+    }
+}
+
+/// Sorts all buckets from `keys` or `scratch` to `keys`, but for those that it calls `fail` for, with all threads, where they stay as they
+/// are.
+///
+/// # Safety
+/// As for [`sort_buckets`].
+#[inline(always)]
+pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    keys: GlobalMut<B>,
+    scratch: GlobalMut<B>,
+    coding: Coding<B>,
+    fail: impl Fn(u32),
+) {
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };
     let thread = thread::thread_idx_x();
@@ -431,8 +456,8 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
                     to.set(thread as usize + i * NT, own[i]);
                 }
             }
-        } else if thread == 0 {
-            workspace.fail(b - thread::grid_dim_x());
+        } else {
+            fail(b - thread::grid_dim_x());
         }
         thread::sync_threads();
     }

@@ -10,7 +10,7 @@
 //! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
 //! stay in their order.
 
-use super::sort_buckets::{self, Bins, BucketMemory, bins};
+use super::sort_buckets::{self, Bins, BucketMemory, bins, fail};
 use super::workspace::{Arrays, Bucket, Elements, Job, Work, Workspace};
 use crate::block_scan::{block_range, sum_before};
 use crate::key::{Bits, Coding};
@@ -154,7 +154,10 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { sort_all::<B, V, true, NT, VT>(&job, at.arrays(job.plan.n), scratch.arrays(job.plan.n), coding) };
+    let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n) };
+    let fail = |bucket| fail(workspace, bucket);
+    // SAFETY: as above.
+    unsafe { sort_all::<B, V, true, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
 }
 
 /// Kernel: as [`sort_buckets`](super::sort_buckets::sort_buckets()), for keys of 8 bytes.
@@ -171,26 +174,46 @@ pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let [at, scratch] = [keys, scratch].map(|keys| unsafe {
-        Arrays { keys: GlobalMut::new(keys, job.plan.n as usize), values: GlobalMut::<u32>::new(null_mut(), 0) }
-    });
-    // SAFETY: as above.
-    unsafe { sort_all::<B, u32, false, NT, VT>(&job, at, scratch, coding) };
+    let workspace = unsafe { Workspace::new(&job) };
+    let n = job.plan.n as usize;
+    // SAFETY: the caller's promise.
+    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    // SAFETY: the caller's promise.
+    unsafe { sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }
 
-/// Sorts all buckets from `at` or `scratch` to `at`.
+/// As [`sort_buckets::sort_all`], for keys of 8 bytes.
+///
+/// # Safety
+/// As for [`sort_wide_buckets`].
+#[inline(always)]
+pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    keys: GlobalMut<B>,
+    scratch: GlobalMut<B>,
+    coding: Coding<B>,
+    fail: impl Fn(u32),
+) {
+    // SAFETY: there are no values.
+    let alone = |keys| Arrays { keys, values: unsafe { GlobalMut::<u32>::new(null_mut(), 0) } };
+    // SAFETY: the caller's promise.
+    unsafe { sort_all::<B, u32, false, NT, VT>(workspace, alone(keys), alone(scratch), coding, fail) };
+}
+
+/// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where they stay as they are.
 ///
 /// # Safety
 /// As for [`sort_buckets_with_values`], but for the values if there are no `VALUES`.
 #[inline(always)]
 unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
-    job: &Job,
+    workspace: Workspace,
     at: Arrays<B, V>,
     scratch: Arrays<B, V>,
     coding: Coding<B>,
+    fail: impl Fn(u32),
 ) {
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (workspace, memory) = unsafe { (Workspace::new(job), Slots::<B, V>::at_start::<NT, VT>(VALUES)) };
+    let memory = unsafe { Slots::<B, V>::at_start::<NT, VT>(VALUES) };
     let slots = const { (NT * VT) as u32 };
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
@@ -293,8 +316,8 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
                 }
             }
         }
-        if !is_sorted && thread() == 0 {
-            workspace.fail(b - thread::grid_dim_x());
+        if !is_sorted {
+            fail(b - thread::grid_dim_x());
         }
         thread::sync_threads();
     }

@@ -63,6 +63,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether one division is to be enough, in which keys need not stay in order.
+    #[inline(always)]
+    pub const fn is_once(&self) -> bool {
+        self.levels == 1 && self.in_order == 0
+    }
+
     /// Keys of a part.
     #[inline(always)]
     pub(super) const fn part(&self) -> u32 {
@@ -118,6 +124,12 @@ impl Layout {
     /// How many words are 0 before the first kernel.
     pub const fn cleared(plan: &Plan) -> usize {
         HEAD_WORDS + if plan.twice != 0 { TWICE } else { 0 }
+    }
+
+    /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
+    /// are: for each digit one that counts its keys, and one that counts those which have been moved.
+    pub fn once(&self, plan: &Plan) -> (usize, usize) {
+        (self.counters as usize, 2 * plan.most_digits(plan.n) as usize)
     }
 
     /// For keys that are divided so.
@@ -387,6 +399,19 @@ impl Workspace {
         self.at.counters + self.words.fetch_add(level as usize * 3 + COUNTERS, count)
     }
 
+    /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been moved.
+    #[inline(always)]
+    pub fn once(self, plan: Plan, count: u32) -> [GlobalMut<u32>; 2] {
+        let of_each = plan.most_digits(plan.n);
+        [0, of_each].map(|before| self.counters(self.at.counters + before, count))
+    }
+
+    /// The word of the first of these.
+    #[inline(always)]
+    pub fn first_once(self) -> u32 {
+        self.at.counters
+    }
+
     /// The words of segment `i`, or of the first one if the digits of two levels are counted at once.
     #[inline(always)]
     fn at_segment(self, i: u32) -> GlobalMut<u32> {
@@ -418,10 +443,10 @@ impl Workspace {
         self.is_twice() && self.words.get(IS_ONCE_MORE) == 0
     }
 
-    /// How many keys have each digit of the first level.
+    /// How many keys have each of the `count` digits of the first level.
     #[inline(always)]
-    pub fn first_counters(self) -> GlobalMut<u32> {
-        self.words.slice(HEAD_WORDS + SEGMENT, MOST_TWICE as usize)
+    pub fn first_counters(self, count: u32) -> GlobalMut<u32> {
+        self.words.slice(HEAD_WORDS + SEGMENT, count as usize)
     }
 
     /// The word of how many keys have the first of the finer digits within `digit`.

@@ -8,8 +8,8 @@ use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
-    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, divide_with_values, place_buckets,
-    place_parts, sort_buckets, sort_buckets_with_values,
+    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, divide_with_values, once,
+    place_buckets, place_parts, sort_buckets, sort_buckets_with_values,
 };
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
@@ -100,13 +100,22 @@ impl DividePlan {
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
+    /// Whether one division is enough that nothing has to stay in order in.
+    pub(super) const fn is_once(self) -> bool {
+        self.plan.is_once()
+    }
+
     /// The entry points that are launched.
     pub(super) fn entries<K: Key>(self) -> Vec<Entry> {
-        let of_all = ["choose_digits", "count_twice", "count_digits", "place_buckets"]
-            .map(|kernel| (kernel, bits(size_of::<K>())));
-        let in_order = (self.value_bytes > 0).then(|| ("place_parts", bits(size_of::<K>())));
+        let of_key = |kernel| (kernel, bits(size_of::<K>()));
+        if self.is_once() {
+            return ["count_once", "divide_once", "sort_once"].map(of_key).into();
+        }
         let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
-        of_all.into_iter().chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
+        let of_all = ["choose_digits", "count_digits", "place_buckets"].map(of_key);
+        let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
+        let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
+        of_all.into_iter().chain(twice).chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
     }
 
     /// Those that move keys.
@@ -142,14 +151,11 @@ impl DividePlan {
         words: Words,
         random: u64,
     ) -> Result<(), Error> {
-        let Self { plan, value_bytes, most_digits, tile, bucket, .. } = self;
-        let Plan { n, levels, .. } = plan;
+        let Self { plan, value_bytes, bucket, .. } = self;
         let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(entry, shape, arguments) }
         };
-        let launch_bits =
-            |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
         if words.detects {
             // SAFETY: the caller's promise.
             unsafe { queue.clear(words.lists, Layout::cleared(&plan))? };
@@ -157,9 +163,105 @@ impl DividePlan {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
-        let [divide_entry, buckets_entry, rest_entry] = self.moving_entries::<K>();
+        let [_, buckets_entry, rest_entry] = self.moving_entries::<K>();
+        // SAFETY: the caller's promise.
+        unsafe { self.divide::<K>(queue, job, coding, sides, words.detects, random)? };
+        let keys_alone = arguments![job, sides[0].keys, sides[1].keys, coding];
+        let with_values = arguments![job, sides[0], sides[1], coding];
+        let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
+        let Tile { threads, items_per_thread } = bucket;
+        let shared_bytes = match (value_bytes, size_of::<K>()) {
+            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
+            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
+        };
+        let rest_bytes = match value_bytes {
+            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
+            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
+        };
+        let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
+        // Fewer that take several are as fast for keys alone, and end sooner where keys are not divided.
+        let most_blocks = if value_bytes == 0 { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
+        let blocks = blocks.min(most_blocks);
+        launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
+        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
+    }
+
+    /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
+    pub(super) const fn tile(self) -> Tile {
+        self.bucket
+    }
+
+    /// Queues the one division of `keys`, with `scratch` as the other side, and the sort of what it makes, in place; or else the sort of
+    /// each tile to the same indices of `tiles_to`, one of both sides, as that coding decodes them.
+    ///
+    /// # Safety
+    /// As for [`sort`](Self::sort), if this [`is_once`](Self::is_once).
+    pub(super) unsafe fn sort_once<K: Key>(
+        self,
+        queue: &impl Queue,
+        coding: Coding<K::Bits>,
+        [keys, scratch]: [Address; 2],
+        (tiles_to, decode): (Address, Coding<K::Bits>),
+        words: Words,
+        random: u64,
+    ) -> Result<(), Error> {
+        let Self { plan, tile, bucket, .. } = self;
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
+        };
+        let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
+        let (first, count) = job.at.once(&plan);
+        // SAFETY: these are words of the lists.
+        unsafe { queue.clear(words.lists + (first * size_of::<u32>()) as Address, count)? };
+        let parts = plan.parts(plan.n) as usize;
+        let count = Shape {
+            blocks: parts.min(once::ONCE_BLOCKS * queue.multiprocessors()),
+            threads: count_digits::COUNT_THREADS as u32,
+            shared_bytes: once::COUNT_ONCE_SHARED_BYTES,
+        };
+        let always_divides = 0u32;
+        launch("count_once", count, &arguments![job, keys, coding, random, always_divides])?;
+        let divide = Shape {
+            blocks: parts + 1,
+            threads: tile.threads as u32,
+            shared_bytes: once::shared_bytes(tile.keys(), size_of::<K>()),
+        };
+        let decodes = u32::from(coding != Coding::NONE);
+        launch("divide_once", divide, &arguments![job, keys, scratch, coding, decodes])?;
+        let Tile { threads, items_per_thread } = bucket;
+        let sort = Shape {
+            blocks: divisions::usual_buckets(plan.n as usize, bucket.keys()),
+            threads: threads as u32,
+            shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<K>()),
+        };
+        launch("sort_once", sort, &arguments![job, keys, scratch, coding, tiles_to, decode, random])
+    }
+
+    /// Queues the divisions, level by level, from one of the sides to the other.
+    ///
+    /// # Safety
+    /// As for [`sort`](Self::sort).
+    unsafe fn divide<K: Key>(
+        self,
+        queue: &impl Queue,
+        job: Job,
+        coding: Coding<K::Bits>,
+        sides: [Elements<K::Bits, u32>; 2],
+        detects: bool,
+        random: u64,
+    ) -> Result<(), Error> {
+        let Self { plan, value_bytes, most_digits, tile, .. } = self;
+        let Plan { n, levels, .. } = plan;
+        let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { queue.launch(entry, shape, arguments) }
+        };
+        let launch_bits =
+            |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
+        let [divide_entry, ..] = self.moving_entries::<K>();
         let parts = plan.parts(n) as usize;
-        let (detects, always_divides) = (u32::from(words.detects), 0u32);
+        let (detects, always_divides) = (u32::from(detects), 0u32);
         let (decodes, indexes) = (u32::from(coding != Coding::NONE), u32::from(self.indexes));
         for level in 0..levels {
             let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
@@ -220,24 +322,7 @@ impl DividePlan {
             let with_values = arguments![job, from, to, level, coding, indexes];
             launch(&divide_entry, divide, if value_bytes == 0 { &keys_alone } else { &with_values })?;
         }
-        let keys_alone = arguments![job, sides[0].keys, sides[1].keys, coding];
-        let with_values = arguments![job, sides[0], sides[1], coding];
-        let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
-        let Tile { threads, items_per_thread } = bucket;
-        let shared_bytes = match (value_bytes, size_of::<K>()) {
-            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
-            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
-        };
-        let rest_bytes = match value_bytes {
-            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
-            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
-        };
-        let blocks = divisions::usual_buckets(n as usize, bucket.keys());
-        // Fewer that take several are as fast for keys alone, and end sooner where keys are not divided.
-        let most_blocks = if value_bytes == 0 { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
-        let blocks = blocks.min(most_blocks);
-        launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
-        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
+        Ok(())
     }
 }
 

@@ -94,7 +94,9 @@ impl SortPlan {
             (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
             (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
         };
-        let divide = if small { None } else { DividePlan::of::<K>(n, value_bytes, indexes) };
+        // Values take launches of their own.
+        let merged = if value_bytes == 0 { tuning::ROW.merged_sort } else { tuning::ROW.small_sort };
+        let divide = if n <= merged { None } else { DividePlan::of::<K>(n, value_bytes, indexes) };
         Self { value_bytes, indexes, block, runs, small, divide }
     }
 
@@ -124,7 +126,10 @@ impl SortPlan {
     /// The entry points that a sort of `n` keys of type `K` may launch.
     pub(in crate::gpu) fn entries<K: Key>(self, n: usize) -> Vec<Entry> {
         let (kernels, keys) = (SortKernels::of::<K>(self.value_bytes), bits(size_of::<K>()));
-        let mut entries = vec![(kernels.block_sort, self.suffix::<K>()), (kernels.merge_runs, self.suffix::<K>())];
+        let mut entries = vec![(kernels.merge_runs, self.suffix::<K>())];
+        if self.once().is_none() {
+            entries.push((kernels.block_sort, self.suffix::<K>()));
+        }
         if !self.small {
             entries.push(("split_runs", keys.clone()));
         }
@@ -154,8 +159,18 @@ impl SortPlan {
         }
     }
 
+    /// The plan of a division, if one is enough.
+    fn once(self) -> Option<DividePlan> {
+        self.divide.filter(|divide| divide.is_once())
+    }
+
+    /// Keys of a run of the first pass.
+    fn first_run(self) -> usize {
+        self.once().map_or(self.block, DividePlan::tile).keys()
+    }
+
     fn passes(self, n: usize) -> Passes {
-        Passes::of(n.div_ceil(self.block.keys()))
+        Passes::of(n.div_ceil(self.first_run()))
     }
 
     /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
@@ -166,7 +181,7 @@ impl SortPlan {
     /// Bytes of the splits of any of the passes, and of long runs if they may be detected; or of the lists of divisions, which
     /// are at the same place.
     fn split_bytes(self, n: usize) -> usize {
-        let mut run = self.block.keys();
+        let mut run = self.first_run();
         let of_passes = self.passes(n).map(|k| {
             let tiles = self.runs_of_pass(n, run, k).tile_count();
             run *= k as usize;
@@ -228,7 +243,7 @@ impl SortPlan {
 
 /// The entry points that sorts of any number of keys may launch, alone or with values of `value_bytes` bytes.
 pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let sizes = [1, tuning::ROW.small_sort + 1, DETECTION_KEYS, tuning::ROW.many_4];
+    let sizes = [1, tuning::ROW.merged_sort + 1, tuning::ROW.small_sort + 1, DETECTION_KEYS, tuning::ROW.many_4];
     let entries =
         |indexes| sizes.into_iter().flat_map(move |n| SortPlan::of::<K>(n, value_bytes, indexes).entries::<K>(n));
     if value_bytes == 0 { entries(false).collect() } else { entries(false).chain(entries(true)).collect() }
@@ -280,8 +295,8 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             detect_runs::<K>(queue, coding, at, detected_at)?;
         }
     }
-    if let Some(divide) = plan.divide {
-        let words = Words { lists: splits, order: detected_at, detects };
+    let words = Words { lists: in_workspace(layout.splits), order: detected_at, detects };
+    if let Some(divide) = plan.divide.filter(|divide| !divide.is_once()) {
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
         unsafe { divide.sort::<K>(queue, coding, at, scratch, words, random)? };
     }
@@ -305,13 +320,19 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
     }
-    let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
-    let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected_at, random];
-    // The kernel that moves values with their keys reads all but the random number.
-    let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
-    let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-    launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
-    let mut run = plan.block.keys();
+    if let Some(divide) = plan.once() {
+        let tiles = (from.0, decode(passes));
+        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], tiles, words, random)? };
+    } else {
+        let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
+        let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected_at, random];
+        // The kernel that moves values with their keys reads all but the random number.
+        let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
+        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
+        launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
+    }
+    let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
     let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
     while let Some(k) = passes.next() {

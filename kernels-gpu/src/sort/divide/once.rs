@@ -1,0 +1,289 @@
+//! One division of few keys, without values, in three launches: what takes long there is to launch.
+//!
+//! ```text
+//!   count_once     each block takes the same sample, and so chooses the same digits, and counts its share
+//!   divide_once    each block finds where digits begin, and moves a tile; one more lists the buckets
+//!   sort_once      each bucket sorted by one block; or else each tile, for the passes of merges
+//! ```
+//!
+//! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
+
+use super::choose_digits::{Choice, How, INTERVALS, choose, note_parts, of_thread};
+use super::count_digits::{COUNT_THREADS, count};
+use super::digits::Digits;
+use super::divide::{TileMemory, encode, load, move_keys};
+use super::place_buckets::{
+    PLACE_SHARED_BYTES, PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment,
+};
+use super::sort_buckets::fail;
+use super::tiles::{Tile, Tiles};
+use super::workspace::{Bucket, Job, Segment, Workspace};
+use super::{DIGITS_CAPACITY, clear, divide, sort_buckets, sort_buckets_with_values};
+use crate::block_scan::BLOCK_WORDS;
+use crate::key::{Bits, Coding};
+use crate::sort::block_sort::sort_tile;
+use crate::sort::detect_runs::Detection;
+use crate::tile;
+use crate::tuning::ROW;
+use core::cell::Cell;
+use cuda_std::prelude::*;
+
+/// Blocks of a multiprocessor that count.
+pub const ONCE_BLOCKS: usize = 2;
+
+/// Bytes of dynamic shared memory of [`count_once`].
+pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS + DIGITS_CAPACITY) * size_of::<u32>() as u32;
+
+/// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes.
+pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
+    let of_tile = divide::shared_bytes(tile, bytes) + size_of::<u32>() as u32;
+    if of_tile > PLACE_SHARED_BYTES { of_tile } else { PLACE_SHARED_BYTES }
+}
+
+/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there is one level and
+/// runs have not been detected, and counts how many keys have each.
+///
+/// # Safety
+/// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need not stay in order; the
+/// words of [`Layout::once`](super::workspace::Layout::once) are 0. Blocks are of [`COUNT_THREADS`] threads with
+/// [`COUNT_ONCE_SHARED_BYTES`].
+#[kernel(
+    u32 = <u32> within (COUNT_THREADS, ONCE_BLOCKS),
+    u64 = <u64> within (COUNT_THREADS, ONCE_BLOCKS),
+)]
+pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, random: u64, always_divides: u32) {
+    let plan = job.plan;
+    // SAFETY: the caller's promise.
+    let (keys, workspace, detection) =
+        unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (scan, intervals, counts) = unsafe {
+        (
+            Shared::<u32>::dynamic(0, BLOCK_WORDS),
+            Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS),
+            Shared::<u32>::dynamic((BLOCK_WORDS + 2 * INTERVALS) * 4, DIGITS_CAPACITY),
+        )
+    };
+    let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
+    if block == 0 && thread == 0 {
+        workspace.clear();
+        detection.begin();
+    }
+    let how = How { level: 0, single: u32::MAX, seed: random as u32, always_divides: always_divides != 0 };
+    // SAFETY: all threads of the block are here.
+    let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
+    let Some(Choice { digits, exact, .. }) = choice else { return };
+    let [counters, _] = workspace.once(plan, digits.count);
+    if block == 0 {
+        if thread == 0 {
+            detection.divide();
+            workspace.begin(plan.parts(plan.n));
+            let counters = workspace.first_once();
+            let segment = Segment { start: 0, len: plan.n, first_part: 0, counters, exact, skipped: false, digits };
+            workspace.set_segment(0, segment);
+        }
+        note_parts(workspace, 0, 0, plan.parts(plan.n));
+    }
+    clear::<COUNT_THREADS>(counts, digits.count);
+    thread::sync_threads();
+    // A share of whole rows of threads.
+    let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
+    let first = (block as usize * share).min(keys.len());
+    count::<B, COUNT_THREADS>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
+    thread::sync_threads();
+    let mut digit = thread;
+    while digit < digits.count {
+        let of_block = counts.get(digit);
+        if of_block > 0 {
+            counters.fetch_add(digit as usize, of_block);
+        }
+        digit += const { COUNT_THREADS as u32 };
+    }
+}
+
+/// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.
+pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: usize) -> u32 {
+    if bytes == 4 {
+        sort_buckets::shared_bytes::<u32>(threads, items_per_thread)
+    } else {
+        sort_buckets_with_values::shared_bytes(threads, items_per_thread, bytes, 0)
+    }
+}
+
+/// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
+/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
+///
+/// # Safety
+/// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`. There is a block of
+/// `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with [`shared_bytes`]; `OWN` is what
+/// [`own_digits_capacity`] says.
+#[kernel(
+    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { own_digits_capacity(ROW.divide_4.threads) }>
+        within (ROW.divide_4.threads, ROW.divide_4.blocks),
+    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { own_digits_capacity(ROW.divide_8.threads) }>
+        within (ROW.divide_8.threads, ROW.divide_8.blocks - 1),
+)]
+pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: usize>(
+    job: Job,
+    from: *mut B,
+    to: *mut B,
+    coding: Coding<B>,
+    decodes: u32,
+) {
+    let plan = job.plan;
+    // SAFETY: the caller's promise.
+    let workspace = unsafe { Workspace::new(&job) };
+    let n = plan.n as usize;
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    if thread::block_idx_x() < plan.parts(plan.n) {
+        let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
+        // SAFETY: all threads of the block are here.
+        unsafe {
+            if tile.len == (NT * VT) as u32 && tile.is_linear {
+                place_and_move::<B, NT, VT, OWN, true, true>(&job, workspace, tile, from, coding, to);
+            } else {
+                place_and_move::<B, NT, VT, OWN, false, false>(&job, workspace, tile, from, coding, to);
+            }
+        }
+    } else if workspace.segments(0) > 0 {
+        let segment = workspace.segment::<B>(0);
+        let [counts, _] = workspace.once(plan, segment.digits.count);
+        // SAFETY: the caller's promise; barriers divide the accesses.
+        let memory = unsafe { PlaceMemory::at_start() };
+        // SAFETY: all threads of the block are here.
+        let is_possible = unsafe {
+            // Where all keys are equal the other blocks move them all the same, and nothing reads that.
+            place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
+        };
+        if !is_possible && thread::thread_idx_x() == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { Detection::new(job.order) }.give_up();
+        }
+    }
+}
+
+/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. A `USUAL` tile is full, and its digits
+/// are linear.
+///
+/// # Safety
+/// All threads of the block make this call.
+#[inline(always)]
+unsafe fn place_and_move<
+    B: Bits,
+    const NT: usize,
+    const VT: usize,
+    const OWN: usize,
+    const FULL: bool,
+    const LINEAR: bool,
+>(
+    job: &Job,
+    workspace: Workspace,
+    tile: Tile,
+    from: GlobalMut<B>,
+    coding: Coding<B>,
+    to: GlobalMut<B>,
+) {
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (memory, too_long) = unsafe {
+        let end = divide::shared_bytes(NT * VT, size_of::<B>());
+        (TileMemory::<B>::at_start(NT * VT), Shared::<u32>::dynamic(end, 1))
+    };
+    let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
+    // While the keys are on their way.
+    let digits: Digits<B> = tile.digits();
+    let [counts, moved] = workspace.once(job.plan, digits.count);
+    clear::<NT>(memory.begins, digits.count);
+    if thread::thread_idx_x() == 0 {
+        too_long.set(0, 0);
+    }
+    let mut is_possible = true;
+    // SAFETY: the caller's promise.
+    unsafe {
+        place_digits::<NT, OWN>(counts, memory.scan, |digit, begin, length| {
+            memory.distances.set(digit, begin);
+            is_possible &= !is_too_long(job, workspace.segment::<B>(0), digit, length);
+        });
+    }
+    if !is_possible {
+        too_long.fetch_add(0, 1);
+    }
+    encode(&mut own, coding);
+    thread::sync_threads();
+    if too_long.get(0) > 0 {
+        return;
+    }
+    let base = |digit: u32| memory.distances.get(digit);
+    // SAFETY: the caller's promise.
+    unsafe { move_keys::<B, NT, VT, FULL, LINEAR>(tile, digits, own, coding, memory, to, moved, base) };
+}
+
+/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, it
+/// does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
+/// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
+///
+/// # Safety
+/// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a power of two, with
+/// [`sort_shared_bytes`].
+#[kernel(
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+    to: *mut B,
+    decode: Coding<B>,
+    random: u64,
+) {
+    let n = job.plan.n as usize;
+    // SAFETY: the caller's promise. Those that are the same array are used one after the other by each block.
+    let (workspace, detection, keys, scratch, to) = unsafe {
+        let [keys, scratch, to] = [keys, scratch, to].map(|keys| GlobalMut::new(keys, n));
+        (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
+    };
+    let is_divided = detection.is_divided();
+    let mut left = if is_divided { 0 } else { n.div_ceil(NT * VT) as u32 };
+    if is_divided {
+        let failed = Cell::new(false);
+        let fail = |bucket: u32| {
+            failed.set(true);
+            fail(workspace, bucket);
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            if size_of::<B>() == 4 {
+                sort_buckets::sort_all::<B, NT, VT>(workspace, keys, scratch, coding, fail);
+            } else {
+                sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
+            }
+        }
+        if failed.get() {
+            left = workspace.buckets();
+        }
+    }
+    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
+    let mut i = thread::block_idx_x();
+    while i < left {
+        let (from, to, start, len, is_left) = if is_divided {
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
+            (if in_scratch { scratch } else { keys }, keys, start as usize, len as usize, failed)
+        } else {
+            let start = i as usize * NT * VT;
+            (keys, to, start, (n - start).min(NT * VT), true)
+        };
+        i += thread::grid_dim_x();
+        if is_left {
+            let (encode, decode) = if is_divided { (Coding::NONE, coding) } else { (coding, decode) };
+            let own = tile::global_to_registers::<B, NT, VT>(from.slice(start, len), encode, random);
+            // The size of the block as a variable, so that rounds are not unrolled.
+            sort_tile(own, thread::block_dim_x(), tile);
+            tile::decode_to_global::<_, NT>(tile, to.slice(start, len), decode, thread::thread_idx_x());
+            thread::sync_threads();
+        }
+    }
+}
