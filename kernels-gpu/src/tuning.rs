@@ -140,7 +140,7 @@ pub const SM_90: Row = Row {
     small_runs_4: Tile { threads: 256, items_per_thread: 9 },
     small_runs_8: Tile { threads: 256, items_per_thread: 9 },
     small_sort: 1 << 20,
-    merged_sort: 1 << 17,
+    merged_sort: 1 << 19,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -1,7 +1,8 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
 use super::digits::{Curve, Digits, FINER, WHOLE};
-use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
+use super::divide::encode;
+use super::workspace::{CHOSEN_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -55,6 +56,12 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
     fullest <= mean + mean / 2 + 12
 }
 
+/// How many digits there have to be for each one of even keys, where the fullest interval has that many keys of a sample.
+#[inline(always)]
+fn digits_of_even(fullest: u32) -> u32 {
+    fullest.div_ceil(SAMPLE / INTERVALS) + 1
+}
+
 /// How many digits to divide `len` keys by, of which the fullest of [`INTERVALS`] intervals of a sample has `fullest`.
 ///
 /// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they do by chance the
@@ -63,7 +70,7 @@ fn is_even(fullest: u32, sampled: u32) -> bool {
 fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
     if !is_even(fullest, SAMPLE) {
-        return wanted.saturating_mul(fullest.div_ceil(SAMPLE / INTERVALS) + 1).clamp(2, most);
+        return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most);
     }
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -120,6 +127,7 @@ pub unsafe fn choose_digits<B: Bits>(
         thread::sync_threads();
     }
     let segments = if level == 0 { 1 } else { workspace.segments(level) };
+    let parts = if level == 0 { plan.parts(plan.n) } else { workspace.parts(level) };
     let mut i = thread::block_idx_x();
     while i < segments {
         let Pending { start, len, first_part, digit } = if level == 0 {
@@ -127,11 +135,14 @@ pub unsafe fn choose_digits<B: Bits>(
         } else {
             workspace.pending(i)
         };
+        let finer = || {
+            let digits: Digits<B> = workspace.segment(CHOSEN_TWICE).digits;
+            digits.finer_within(digit)
+        };
         if level == 1 && workspace.is_counted_twice() {
             // Its digits are known, and counted.
             if thread == 0 {
-                let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
-                let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
+                let (digits, counters) = (finer(), workspace.finer_counters(digit));
                 let segment = Segment { start, len, first_part, counters, exact: false, skipped: false, digits };
                 workspace.set_segment(i, segment);
             }
@@ -139,10 +150,17 @@ pub unsafe fn choose_digits<B: Bits>(
             i += thread::grid_dim_x();
             continue;
         }
-        let part = keys.slice(start as usize, len as usize);
-        let how = How { level, single, seed: start ^ random as u32, always_divides: always_divides != 0 };
-        // SAFETY: all threads of the block are here, since they all know the same.
-        let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
+        let choice =
+            if level == 1 && plan.in_order != 0 && workspace.is_twice() && plan.most_digits(len, parts) >= FINER {
+                Some(Choice { digits: finer(), exact: false, twice: false })
+            } else {
+                let part = keys.slice(start as usize, len as usize);
+                // There are two digits more.
+                let most = plan.most_digits(len, parts) - 2;
+                let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
+                // SAFETY: all threads of the block are here, since they all know the same.
+                unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) }
+            };
         let Some(Choice { digits, exact, twice }) = choice else { return };
         let count = digits.count;
         if level == 0 && thread == 0 {
@@ -154,8 +172,12 @@ pub unsafe fn choose_digits<B: Bits>(
             let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
             workspace.set_segment(i, segment);
             if twice {
-                workspace.set_segment(COUNTED_TWICE, segment);
-                workspace.count_twice();
+                workspace.set_segment(CHOSEN_TWICE, segment);
+                workspace.choose_twice();
+                if plan.in_order != 0 {
+                    // Counts are of parts, and made level by level.
+                    workspace.count_once_more();
+                }
             }
             scan.set(0, counters);
         }
@@ -179,6 +201,8 @@ pub(super) struct How {
     pub level: u32,
     /// Up to so many digits one division is to be enough.
     pub single: u32,
+    /// The most digits.
+    pub most: u32,
     /// By which positions of the sample are drawn: any number.
     pub seed: u32,
     /// Whether keys are divided in any case.
@@ -191,7 +215,7 @@ pub(super) struct Choice<B> {
     pub digits: Digits<B>,
     /// Whether the keys of a digit are all equal.
     pub exact: bool,
-    /// Whether the digits of the next level are counted at once.
+    /// Whether the digits of the next level are chosen at once.
     pub twice: bool,
 }
 
@@ -205,26 +229,32 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
-    How { level, single, seed, always_divides }: How,
+    How { level, single, most, seed, always_divides }: How,
     scan: Shared<u32>,
     intervals: Shared<u32>,
 ) -> Option<Choice<B>> {
     let (plan, len) = (job.plan, part.len() as u32);
     let places = places::<SAMPLED>(len, seed);
-    let mut sample = [B::MIN; SAMPLED];
+    let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
     for at in 0..SAMPLED {
-        sample[at] = coding.encode(part.get(places[at]));
+        sample[at] = part.get(places[at]);
     }
+    let looks_for_runs = level == 0 && len > 1;
+    if looks_for_runs {
+        for at in 0..SAMPLED {
+            next[at] = part.get(places[at] + 1);
+        }
+    }
+    encode(&mut sample, coding);
+    encode(&mut next, coding);
     // SAFETY: all threads of the block are here, as below.
-    let in_runs = level == 0 && len > 1 && unsafe { is_in_runs(sample, places, part, coding, scan) };
+    let in_runs = looks_for_runs && unsafe { is_in_runs(sample, next, scan) };
     // SAFETY: as above.
     let (least, greatest) = unsafe { range(sample, scan) };
-    // There are two digits more.
-    let most = plan.most_digits(len) - 2;
     // SAFETY: as above.
     let Spread { is_exact, curve, fullest } =
         unsafe { spread(sample, (least, greatest), most, coding, plan.is_once(), intervals) };
-    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
+    // If digits are to be even, those of the next level can be chosen at once, unless keys are of few values, or too many.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
         && level == 0
@@ -245,15 +275,22 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
         let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
         Digits::along(curve, least, greatest, count, coding)
     };
-    let looks = if plan.is_once() { DEPTH_ONCE } else { DEPTH };
     let is_even_enough = || {
+        if is_exact || is_even(fullest, SAMPLE) {
+            return true;
+        }
+        if plan.is_once() {
+            // Digits are to be so narrow that the keys of the fullest interval fit buckets, if they are even.
+            let inside = (curve, coding, DEPTH_ONCE);
+            // SAFETY: all threads of the block are here, since they all know the same, as below.
+            return wanted * digits_of_even(fullest) <= most
+                && unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) };
+        }
         // Uneven keys take more levels.
         let is_enough = size_of::<B>() == 4 && plan.in_order == 0 && plan.levels > 2 && fullest <= SAMPLE / UNEVEN;
-        // SAFETY: all threads of the block are here, since they all know the same.
-        is_enough
-            || is_exact
-            || is_even(fullest, SAMPLE)
-            || unsafe { is_even_within(sample, (least, greatest), most, looks, intervals, scan) }
+        let inside = (Curve::Distance, Coding::NONE, DEPTH);
+        // SAFETY: as above.
+        is_enough || unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) }
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
     divides.then_some(Choice { digits, exact: is_exact, twice })
@@ -295,23 +332,20 @@ unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Share
     unsafe { block_range(least, greatest, scan) }
 }
 
-/// Whether most of the sampled keys, which are at `places` of `part`, are less than the next one, or most are greater.
+/// Whether most of the sampled keys are less than the `next` one, or most are greater.
 ///
 /// # Safety
 /// As for [`sum_before`]. Ends with a barrier.
 #[inline(always)]
 unsafe fn is_in_runs<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
-    places: [usize; SAMPLED],
-    part: GlobalMut<B>,
-    coding: Coding<B>,
+    next: [B; SAMPLED],
     scan: Shared<u32>,
 ) -> bool {
     let (mut ascents, mut descents) = (0u32, 0u32);
     for at in 0..SAMPLED {
-        let (key, next) = (sample[at], coding.encode(part.get(places[at] + 1)));
-        ascents += u32::from(key < next);
-        descents += u32::from(key > next);
+        ascents += u32::from(sample[at] < next[at]);
+        descents += u32::from(sample[at] > next[at]);
     }
     // SAFETY: the caller's promise.
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
@@ -407,8 +441,9 @@ unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
     (fullest >> INTERVAL_BITS, fullest & (2 * INTERVALS - 1))
 }
 
-/// Whether digits of equal width have about equally many keys of a sample; or those of the fullest interval have; or those of its fullest
-/// one, or are so few that up to `most` digits have one each. Floats are even within a power of two.
+/// Whether digits of equal width along a curve have about equally many keys of a sample; or those of the fullest interval have; or those of
+/// its fullest one, and so on, for `depth` looks; or are so few that up to `most` digits have one each. Floats are even along the distance
+/// within a power of two.
 ///
 /// # Safety
 /// As for [`block_range`] and [`spread`].
@@ -417,23 +452,23 @@ unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     (mut low, mut high): (B, B),
     most: u32,
-    depth: u32,
+    (curve, coding, depth): (Curve, Coding<B>, u32),
     intervals: Shared<u32>,
     scan: Shared<u32>,
 ) -> bool {
     let (mut sampled, mut looks) = (SAMPLE, 0);
     while looks < depth {
-        let of_intervals = Digits::even(low, high, INTERVALS);
+        let of_intervals = Digits::along(curve, low, high, INTERVALS, coding);
         let here = |key: B| low <= key && key <= high;
         // SAFETY: the caller's promise.
-        let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, Coding::NONE, here, intervals) };
+        let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, coding, here, intervals) };
         if is_even(keys, sampled) {
             return true;
         }
         let (mut first, mut last) = (B::MAX, B::MIN);
         for at in 0..SAMPLED {
             let key = sample[at];
-            if here(key) && of_intervals.of::<true>(key, Coding::NONE) == interval {
+            if here(key) && of_intervals.of::<false>(key, coding) == interval {
                 (first, last) = (first.min(key), last.max(key));
             }
         }

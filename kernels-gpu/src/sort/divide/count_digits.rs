@@ -148,15 +148,15 @@ pub(super) fn count<B: Bits, const NT: usize>(
     coding: Coding<B>,
     counts: Shared<u32>,
 ) {
-    // A loop for each curve: one for all takes more registers.
+    // A loop for each curve: one for all takes more registers. Larger batches are slower where many keys have the same digit.
     match digits.curve {
         Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
-        Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
-        Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
+        Curve::Logarithm => count_by::<B, NT, 2>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
+        Curve::Value => count_by::<B, NT, 2>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
     }
 }
 
-/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then half as many, and then the last ones.
+/// Counts how many of `keys` have each `digit`, `BATCH` of the thread's keys at a time, then fewer, and then the last ones.
 #[inline(always)]
 #[track_caller]
 fn count_by<B: Bits, const NT: usize, const BATCH: usize>(

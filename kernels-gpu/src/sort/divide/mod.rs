@@ -11,6 +11,8 @@
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
+//! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
+//!
 //! At first there is one segment, the array. Blocks count and move a part of a segment at a time. A division reads one buffer and
 //! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
 //! nothing can tell. Those with values do: kernels whose names end in `_with_values` move both, and equal keys stay in their order.

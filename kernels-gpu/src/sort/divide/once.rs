@@ -69,7 +69,9 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
         workspace.clear();
         detection.begin();
     }
-    let how = How { level: 0, single: u32::MAX, seed: random as u32, always_divides: always_divides != 0 };
+    // There are two digits more.
+    let most = plan.most_digits(plan.n, plan.parts(plan.n)) - 2;
+    let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
     let Some(Choice { digits, exact, .. }) = choice else { return };
@@ -245,9 +247,9 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
         let [keys, scratch, to] = [keys, scratch, to].map(|keys| GlobalMut::new(keys, n));
         (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
     };
-    let is_divided = detection.is_divided();
-    let mut left = if is_divided { 0 } else { n.div_ceil(NT * VT) as u32 };
-    if is_divided {
+    // Read once more below: there are no registers to spare.
+    let mut left = n.div_ceil(NT * VT) as u32;
+    if detection.is_divided() {
         let failed = Cell::new(false);
         let fail = |bucket: u32| {
             failed.set(true);
@@ -261,13 +263,11 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
                 sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
             }
         }
-        if failed.get() {
-            left = workspace.buckets();
-        }
+        left = if failed.get() { workspace.buckets() } else { 0 };
     }
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
-    let mut i = thread::block_idx_x();
+    let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());
     while i < left {
         let (from, to, start, len, is_left) = if is_divided {
             let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
@@ -280,8 +280,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
         if is_left {
             let (encode, decode) = if is_divided { (Coding::NONE, coding) } else { (coding, decode) };
             let own = tile::global_to_registers::<B, NT, VT>(from.slice(start, len), encode, random);
-            // The size of the block as a variable, so that rounds are not unrolled.
-            sort_tile(own, thread::block_dim_x(), tile);
+            sort_tile(own, NT as u32, tile);
             tile::decode_to_global::<_, NT>(tile, to.slice(start, len), decode, thread::thread_idx_x());
             thread::sync_threads();
         }

@@ -55,8 +55,14 @@ const fn slots(threads: usize, items_per_thread: usize) -> u32 {
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
 pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
     let tile = slots(threads, items_per_thread).next_multiple_of(2) * size_of::<B>() as u32;
-    tile + (BLOCK_WORDS + 2 + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
+    tile + (BLOCK_WORDS + KEPT_WORDS + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
 }
+
+/// Words of shared memory for what is kept of a bucket.
+const KEPT_WORDS: u32 = 4;
+
+/// Flag beside the shift of a scale.
+const EXACT: u32 = 1 << 8;
 
 /// The bins of a bucket's keys.
 #[derive(Clone, Copy)]
@@ -118,6 +124,25 @@ impl Counters {
         }
     }
 
+    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which they begin again, and
+    /// gives the number of keys. All threads of the block make this call, after a barrier. Ends with one.
+    #[inline(always)]
+    #[track_caller]
+    fn restore(self) -> u32 {
+        let (thread, own) = (thread::thread_idx_x(), |thread| self.own(thread));
+        let last = own(self.half / OWN_WORDS - 1).get(OWN_WORDS - 1);
+        // The upper half of the bins follows the lower one.
+        let mut before = if thread == 0 { last << 16 } else { own(thread - 1).get(OWN_WORDS - 1) };
+        thread::sync_threads();
+        for word in 0..OWN_WORDS {
+            let end = own(thread).get(word);
+            own(thread).set(word, before);
+            before = end;
+        }
+        thread::sync_threads();
+        last >> 16
+    }
+
     /// The words of thread `thread`.
     #[inline(always)]
     #[track_caller]
@@ -134,8 +159,9 @@ pub(super) struct BucketMemory<B> {
     /// Words of a scan.
     pub scan: Shared<u32>,
     disorder: Shared<u32>,
-    /// That of the bins' scale.
-    factor: Shared<u32>,
+    /// How keys become bins: there are no registers to spare for that.
+    least: Shared<B>,
+    scale: Shared<u32>,
     counters: Counters,
 }
 
@@ -149,12 +175,14 @@ impl<B: Bits> BucketMemory<B> {
         let bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
         // SAFETY: the caller's promise.
         unsafe {
-            let words = Shared::dynamic(bytes + (BLOCK_WORDS + 2) * 4, bin_words(threads) + WARP_SIZE);
+            let kept = bytes + BLOCK_WORDS * 4;
+            let words = Shared::dynamic(kept + KEPT_WORDS * 4, bin_words(threads) + WARP_SIZE);
             Self {
                 tile: Shared::dynamic(0, slots),
                 scan: Shared::dynamic(bytes, BLOCK_WORDS),
-                disorder: Shared::dynamic(bytes + BLOCK_WORDS * 4, 1),
-                factor: Shared::dynamic(bytes + (BLOCK_WORDS + 1) * 4, 1),
+                disorder: Shared::dynamic(kept, 1),
+                least: Shared::dynamic(kept + 4, 1),
+                scale: Shared::dynamic(kept + 8, 2),
                 counters: Counters { words, half: threads as u32 * OWN_WORDS },
             }
         }
@@ -183,7 +211,7 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
-        let Self { tile, disorder, factor, counters, .. } = self;
+        let Self { tile, disorder, counters, .. } = self;
         let (thread, slots) = (thread::thread_idx_x(), tile.len());
         for i in 0..VT {
             counters.add(of_bucket.of(own[i]), is_here(i));
@@ -194,13 +222,12 @@ impl<B: Bits> BucketMemory<B> {
         unsafe { self.place_bins() };
         if thread == 0 {
             disorder.set(0, 0);
-            factor.set(0, of_bucket.scale.factor);
+            self.keep(of_bucket);
         }
         thread::sync_threads();
 
         // The compiler would keep the bins in registers.
-        let scale = Scale { factor: factor.get(0), ..of_bucket.scale };
-        let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
+        let of_bucket = Bins { least: recomputed(of_bucket.least), ..self.kept() };
         // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
         let mut places = [0; VT];
         for i in 0..VT {
@@ -250,6 +277,24 @@ impl<B: Bits> BucketMemory<B> {
         is_sorted
     }
 
+    /// Keeps how keys become bins. One thread does.
+    #[inline(always)]
+    #[track_caller]
+    fn keep(self, Bins { least, scale: Scale { shift, factor }, exact }: Bins<B>) {
+        self.least.set(0, least);
+        self.scale.set(0, shift | if exact { EXACT } else { 0 });
+        self.scale.set(1, factor);
+    }
+
+    /// What has been kept, after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn kept(self) -> Bins<B> {
+        let shift = self.scale.get(0);
+        let scale = Scale { shift: shift & (EXACT - 1), factor: self.scale.get(1) };
+        Bins { least: self.least.get(0), scale, exact: shift & EXACT != 0 }
+    }
+
     /// Makes the counts of the bins the slots at which they begin. Gives the number of keys.
     ///
     /// # Safety
@@ -287,29 +332,33 @@ impl<B: Bits> BucketMemory<B> {
     /// As for [`sort`](Self::sort), after a barrier; the tile has the keys, in any order, in the slots that `is_here` says.
     #[inline(always)]
     unsafe fn place_finely<const NT: usize, const VT: usize>(self, times: u32, is_here: &impl Fn(usize) -> bool) {
-        let Self { tile, scan, counters, .. } = self;
+        let Self { tile, counters, .. } = self;
         let thread = recomputed(thread::thread_idx_x());
-        // The range is found once more: there are no registers to spare for it.
-        let (mut least, mut greatest) = (B::MAX, B::MIN);
-        for i in 0..VT {
-            if is_here(i) {
-                let key = tile.get(thread + (i * NT) as u32);
-                (least, greatest) = (least.min(key), greatest.max(key));
-            }
-        }
-        // SAFETY: the caller's promise, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
-        let of_bucket = Bins::new(least, greatest, const { bins(NT) });
+        let of_bucket = self.kept();
         // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
         let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
         let mut places = [0; VT];
         for i in 0..VT {
             if is_here(i) {
-                places[i] = of_bucket.scale.finer(tile.get(thread + (i * NT) as u32) - least, fraction_bits);
+                let key = tile.get(thread + (i * NT) as u32);
+                places[i] = of_bucket.scale.finer(key - of_bucket.least, fraction_bits);
             }
         }
-        let mut left = times;
+        // At first these bins have been counted already.
+        let (mut left, mut len) = (times, if times == 1 { counters.restore() } else { 0 });
         loop {
+            if len > 0 {
+                left -= 1;
+                let unit = (1 << (u64::BITS - fraction_bits)) / len as u64;
+                for i in 0..VT {
+                    let place = recomputed(places[i]);
+                    let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
+                    let (begin, end) = (counters.begin(bin, len), counters.begin(bin + 1, len));
+                    let place = ((begin as u64) << fraction_bits) + fraction as u64 * (end - begin) as u64;
+                    places[i] = (place.wrapping_mul(unit) >> 32) as u32;
+                }
+                thread::sync_threads();
+            }
             self.clear::<NT>();
             thread::sync_threads();
             for i in 0..VT {
@@ -317,22 +366,12 @@ impl<B: Bits> BucketMemory<B> {
                 counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
             }
             thread::sync_threads();
-            // SAFETY: as above.
-            let len = unsafe { self.place_bins() };
+            // SAFETY: the caller's promise.
+            len = unsafe { self.place_bins() };
             thread::sync_threads();
             if left == 0 {
                 break;
             }
-            left -= 1;
-            let unit = (1 << (u64::BITS - fraction_bits)) / len.max(1) as u64;
-            for i in 0..VT {
-                let place = recomputed(places[i]);
-                let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
-                let (begin, end) = (counters.begin(bin, len), counters.begin(bin + 1, len));
-                let place = ((begin as u64) << fraction_bits) + fraction as u64 * (end - begin) as u64;
-                places[i] = (place.wrapping_mul(unit) >> 32) as u32;
-            }
-            thread::sync_threads();
         }
         let mut own = [B::MAX; VT];
         for i in 0..VT {

@@ -41,6 +41,9 @@ const fn scheme_at(threads: usize, items_per_thread: usize) -> u32 {
     sort_buckets::shared_bytes::<u32>(threads, items_per_thread).next_multiple_of(8)
 }
 
+/// Flag beside how many bits are left out.
+const ALL_EQUAL: u32 = 1 << 8;
+
 /// How a key and its slot become a number.
 #[derive(Clone, Copy)]
 struct Numbers<B> {
@@ -120,19 +123,21 @@ impl<B: Bits, V: Word> Slots<B, V> {
         }
     }
 
-    /// Keeps how numbers are made in shared memory.
+    /// Keeps in shared memory how numbers are made, and whether all keys are equal.
     #[inline(always)]
     #[track_caller]
-    fn keep(self, numbers: Numbers<B>) {
+    fn keep(self, numbers: Numbers<B>, all_equal: bool) {
         self.scheme.0.set(0, numbers.least);
-        self.scheme.1.set(0, numbers.left_out);
+        self.scheme.1.set(0, numbers.left_out | if all_equal { ALL_EQUAL } else { 0 });
     }
 
     /// What has been kept, after a barrier, of numbers with slots like these.
     #[inline(always)]
     #[track_caller]
-    fn kept(self, numbers: Numbers<B>) -> Numbers<B> {
-        Numbers { least: self.scheme.0.get(0), left_out: self.scheme.1.get(0), ..numbers }
+    fn kept(self, numbers: Numbers<B>) -> (Numbers<B>, bool) {
+        let left_out = self.scheme.1.get(0);
+        let numbers = Numbers { least: self.scheme.0.get(0), left_out: left_out & (ALL_EQUAL - 1), ..numbers };
+        (numbers, left_out & ALL_EQUAL != 0)
     }
 }
 
@@ -218,9 +223,9 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
     let thread = || recomputed(thread::thread_idx_x());
-    let buckets = workspace.buckets();
     let mut b = thread::block_idx_x();
-    while b < buckets {
+    // Read each time: there are no registers to spare.
+    while b < workspace.buckets() {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
         b += thread::grid_dim_x();
         let from = if in_scratch { scratch } else { at }.slice(start, len);
@@ -260,7 +265,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         let (least, greatest) = unsafe { block_range(least, greatest, scan) };
         let numbers = Numbers::new(least, greatest, slots);
         if thread() == 0 {
-            memory.keep(numbers);
+            memory.keep(numbers, least == greatest);
         }
         let mut own_numbers = [u32::MAX; VT];
         for i in 0..VT {
@@ -273,8 +278,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         }
         let of_bucket = Bins::new(0, numbers.of(greatest, slots - 1), bins(NT));
         // If all keys are equal they are in order already.
-        let all_equal = least == greatest;
-        let mut is_sorted = all_equal;
+        let mut is_sorted = least == greatest;
         if !is_sorted {
             // SAFETY: as above.
             is_sorted = unsafe { memory.numbers.sort::<NT, VT>(own_numbers, of_bucket, is_here) };
@@ -283,7 +287,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
             shared::wait_for_copies();
         }
         thread::sync_threads();
-        let numbers = memory.kept(numbers);
+        let (numbers, all_equal) = memory.kept(numbers);
         let to = at.slice(recomputed(start), len);
         let put = |rank: u32, key: B, slot: u32| {
             to.keys.set(rank as usize, coding.decode(key));

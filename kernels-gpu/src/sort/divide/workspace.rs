@@ -34,8 +34,8 @@ pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 5;
 const PENDING: usize = 4;
 /// Words of a segment.
 const SEGMENT: usize = 11;
-/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each digit, and one for
-/// each finer digit.
+/// Words after the heads, if the digits of two levels may be chosen at once: the first segment; and if they may be counted, a counter for
+/// each digit, and one for each finer digit.
 const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
 /// The most digits whose finer ones are counted at once.
 pub const MOST_TWICE: u32 = 256;
@@ -58,7 +58,7 @@ pub struct Plan {
     pub bucket: u32,
     /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
     pub in_order: u32,
-    /// Whether the digits of two levels may be counted at once: 1, or else 0.
+    /// Whether the digits of two levels may be chosen at once, and counted if keys need not stay in order: 1, or else 0.
     pub twice: u32,
 }
 
@@ -105,12 +105,22 @@ impl Plan {
         digits.next_multiple_of(2) * self.half_counters(len) / 2
     }
 
-    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters.
+    /// The most digits by which a segment of `len` keys is divided, so that there is room for its counters, where all segments have so many
+    /// `parts`.
     #[inline(always)]
-    pub(super) fn most_digits(&self, len: u32) -> u32 {
+    pub(super) fn most_digits(&self, len: u32, parts: u32) -> u32 {
         let most = if self.in_order != 0 { MOST_DIGITS_IN_ORDER } else { MOST_DIGITS + 2 };
         let room = 2 * (len / self.keys_per_counter()) / at_least_one(self.half_counters(len));
+        // Where fewer keys are left there is more room for each. With values, where there may be more, counters of parts take most of it.
+        let (all, parts) = (self.parts(self.n), at_least_one(parts));
+        let room = if self.in_order != 0 || parts >= all { room } else { room.saturating_mul(all) / parts };
         (room & !1).clamp(8, most)
+    }
+
+    /// The most digits by which all keys are divided.
+    #[inline(always)]
+    fn most_first_digits(&self) -> u32 {
+        self.most_digits(self.n, self.parts(self.n))
     }
 }
 
@@ -123,13 +133,18 @@ const fn at_least_one(number: u32) -> u32 {
 impl Layout {
     /// How many words are 0 before the first kernel.
     pub const fn cleared(plan: &Plan) -> usize {
-        HEAD_WORDS + if plan.twice != 0 { TWICE } else { 0 }
+        HEAD_WORDS
+            + match (plan.twice, plan.in_order) {
+                (0, _) => 0,
+                (_, 0) => TWICE,
+                _ => SEGMENT,
+            }
     }
 
     /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
     /// are: for each digit one that counts its keys, and one that counts those which have been moved.
     pub fn once(&self, plan: &Plan) -> (usize, usize) {
-        (self.counters as usize, 2 * plan.most_digits(plan.n) as usize)
+        (self.counters as usize, 2 * plan.most_first_digits() as usize)
     }
 
     /// For keys that are divided so.
@@ -319,8 +334,8 @@ const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 
-/// Stands for the first segment if the digits of two levels are counted at once.
-pub(super) const COUNTED_TWICE: u32 = u32::MAX;
+/// Stands for the first segment if the digits of two levels are chosen at once.
+pub(super) const CHOSEN_TWICE: u32 = u32::MAX;
 
 impl Workspace {
     /// # Safety
@@ -402,7 +417,7 @@ impl Workspace {
     /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been moved.
     #[inline(always)]
     pub fn once(self, plan: Plan, count: u32) -> [GlobalMut<u32>; 2] {
-        let of_each = plan.most_digits(plan.n);
+        let of_each = plan.most_first_digits();
         [0, of_each].map(|before| self.counters(self.at.counters + before, count))
     }
 
@@ -412,16 +427,16 @@ impl Workspace {
         self.at.counters
     }
 
-    /// The words of segment `i`, or of the first one if the digits of two levels are counted at once.
+    /// The words of segment `i`, or of the first one if the digits of two levels are chosen at once.
     #[inline(always)]
     fn at_segment(self, i: u32) -> GlobalMut<u32> {
-        let first = if i == COUNTED_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
+        let first = if i == CHOSEN_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
         self.words.slice(first, SEGMENT)
     }
 
-    /// Notes that the digits of the first two levels are to be counted at once, with the [`COUNTED_TWICE`] segment.
+    /// Notes that the digits of the first two levels are chosen at once, with the [`CHOSEN_TWICE`] segment.
     #[inline(always)]
-    pub fn count_twice(self) {
+    pub fn choose_twice(self) {
         self.words.set(IS_TWICE, 1);
     }
 
@@ -431,13 +446,13 @@ impl Workspace {
         self.words.fetch_add(IS_ONCE_MORE, 1);
     }
 
-    /// Whether the digits of two levels are to be counted at once.
+    /// Whether the digits of two levels are chosen at once.
     #[inline(always)]
     pub fn is_twice(self) -> bool {
         self.words.get(IS_TWICE) != 0
     }
 
-    /// Whether they have been.
+    /// Whether they have also been counted at once.
     #[inline(always)]
     pub fn is_counted_twice(self) -> bool {
         self.is_twice() && self.words.get(IS_ONCE_MORE) == 0
