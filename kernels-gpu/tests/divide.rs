@@ -47,7 +47,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         tiles,
         bucket: BUCKET as u32,
         in_order: u32::from(in_order),
-        twice: 1,
+        twice: u32::from(!in_order),
     }
 }
 
@@ -71,7 +71,7 @@ fn choose_and_place<B: Bits>(
         choose_digits(job, sampled, level, coding, single, random, 0, divides)
     })?;
     // SAFETY: as above.
-    if level == 0 && job.plan.twice != 0 && job.plan.in_order == 0 {
+    if level == 0 && job.plan.twice != 0 {
         // SAFETY: as above.
         emulator.launch("count_twice", 2, NT as u32, TWICE_SHARED_BYTES, || unsafe {
             count_twice::<_, NT>(job, keys, coding)

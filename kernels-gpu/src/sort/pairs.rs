@@ -21,7 +21,6 @@ use crate::sort::runs::{Division, MAX_RUNS};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
-use cuda_std::recomputed;
 
 /// Bytes of dynamic shared memory of [`block_sort_pairs`] for tiles of `slots` keys.
 pub const fn block_shared_bytes(slots: usize) -> u32 {
@@ -97,7 +96,7 @@ impl PairTile {
 ///
 /// # Safety
 /// All arrays have `n` elements, in global memory; those written are those read or do not overlap them. Blocks are of `NT`
-/// threads, a power of two, which take one tile after the other, with [`block_shared_bytes`] of dynamic shared memory.
+/// threads, a power of two, one for each tile, with [`block_shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32v4 = <{ ROW.block_4v4.threads }, { ROW.block_4v4.items_per_thread }> within (ROW.block_4v4.threads, MIN_BLOCKS_PER_SM),
 )]
@@ -120,59 +119,56 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     }
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
+    let start = thread::block_idx_x() as usize * NT * VT;
+    let count = (n - start).min(NT * VT);
     // SAFETY: the caller's promise. What is read is no constant view: it may be what this kernel writes.
     let (from, values_from, to, values_to) = unsafe {
         (GlobalMut::new(from, n), GlobalMut::new(values_from, n), GlobalMut::new(to, n), GlobalMut::new(values_to, n))
     };
+    let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
     // SAFETY: the caller's promise.
     let tile = unsafe { PairTile::at_start(NT * VT) };
-    let mut start = thread::block_idx_x() as usize * NT * VT;
-    while start < n {
-        let count = (n - start).min(NT * VT);
-        let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
-        let thread = recomputed(thread::thread_idx_x());
-        let mut i = thread;
-        while i < (NT * VT) as u32 {
-            if (i as usize) < count {
-                tile.keys.copy_async_mut(i, from, i as usize);
-                tile.values.copy_async_mut(i, values_from, i as usize);
-            } else {
-                // The greatest when encoded, and last of those.
-                tile.keys.set(i, encode.decode(u32::MAX));
-                tile.values.set(i, 0);
-            }
-            i += NT as u32;
+
+    let thread = thread::thread_idx_x();
+    let mut i = thread;
+    while i < (NT * VT) as u32 {
+        if (i as usize) < count {
+            tile.keys.copy_async_mut(i, from, i as usize);
+            tile.values.copy_async_mut(i, values_from, i as usize);
+        } else {
+            // The greatest when encoded, and last of those.
+            tile.keys.set(i, encode.decode(u32::MAX));
+            tile.values.set(i, 0);
         }
-        shared::wait_for_copies();
-        thread::sync_threads();
-        // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
-        let slot = thread * VT as u32;
-        let mut keys_at = [indexed(u32::MAX, 0); VT];
-        for i in 0..VT as u32 {
-            keys_at[i as usize] = indexed(encode.encode(tile.keys.get(slot + i)), i);
-        }
-        sort_registers(&mut keys_at);
-        let (mut keys, mut values) = ([u32::MAX; VT], [0; VT]);
-        for i in 0..VT {
-            let (key, from) = key_and_index(keys_at[i]);
-            (keys[i], values[i]) = (key, tile.values.get(slot + from));
-        }
-        // What a thread has read is where it writes.
-        let list = List { begin: slot, half: slot, end: slot + VT as u32 };
-        tile.store((keys, values), list, slot, thread.is_multiple_of(2));
-        thread::sync_threads();
-        // Runs of `threads` threads become runs of twice as many. Every other one lies downwards.
-        let mut threads = 1;
-        while threads < NT as u32 {
-            let first = thread & !(2 * threads - 1);
-            let [begin, half, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
-            tile.merge::<VT>(List { begin, half, end }, slot, first & (2 * threads) == 0);
-            threads *= 2;
-        }
-        tile.store_to::<NT>(to.slice(recomputed(start), count), values_to.slice(start, count), decode);
-        start += thread::grid_dim_x() as usize * NT * VT;
-        thread::sync_threads();
+        i += NT as u32;
     }
+    shared::wait_for_copies();
+    thread::sync_threads();
+    // A thread's keys are neighbours, so that runs of neighbours are merged from here on.
+    let slot = thread * VT as u32;
+    let mut keys_at = [indexed(u32::MAX, 0); VT];
+    for i in 0..VT as u32 {
+        keys_at[i as usize] = indexed(encode.encode(tile.keys.get(slot + i)), i);
+    }
+    sort_registers(&mut keys_at);
+    let (mut keys, mut values) = ([u32::MAX; VT], [0; VT]);
+    for i in 0..VT {
+        let (key, from) = key_and_index(keys_at[i]);
+        (keys[i], values[i]) = (key, tile.values.get(slot + from));
+    }
+    // What a thread has read is where it writes.
+    let list = List { begin: slot, half: slot, end: slot + VT as u32 };
+    tile.store((keys, values), list, slot, thread.is_multiple_of(2));
+    thread::sync_threads();
+    // Runs of `threads` threads become runs of twice as many. Every other one lies downwards.
+    let mut threads = 1;
+    while threads < NT as u32 {
+        let first = thread & !(2 * threads - 1);
+        let [begin, half, end] = [first, first + threads, first + 2 * threads].map(|thread| thread * VT as u32);
+        tile.merge::<VT>(List { begin, half, end }, slot, first & (2 * threads) == 0);
+        threads *= 2;
+    }
+    tile.store_to::<NT>(to.slice(start, count), values_to.slice(start, count), decode);
 }
 
 /// Kernel: merges each group of `k` runs, with their values, one tile a block after the other, as

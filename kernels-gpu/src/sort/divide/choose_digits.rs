@@ -2,7 +2,7 @@
 
 use super::digits::{Curve, Digits, FINER, WHOLE};
 use super::divide::encode;
-use super::workspace::{CHOSEN_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
+use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
@@ -135,14 +135,11 @@ pub unsafe fn choose_digits<B: Bits>(
         } else {
             workspace.pending(i)
         };
-        let finer = || {
-            let digits: Digits<B> = workspace.segment(CHOSEN_TWICE).digits;
-            digits.finer_within(digit)
-        };
         if level == 1 && workspace.is_counted_twice() {
             // Its digits are known, and counted.
             if thread == 0 {
-                let (digits, counters) = (finer(), workspace.finer_counters(digit));
+                let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
+                let (digits, counters) = (digits.finer_within(digit), workspace.finer_counters(digit));
                 let segment = Segment { start, len, first_part, counters, exact: false, skipped: false, digits };
                 workspace.set_segment(i, segment);
             }
@@ -150,17 +147,12 @@ pub unsafe fn choose_digits<B: Bits>(
             i += thread::grid_dim_x();
             continue;
         }
-        let choice =
-            if level == 1 && plan.in_order != 0 && workspace.is_twice() && plan.most_digits(len, parts) >= FINER {
-                Some(Choice { digits: finer(), exact: false, twice: false })
-            } else {
-                let part = keys.slice(start as usize, len as usize);
-                // There are two digits more.
-                let most = plan.most_digits(len, parts) - 2;
-                let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
-                // SAFETY: all threads of the block are here, since they all know the same.
-                unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) }
-            };
+        // There are two digits more.
+        let most = plan.most_digits(len, parts) - 2;
+        let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        let part = keys.slice(start as usize, len as usize);
+        // SAFETY: all threads of the block are here, since they all know the same.
+        let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
         let Some(Choice { digits, exact, twice }) = choice else { return };
         let count = digits.count;
         if level == 0 && thread == 0 {
@@ -172,12 +164,8 @@ pub unsafe fn choose_digits<B: Bits>(
             let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
             workspace.set_segment(i, segment);
             if twice {
-                workspace.set_segment(CHOSEN_TWICE, segment);
-                workspace.choose_twice();
-                if plan.in_order != 0 {
-                    // Counts are of parts, and made level by level.
-                    workspace.count_once_more();
-                }
+                workspace.set_segment(COUNTED_TWICE, segment);
+                workspace.count_twice();
             }
             scan.set(0, counters);
         }
@@ -215,7 +203,7 @@ pub(super) struct Choice<B> {
     pub digits: Digits<B>,
     /// Whether the keys of a digit are all equal.
     pub exact: bool,
-    /// Whether the digits of the next level are chosen at once.
+    /// Whether the digits of the next level are counted at once.
     pub twice: bool,
 }
 
@@ -254,7 +242,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     // SAFETY: as above.
     let Spread { is_exact, curve, fullest } =
         unsafe { spread(sample, (least, greatest), most, coding, plan.is_once(), intervals) };
-    // If digits are to be even, those of the next level can be chosen at once, unless keys are of few values, or too many.
+    // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
         && level == 0

@@ -11,7 +11,7 @@
 use super::clear;
 use super::count_digits::count_batches;
 use super::digits::{Digits, FINER};
-use super::workspace::{CHOSEN_TWICE, Job, MOST_TWICE, Workspace};
+use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
@@ -44,7 +44,7 @@ pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, codi
     let (counters, scan) =
         unsafe { (Shared::<u32>::dynamic(0, COUNTERS), Shared::<u32>::dynamic(COUNTERS * 4, BLOCK_WORDS)) };
     let thread = thread::thread_idx_x();
-    let digits: Digits<B> = workspace.segment(CHOSEN_TWICE).digits;
+    let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
     clear::<NT>(counters, COUNTERS);
     thread::sync_threads();
     // The block's share, of as many keys as all others have, but for the last one.

@@ -34,8 +34,8 @@ pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 5;
 const PENDING: usize = 4;
 /// Words of a segment.
 const SEGMENT: usize = 11;
-/// Words after the heads, if the digits of two levels may be chosen at once: the first segment; and if they may be counted, a counter for
-/// each digit, and one for each finer digit.
+/// Words after the heads, if the digits of two levels may be counted at once: the first segment, a counter for each digit, and one for
+/// each finer digit.
 const TWICE: usize = SEGMENT + (MOST_TWICE * (1 + FINER)) as usize;
 /// The most digits whose finer ones are counted at once.
 pub const MOST_TWICE: u32 = 256;
@@ -58,7 +58,7 @@ pub struct Plan {
     pub bucket: u32,
     /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
     pub in_order: u32,
-    /// Whether the digits of two levels may be chosen at once, and counted if keys need not stay in order: 1, or else 0.
+    /// Whether the digits of two levels may be counted at once: 1, or else 0.
     pub twice: u32,
 }
 
@@ -133,12 +133,7 @@ const fn at_least_one(number: u32) -> u32 {
 impl Layout {
     /// How many words are 0 before the first kernel.
     pub const fn cleared(plan: &Plan) -> usize {
-        HEAD_WORDS
-            + match (plan.twice, plan.in_order) {
-                (0, _) => 0,
-                (_, 0) => TWICE,
-                _ => SEGMENT,
-            }
+        HEAD_WORDS + if plan.twice != 0 { TWICE } else { 0 }
     }
 
     /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
@@ -334,8 +329,8 @@ const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 
-/// Stands for the first segment if the digits of two levels are chosen at once.
-pub(super) const CHOSEN_TWICE: u32 = u32::MAX;
+/// Stands for the first segment if the digits of two levels are to be counted at once.
+pub(super) const COUNTED_TWICE: u32 = u32::MAX;
 
 impl Workspace {
     /// # Safety
@@ -427,16 +422,16 @@ impl Workspace {
         self.at.counters
     }
 
-    /// The words of segment `i`, or of the first one if the digits of two levels are chosen at once.
+    /// The words of segment `i`, or of the first one if the digits of two levels are to be counted at once.
     #[inline(always)]
     fn at_segment(self, i: u32) -> GlobalMut<u32> {
-        let first = if i == CHOSEN_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
+        let first = if i == COUNTED_TWICE { HEAD_WORDS } else { self.at.segments as usize + i as usize * SEGMENT };
         self.words.slice(first, SEGMENT)
     }
 
-    /// Notes that the digits of the first two levels are chosen at once, with the [`CHOSEN_TWICE`] segment.
+    /// Notes that the digits of the first two levels are to be counted at once, with the [`COUNTED_TWICE`] segment.
     #[inline(always)]
-    pub fn choose_twice(self) {
+    pub fn count_twice(self) {
         self.words.set(IS_TWICE, 1);
     }
 
@@ -446,13 +441,13 @@ impl Workspace {
         self.words.fetch_add(IS_ONCE_MORE, 1);
     }
 
-    /// Whether the digits of two levels are chosen at once.
+    /// Whether the digits of two levels are to be counted at once.
     #[inline(always)]
     pub fn is_twice(self) -> bool {
         self.words.get(IS_TWICE) != 0
     }
 
-    /// Whether they have also been counted at once.
+    /// Whether they have been.
     #[inline(always)]
     pub fn is_counted_twice(self) -> bool {
         self.is_twice() && self.words.get(IS_ONCE_MORE) == 0

@@ -29,11 +29,11 @@ const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 /// From so many keys with values on, parts are of several tiles: of how many.
 const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
 
-/// From so many keys on, digits of two levels may be chosen at once.
-const CHOSEN_TWICE: usize = 1 << 26;
+/// From so many keys alone on, digits of two levels may be counted at once.
+const COUNTED_TWICE: usize = 1 << 26;
 
 // The words for that are cleared only where runs are detected.
-const _: () = assert!(CHOSEN_TWICE >= DETECTION_KEYS);
+const _: () = assert!(COUNTED_TWICE >= DETECTION_KEYS);
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
@@ -95,7 +95,7 @@ impl DividePlan {
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
-        let twice = (n >= CHOSEN_TWICE) as u32;
+        let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
         let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, in_order, twice };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
@@ -113,7 +113,7 @@ impl DividePlan {
         }
         let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
         let of_all = ["choose_digits", "count_digits", "place_buckets"].map(of_key);
-        let twice = (self.plan.twice != 0 && self.value_bytes == 0).then(|| of_key("count_twice"));
+        let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
         of_all.into_iter().chain(twice).chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
     }
@@ -281,7 +281,7 @@ impl DividePlan {
                 threads: count_digits::COUNT_THREADS as u32,
                 shared_bytes: count_digits::COUNT_SHARED_BYTES,
             };
-            if level == 0 && plan.twice != 0 && value_bytes == 0 {
+            if level == 0 && plan.twice != 0 {
                 let twice = Shape {
                     blocks: queue.multiprocessors(),
                     threads: count_twice::TWICE_THREADS as u32,

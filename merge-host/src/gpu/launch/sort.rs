@@ -30,10 +30,8 @@ pub(super) struct SortKernels {
     block_sort: &'static str,
     merge_runs: &'static str,
     pub(super) merge_long_runs: &'static str,
-    /// Whether a block of `block_sort` may be given several tiles.
-    sorts_several: bool,
-    /// Whether a block of `merge_runs` may.
-    merges_several: bool,
+    /// Whether a block of `merge_runs` may be given several tiles.
+    takes_several: bool,
 }
 
 impl SortKernels {
@@ -41,22 +39,19 @@ impl SortKernels {
         block_sort: "block_sort",
         merge_runs: "merge_runs",
         merge_long_runs: "merge_long_runs",
-        sorts_several: false,
-        merges_several: true,
+        takes_several: true,
     };
     const PAIRS: Self = Self {
         block_sort: "block_sort_pairs",
         merge_runs: "merge_runs_pairs",
         merge_long_runs: "merge_long_runs_pairs",
-        sorts_several: true,
-        merges_several: true,
+        takes_several: true,
     };
     const PACKED: Self = Self {
         block_sort: "block_sort_packed",
         merge_runs: "merge_runs_packed",
         merge_long_runs: "merge_long_runs_packed",
-        sorts_several: false,
-        merges_several: false,
+        takes_several: false,
     };
 
     pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
@@ -314,9 +309,9 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         // SAFETY: the caller's promise; all of `detected` is in the workspace.
         unsafe { use_runs::<K>(queue, plan, coding, at, detected)? };
     }
-    // Most blocks take one tile after the other, so that there are few where there is nothing to do.
-    let few_blocks = |takes_several: bool, shape: Shape| match plan.divide {
-        Some(_) if takes_several => {
+    // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
+    let few_blocks = |shape: Shape| match plan.divide {
+        Some(_) if kernels.takes_several => {
             Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape }
         }
         _ => shape,
@@ -335,8 +330,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         // The kernel that moves values with their keys reads all but the random number.
         let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        let shape = few_blocks(kernels.sorts_several, plan.block_shape::<K>(n));
-        launch(kernels.block_sort, &suffix, shape, arguments)?;
+        launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
@@ -354,8 +348,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected_at, shuffled, random];
         let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected_at];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        let shape = few_blocks(kernels.merges_several, plan.runs_shape::<K>(tiles));
-        launch(kernels.merge_runs, &suffix, shape, arguments)?;
+        launch(kernels.merge_runs, &suffix, few_blocks(plan.runs_shape::<K>(tiles)), arguments)?;
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
