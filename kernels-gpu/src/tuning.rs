@@ -151,7 +151,7 @@ pub const SM_90: Row = Row {
     divide_4: DivideTile { threads: 512, items_per_thread: 16, blocks: 3 },
     divide_8: DivideTile { threads: 384, items_per_thread: 16, blocks: 3 },
     divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
-    divide_4v4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
+    divide_4v4: DivideTile { threads: 384, items_per_thread: 32, blocks: 2 },
     divide_4v8: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
     divide_8v4: DivideTile { threads: 448, items_per_thread: 17, blocks: 2 },
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },

@@ -563,5 +563,12 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
     assert!(divided("bits of three words ANDed", bits_anded, 3));
     assert!(!divided("bits of three words ANDed, divided twice", bits_anded, 2));
-    assert!(!divided("bits of two words ANDed", |random, _| random.random::<u32>() & random.random::<u32>(), 3));
+    assert!(divided("uniform, divided once", |random, _| random.random(), 1));
+    assert!(!divided("bits of three words ANDed, divided once", bits_anded, 1));
+    assert!(!divided("in descending runs, divided once", |_, i| (29 - i % 30) << 27 | i, 1));
+    assert!(!divided(
+        "bits of three words ORed",
+        |random, _| (0..3).fold(0, |bits, _| bits | random.random::<u32>()),
+        3
+    ));
 }

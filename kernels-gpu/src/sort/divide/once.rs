@@ -165,8 +165,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     }
 }
 
-/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. A `USUAL` tile is full, and its digits
-/// are linear.
+/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `LINEAR` are as for
+/// [`move_keys`].
 ///
 /// # Safety
 /// All threads of the block make this call.

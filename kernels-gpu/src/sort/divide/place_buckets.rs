@@ -108,8 +108,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
 }
 
 /// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each digit has;
-/// `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and stay where they are. Gives whether that is possible: if there is one level only, keys of a digit
-/// may be too many for a block. Then nothing has been added.
+/// `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and stay where they are. Gives
+/// whether that is possible: if there is one level only, keys of a digit may be too many for a block. Then nothing has been added.
 ///
 /// # Safety
 /// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`] of them. Ends with

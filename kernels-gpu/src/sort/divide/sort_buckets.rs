@@ -227,7 +227,8 @@ impl<B: Bits> BucketMemory<B> {
         thread::sync_threads();
 
         // The compiler would keep the bins in registers.
-        let of_bucket = Bins { least: recomputed(of_bucket.least), ..self.kept() };
+        let scale = Scale { factor: self.kept().scale.factor, ..of_bucket.scale };
+        let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
         // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
         let mut places = [0; VT];
         for i in 0..VT {

@@ -223,9 +223,9 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
     let thread = || recomputed(thread::thread_idx_x());
+    let buckets = workspace.buckets();
     let mut b = thread::block_idx_x();
-    // Read each time: there are no registers to spare.
-    while b < workspace.buckets() {
+    while b < buckets {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
         b += thread::grid_dim_x();
         let from = if in_scratch { scratch } else { at }.slice(start, len);

@@ -131,6 +131,11 @@ impl DividePlan {
             .map(|kernel| (kernel, suffix.clone()))
     }
 
+    /// How many words of the lists are 0 before the first kernel, if `detect_runs` has been called.
+    pub(super) fn cleared(self) -> usize {
+        Layout::cleared(&self.plan)
+    }
+
     /// Bytes of the lists.
     pub(super) fn list_bytes(self) -> usize {
         Layout::of(&self.plan).words as usize * size_of::<u32>()
@@ -141,7 +146,7 @@ impl DividePlan {
     ///
     /// # Safety
     /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The
-    /// words of `order` are those of `detect_runs`, if that has been called, and else 0.
+    /// words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then.
     pub(super) unsafe fn sort<K: Key>(
         self,
         queue: &impl Queue,
@@ -156,10 +161,6 @@ impl DividePlan {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(entry, shape, arguments) }
         };
-        if words.detects {
-            // SAFETY: the caller's promise.
-            unsafe { queue.clear(words.lists, Layout::cleared(&plan))? };
-        }
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];

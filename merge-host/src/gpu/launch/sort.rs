@@ -18,7 +18,7 @@ pub(super) const DETECTION_KEYS: usize = 1 << 26;
 
 /// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
 /// faster, but fewer than there are tiles.
-const FALLBACK_BLOCKS: usize = 64;
+const FALLBACK_BLOCKS: usize = 24;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
 /// exceed the memory of any GPU.
@@ -289,9 +289,13 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     // Another number at each call, which cannot be predicted.
     let random = RandomState::new().build_hasher().finish();
     if detects {
+        // The lists of divisions follow, so that one launch clears both.
+        let cleared = plan.divide.map_or(detect_runs::DETECTION_WORDS, |divide| {
+            (layout.splits - layout.runs) / size_of::<u32>() + divide.cleared()
+        });
         // SAFETY: the caller's promise; the words are in the workspace.
         unsafe {
-            queue.clear(detected_at, detect_runs::DETECTION_WORDS)?;
+            queue.clear(detected_at, cleared)?;
             detect_runs::<K>(queue, coding, at, detected_at)?;
         }
     }
