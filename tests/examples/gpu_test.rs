@@ -62,10 +62,14 @@ fn main() -> ExitCode {
     let mut test = Test { gpu, merge_path, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
     if !has("--no-check") {
         of_all_types!(test.check_divisions);
+        test.report("divisions");
         of_all_types!(test.check_sort_pairs);
+        test.report("sorts with values");
         of_all_types!(test.check_many_divisions);
+        test.report("divisions of many keys");
         if !has("--sorts") {
             of_all_types!(test.check);
+            test.report("all operations on keys");
             test.check_through::<u32>();
             test.check_through::<f64>();
             test.check_order::<u32>();
@@ -76,14 +80,17 @@ fn main() -> ExitCode {
             test.check_excessive_lengths();
             test.check_graph::<u32>();
             test.check_graph::<f64>();
+            test.report("calls through functions, orders, graphs");
             of_all_types!(test.check_pairs);
+            test.report("merges with values");
             of_all_types!(test.check_many);
             test.check_long_runs();
+            test.report("merges of many runs");
         }
         if has("--large") {
             test.large();
         }
-        println!("{} checks, {} failed", test.checks, test.failures);
+        test.report("all");
     }
     if test.failures == 0 && !has("--no-time") {
         test.time(1 << number("--lg-n").unwrap_or(28)).expect("the GPU works");
@@ -158,6 +165,11 @@ impl Test {
         let mut keys = self.keys(n, kind);
         self.cpu.sort(&mut keys).expect("the CPU sorts");
         keys
+    }
+
+    /// Prints how many checks have been made, so that a run which is cut short tells what it has checked.
+    fn report(&self, up_to: &str) {
+        println!("{} checks, {} failed, up to: {up_to}", self.checks, self.failures);
     }
 
     fn expect<K: Key>(&mut self, what: impl Fn() -> String, found: Result<Vec<K>, Error>, expected: &[K]) {

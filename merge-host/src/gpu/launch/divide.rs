@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         fn check<K: Key>() {
-            for n in [(1 << 21) + 1, 10_000_000, 1 << 28, divisions::MOST_KEYS] {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
                     let bytes = plan.list_bytes();
