@@ -51,7 +51,9 @@ impl Blocks<'_> {
             To::Stream(writer) => {
                 let Some(file) = writer.stream() else { return Ok(()) };
                 let result = write_through(file, self.length, &make);
-                result.map_err(|error| writer.failure(&error))
+                result.map_err(|error| writer.failure(&error))?;
+                writer.count_bytes(self.length);
+                Ok(())
             }
         }
     }

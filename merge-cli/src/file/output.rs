@@ -271,6 +271,11 @@ impl Writer {
         Region::new(&self.path, temporary.file(), begin, bytes).map_err(|error| Failure::io(&self.path, &error))
     }
 
+    /// Counts bytes of items that have been written to the [stream](Self::stream).
+    pub(super) fn count_bytes(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
     /// The file of what is written to directly.
     pub(super) fn stream(&mut self) -> Option<&mut File> {
         match &mut self.sink {

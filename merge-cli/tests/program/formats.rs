@@ -525,6 +525,9 @@ fn records_of_structured_arrays_are_sorted_by_their_names() {
         let descr = text.split_once(", 'fortran").unwrap().0.as_bytes();
         assert!(out.windows(descr.len()).any(|part| part == descr), "{key}");
         folder.run(&format!("check out.npy --key {key}")).succeeds();
+        let run = folder.run(&format!("sort trades.npy -o - --format npy --key {key}"));
+        assert_eq!(run.stdout(), out, "{key}, to a pipe");
+        run.succeeds();
         folder.run(&format!("sort trades.npy -o out.dat --key {key} --record-size 16")).succeeds();
         assert_eq!(fs::read(folder.path("out.dat")).unwrap(), sorted(order), "{key}");
     }
