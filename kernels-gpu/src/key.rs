@@ -188,6 +188,16 @@ impl<B: Bits> Coding<B> {
         bits ^ (bits.spread_top() & self.when_negative) ^ self.always
     }
 
+    /// The same for all `keys`. There is nothing to do, which the whole block knows, where bits are in order already.
+    #[inline(always)]
+    pub fn encode_all<const N: usize>(self, keys: &mut [B; N]) {
+        if self != Self::NONE {
+            for key in keys {
+                *key = self.encode(*key);
+            }
+        }
+    }
+
     /// Ordered bits to a key's.
     #[inline(always)]
     pub fn decode(self, ordered: B) -> B {

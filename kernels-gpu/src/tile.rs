@@ -79,11 +79,7 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
             }
         }
     }
-    if coding != Coding::NONE {
-        for key in &mut keys {
-            *key = coding.encode(*key);
-        }
-    }
+    coding.encode_all(&mut keys);
     keys
 }
 

@@ -193,7 +193,7 @@ pub unsafe fn detect_runs<B: Bits>(
             compare::<B, false>(keys, first, end, coding, equal_ascends != 0)
         };
         ascends |= some_ascend;
-        // SAFETY: the lanes of a warp have the same part, and leave the loop together.
+        // SAFETY: the lanes of a warp have the same share, and leave the loop together.
         let count = unsafe { reduce_add(FULL_MASK, descents.count_ones()) };
         if count > 0 && !many {
             many = count > most_descents;

@@ -1,7 +1,6 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
 use super::digits::{Curve, Digits, FINER, WHOLE};
-use super::divide::encode;
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
@@ -233,8 +232,8 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
             next[at] = part.get(places[at] + 1);
         }
     }
-    encode(&mut sample, coding);
-    encode(&mut next, coding);
+    coding.encode_all(&mut sample);
+    coding.encode_all(&mut next);
     // SAFETY: all threads of the block are here, as below.
     let in_runs = looks_for_runs && unsafe { is_in_runs(sample, next, scan) };
     // SAFETY: as above.
@@ -357,8 +356,8 @@ fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
     greatest - least < B::from_register(most as u64)
 }
 
-/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even. Up to `most` numbers have a digit
-/// each.
+/// Looks at a sample between the `range` of its keys, along one curve after the other until one is even, but not along the logarithm if keys
+/// are divided `once`. Up to `most` numbers have a digit each.
 ///
 /// # Safety
 /// All threads of the block make this call; `intervals` has two words for each interval, which nothing else uses.

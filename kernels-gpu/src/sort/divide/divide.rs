@@ -198,21 +198,11 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
     // While the keys are on their way.
     clear::<NT>(memory.begins, digits.count);
-    encode(&mut own, coding);
+    coding.encode_all(&mut own);
     thread::sync_threads();
     // SAFETY: the caller's promise.
     unsafe {
         move_keys::<B, NT, VT, FULL, LINEAR>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
-    }
-}
-
-/// Encodes the thread's keys.
-#[inline(always)]
-pub(super) fn encode<B: Bits, const VT: usize>(own: &mut [B; VT], coding: Coding<B>) {
-    if coding != Coding::NONE {
-        for key in own {
-            *key = coding.encode(*key);
-        }
     }
 }
 

@@ -226,11 +226,7 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
             own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
         }
     }
-    if coding != Coding::NONE {
-        for key in &mut own {
-            *key = coding.encode(*key);
-        }
-    }
+    coding.encode_all(&mut own);
     find_places::<B, NT>(tile, distances);
     thread::sync_threads();
     let digits: Digits<B> = tile.digits();

@@ -11,7 +11,7 @@
 use super::choose_digits::{Choice, How, INTERVALS, choose, note_parts, of_thread};
 use super::count_digits::{COUNT_THREADS, count};
 use super::digits::Digits;
-use super::divide::{TileMemory, encode, load, move_keys};
+use super::divide::{TileMemory, load, move_keys};
 use super::place_buckets::{
     PLACE_SHARED_BYTES, PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment,
 };
@@ -70,7 +70,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
         detection.begin();
     }
     // There are two digits more.
-    let most = plan.most_digits(plan.n, plan.parts(plan.n)) - 2;
+    let most = plan.most_first_digits() - 2;
     let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
@@ -80,7 +80,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
         if thread == 0 {
             detection.divide();
             workspace.begin(plan.parts(plan.n));
-            let counters = workspace.first_once();
+            let counters = job.at.once(&plan).0 as u32;
             let segment = Segment { start: 0, len: plan.n, first_part: 0, counters, exact, skipped: false, digits };
             workspace.set_segment(0, segment);
         }
@@ -210,7 +210,7 @@ unsafe fn place_and_move<
     if !is_possible {
         too_long.fetch_add(0, 1);
     }
-    encode(&mut own, coding);
+    coding.encode_all(&mut own);
     thread::sync_threads();
     if too_long.get(0) > 0 {
         return;

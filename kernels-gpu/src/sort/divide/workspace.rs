@@ -119,7 +119,7 @@ impl Plan {
 
     /// The most digits by which all keys are divided.
     #[inline(always)]
-    fn most_first_digits(&self) -> u32 {
+    pub(super) fn most_first_digits(&self) -> u32 {
         self.most_digits(self.n, self.parts(self.n))
     }
 }
@@ -138,6 +138,7 @@ impl Layout {
 
     /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
     /// are: for each digit one that counts its keys, and one that counts those which have been moved.
+    #[inline(always)]
     pub fn once(&self, plan: &Plan) -> (usize, usize) {
         (self.counters as usize, 2 * plan.most_first_digits() as usize)
     }
@@ -412,14 +413,8 @@ impl Workspace {
     /// The counters of `count` digits, if there is one division only: of their keys, and of those which have been moved.
     #[inline(always)]
     pub fn once(self, plan: Plan, count: u32) -> [GlobalMut<u32>; 2] {
-        let of_each = plan.most_first_digits();
-        [0, of_each].map(|before| self.counters(self.at.counters + before, count))
-    }
-
-    /// The word of the first of these.
-    #[inline(always)]
-    pub fn first_once(self) -> u32 {
-        self.at.counters
+        let (first, both) = self.at.once(&plan);
+        [0, both / 2].map(|before| self.counters((first + before) as u32, count))
     }
 
     /// The words of segment `i`, or of the first one if the digits of two levels are to be counted at once.
