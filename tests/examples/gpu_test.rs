@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         if has("--large") {
             test.large();
         }
-        test.report("all");
+        println!("{} checks, {} failed", test.checks, test.failures);
     }
     if test.failures == 0 && !has("--no-time") {
         test.time(1 << number("--lg-n").unwrap_or(28)).expect("the GPU works");
@@ -169,7 +169,7 @@ impl Test {
 
     /// Prints how many checks have been made, so that a run which is cut short tells what it has checked.
     fn report(&self, up_to: &str) {
-        println!("{} checks, {} failed, up to: {up_to}", self.checks, self.failures);
+        println!("up to {up_to}: {} checks, {} failed", self.checks, self.failures);
     }
 
     fn expect<K: Key>(&mut self, what: impl Fn() -> String, found: Result<Vec<K>, Error>, expected: &[K]) {
