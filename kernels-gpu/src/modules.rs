@@ -24,6 +24,7 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
             "divide",
             "sort_buckets",
             "sort_wide_buckets",
+            "sort_long_buckets",
             "sort_rest",
         ],
     ),

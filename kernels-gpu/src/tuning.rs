@@ -112,6 +112,8 @@ pub struct Row {
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_8: Tile,
+    /// Long buckets, which one larger block sorts: a power of two threads.
+    pub long_buckets_4: Tile,
     /// Buckets of keys with values: a power of two threads.
     pub buckets_4v: Tile,
     /// Buckets of keys with values: a power of two threads.
@@ -157,6 +159,7 @@ pub const SM_90: Row = Row {
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 512, items_per_thread: 9 },
+    long_buckets_4: Tile { threads: 1024, items_per_thread: 17 },
     buckets_4v: Tile { threads: 512, items_per_thread: 9 },
     buckets_8v: Tile { threads: 512, items_per_thread: 9 },
     many_4: 1 << 29,

@@ -15,7 +15,7 @@ use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets};
 use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
-use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets};
+use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets, sort_long_buckets};
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
@@ -31,6 +31,8 @@ const TILE: usize = NT * TILE_VT;
 /// Tiles of a part, where it is of several.
 const TILES: u32 = 3;
 const BUCKET: usize = NT * VT;
+/// Keys of a thread in a long bucket.
+const LONG_VT: usize = 15;
 
 /// Sorted keys, and how many rests and failures there were, and whether digits were to be counted twice, and were not.
 type Sorted<K> = (Vec<K>, [u32; 4]);
@@ -46,6 +48,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         tile: TILE as u32,
         tiles,
         bucket: BUCKET as u32,
+        long: if !in_order && levels > 2 { (NT * LONG_VT) as u32 } else { 0 },
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
     }
@@ -163,7 +166,10 @@ where
     let bits = |keys: &[K]| -> Vec<K::Bits> { keys.iter().map(|key| Word::from_register(key.to_register())).collect() };
     let (sampled, keys) = (emulator.buffer(&bits(sampled)), emulator.buffer(&bits(keys)));
     let scratch = emulator.uninit::<K::Bits>(n);
-    let plan = plan(n, levels, 1, false);
+    let mut plan = plan(n, levels, 1, false);
+    if size_of::<K>() == 8 {
+        plan.long = 0;
+    }
     let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
@@ -217,6 +223,11 @@ fn sort_in_levels<B: Bits>(
         // SAFETY: as above.
         emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<B>(NT, VT), || unsafe {
             sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+        })?;
+        let shared_bytes = sort_buckets::shared_bytes::<B>(NT, LONG_VT);
+        // SAFETY: as above.
+        emulator.launch("sort_long_buckets", 2, NT as u32, shared_bytes, || unsafe {
+            sort_long_buckets::<_, NT, LONG_VT>(job, at_keys, at_scratch, coding)
         })?;
     } else {
         let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<B>(), 0);
@@ -571,4 +582,25 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
         |random, _| (0..3).fold(0, |bits, _| bits | random.random::<u32>()),
         3
     ));
+}
+
+#[test]
+fn long_buckets_are_sorted_by_larger_blocks() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for words in 1..6 {
+        let keys: Vec<u32> =
+            (0..4000).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect();
+        check(&keys, seed, 3, 8, &format!("bits of {words} words ANDed"));
+        let keys: Vec<f32> = keys.into_iter().map(|key| (key as i32 >> 3) as f32).collect();
+        check(&keys, seed ^ 1, 3, 8, &format!("floats of the bits of {words} words ANDed"));
+    }
+    // Some 300 keys are close together: too many for a bucket, and in one bin of a long one.
+    for range in [1 << 22, 1 << 16, 100] {
+        let close = |i: u32, random: &mut StdRng| {
+            if i.is_multiple_of(10) { (1 << 31) + random.random_range(0..range) } else { random.random() }
+        };
+        let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
+        check(&keys, seed, 3, 8, &format!("one in ten of {range}"));
+    }
 }

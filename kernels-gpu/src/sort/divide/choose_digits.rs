@@ -27,7 +27,11 @@ const INTERVAL_BITS: u32 = (2 * INTERVALS).trailing_zeros();
 
 /// What part of the sample the fullest interval has, at most, of keys that are divided although they are uneven: more than that are
 /// merged sooner.
-const UNEVEN: u32 = 6;
+const UNEVEN: u32 = 3;
+
+/// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of most digits that these
+/// are written in small pieces.
+const MOST_FIRST: u32 = 510;
 
 /// How often it is looked whether keys are spread evenly, each time at those of the fullest interval.
 const DEPTH: u32 = 3;
@@ -66,10 +70,10 @@ fn digits_of_even(fullest: u32) -> u32 {
 /// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they do by chance the
 /// fullest one counts, and as many keys as can be are not to need another division.
 #[inline(always)]
-fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
+fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32, most_uneven: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
     if !is_even(fullest, SAMPLE) {
-        return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most);
+        return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most_uneven);
     }
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -148,7 +152,8 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         // There are two digits more.
         let most = plan.most_digits(len, parts) - 2;
-        let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        let most_uneven = if level == 0 { most.min(MOST_FIRST) } else { most };
+        let how = How { level, single, most, most_uneven, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
@@ -190,6 +195,8 @@ pub(super) struct How {
     pub single: u32,
     /// The most digits.
     pub most: u32,
+    /// The most digits by which uneven keys are divided.
+    pub most_uneven: u32,
     /// By which positions of the sample are drawn: any number.
     pub seed: u32,
     /// Whether keys are divided in any case.
@@ -216,7 +223,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
-    How { level, single, most, seed, always_divides }: How,
+    How { level, single, most, most_uneven, seed, always_divides }: How,
     scan: Shared<u32>,
     intervals: Shared<u32>,
 ) -> Option<Choice<B>> {
@@ -256,7 +263,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     } else {
         // After the last level nothing is divided any more.
         let single = if level + 1 < plan.levels { single } else { most };
-        let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
+        let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most, most_uneven) };
         // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
         let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
         let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
@@ -380,7 +387,8 @@ unsafe fn spread<B: Bits, const SAMPLED: usize>(
             let of_intervals = Digits::along(curve, least, greatest, INTERVALS, coding);
             // SAFETY: the caller's promise.
             let (fullest, _) = unsafe { fullest_interval(sample, of_intervals, coding, |_| true, intervals) };
-            if fullest < best.fullest {
+            // Digits along the distance are made faster.
+            if curve == Curve::Distance || 4 * fullest < 3 * best.fullest {
                 best = Spread { curve, fullest, ..best };
             }
         }

@@ -1,5 +1,6 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
+use super::counters::{COUNTER_WORDS, Counters};
 use super::digits::{Curve, Digits};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
@@ -7,8 +8,8 @@ use super::{DIGITS_CAPACITY, clear};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory: for each digit a counter, and what it was before a tile.
-pub const COUNT_SHARED_BYTES: u32 = 2 * DIGITS_CAPACITY * size_of::<u32>() as u32;
+/// Bytes of dynamic shared memory: for each digit its counters, and how many keys they had counted before a tile.
+pub const COUNT_SHARED_BYTES: u32 = (COUNTER_WORDS + DIGITS_CAPACITY) * size_of::<u32>() as u32;
 
 /// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
@@ -39,13 +40,13 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
     // SAFETY: the caller's promise.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let counts = unsafe { Shared::<u32>::dynamic(0, DIGITS_CAPACITY) };
+    let counts = unsafe { Counters::at(0) };
     let parts = workspace.parts(level);
     if plan.in_order != 0 {
         let mut part = thread::block_idx_x();
         while part < parts {
             // SAFETY: as above.
-            let before = unsafe { Shared::<u32>::dynamic(DIGITS_CAPACITY * 4, DIGITS_CAPACITY) };
+            let before = unsafe { Shared::<u32>::dynamic(COUNTER_WORDS * 4, DIGITS_CAPACITY) };
             let i = workspace.segment_of_part(part);
             let segment: Segment<B> = workspace.segment(i);
             let keys = keys.slice(segment.start as usize, segment.len as usize);
@@ -73,20 +74,20 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
         let parts_end = end.min(first_part + plan.parts(len));
         let first = (part - first_part) * plan.part();
         let share_len = (len - first).min((parts_end - part) * plan.part());
-        clear::<NT>(counts, digits.count);
+        counts.clear::<NT>(digits.count);
         thread::sync_threads();
         count::<B, NT>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
         thread::sync_threads();
         let counters = workspace.offsets(plan, i).begins();
         let mut digit = thread::thread_idx_x();
         while digit < counters.len() as u32 {
-            let of_block = counts.get(digit);
+            let of_block = counts.of(digit);
             if of_block > 0 {
                 counters.fetch_add(digit as usize, of_block);
             }
             digit += NT as u32;
         }
-        // A thread sets to 0 again what it has read.
+        thread::sync_threads();
         part = parts_end;
     }
 }
@@ -101,14 +102,14 @@ fn count_part<B: Bits, const NT: usize>(
     part: u32,
     digits: Digits<B>,
     coding: Coding<B>,
-    counts: Shared<u32>,
+    counts: Counters,
     before: Shared<u32>,
     offsets: Offsets,
 ) {
     let (thread, threads, len) = (thread::thread_idx_x(), const { NT as u32 }, keys.len() as u32);
     // There may be one digit more than there is, as the counts of two are in a word.
     let room = digits.count.next_multiple_of(2);
-    clear::<NT>(counts, room);
+    counts.clear::<NT>(room);
     clear::<NT>(before, room);
     thread::sync_threads();
     let (mut i, end) = (part * tiles, ((part + 1) * tiles).min(len.div_ceil(tile)));
@@ -120,7 +121,7 @@ fn count_part<B: Bits, const NT: usize>(
             let (of_tile, mut word) = (offsets.of_tile(i), thread);
             while word < of_tile.len() as u32 {
                 let [lower, upper] = [2 * word, 2 * word + 1].map(|digit| {
-                    let (now, then) = (counts.get(digit), before.get(digit));
+                    let (now, then) = (counts.of(digit), before.get(digit));
                     before.set(digit, now);
                     now - then
                 });
@@ -133,7 +134,7 @@ fn count_part<B: Bits, const NT: usize>(
     }
     let mut digit = thread;
     while digit < digits.count {
-        offsets.of_parts(digit).set(part as usize, counts.get(digit));
+        offsets.of_parts(digit).set(part as usize, counts.of(digit));
         digit += threads;
     }
     thread::sync_threads();
@@ -146,13 +147,13 @@ pub(super) fn count<B: Bits, const NT: usize>(
     keys: GlobalMut<B>,
     digits: Digits<B>,
     coding: Coding<B>,
-    counts: Shared<u32>,
+    counts: Counters,
 ) {
-    // A loop for each curve: one for all takes more registers. Larger batches are slower where many keys have the same digit.
+    // A loop for each curve: one for all takes more registers.
     match digits.curve {
         Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
-        Curve::Logarithm => count_by::<B, NT, 2>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
-        Curve::Value => count_by::<B, NT, 2>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
+        Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
+        Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
     }
 }
 
@@ -162,9 +163,9 @@ pub(super) fn count<B: Bits, const NT: usize>(
 fn count_by<B: Bits, const NT: usize, const BATCH: usize>(
     keys: GlobalMut<B>,
     digit: impl Fn(B) -> u32,
-    counts: Shared<u32>,
+    counts: Counters,
 ) {
-    let add = |key: B| _ = counts.fetch_add(digit(key), 1);
+    let add = |key: B| counts.add(digit(key));
     let at = count_batches::<B, NT, BATCH>(keys, thread::thread_idx_x(), add);
     let at = if BATCH > 4 { count_batches::<B, NT, 4>(keys, at, add) } else { at };
     count_batches::<B, NT, 1>(keys, at, add);

@@ -22,8 +22,11 @@ pub struct Scale {
     pub factor: u32,
 }
 
+/// More than the numbers of equal shares that a [`Scale`] is made for.
+pub const MOST_EVEN: u32 = 4096;
+
 impl Scale {
-    /// For numbers up to `greatest`, which is not 0: fewer than `count`, which is below 4096, of equal shares.
+    /// For numbers up to `greatest`, which is not 0: fewer than `count`, which is below [`MOST_EVEN`], of equal shares.
     #[inline(always)]
     pub fn even<B: Bits>(greatest: B, count: u32) -> Self {
         let shift = greatest.leading_zeros();

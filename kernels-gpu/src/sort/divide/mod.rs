@@ -20,6 +20,7 @@
 pub mod choose_digits;
 pub mod count_digits;
 pub mod count_twice;
+mod counters;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;

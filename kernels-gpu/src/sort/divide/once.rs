@@ -10,6 +10,7 @@
 
 use super::choose_digits::{Choice, How, INTERVALS, choose, note_parts, of_thread};
 use super::count_digits::{COUNT_THREADS, count};
+use super::counters::{COUNTER_WORDS, Counters};
 use super::digits::Digits;
 use super::divide::{TileMemory, load, move_keys};
 use super::place_buckets::{
@@ -18,7 +19,7 @@ use super::place_buckets::{
 use super::sort_buckets::fail;
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
-use super::{DIGITS_CAPACITY, clear, divide, sort_buckets, sort_buckets_with_values};
+use super::{clear, divide, sort_buckets, sort_buckets_with_values};
 use crate::block_scan::BLOCK_WORDS;
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
@@ -32,7 +33,7 @@ use cuda_std::prelude::*;
 pub const ONCE_BLOCKS: usize = 2;
 
 /// Bytes of dynamic shared memory of [`count_once`].
-pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS + DIGITS_CAPACITY) * size_of::<u32>() as u32;
+pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS + COUNTER_WORDS) * size_of::<u32>() as u32;
 
 /// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
@@ -61,7 +62,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
         (
             Shared::<u32>::dynamic(0, BLOCK_WORDS),
             Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS),
-            Shared::<u32>::dynamic((BLOCK_WORDS + 2 * INTERVALS) * 4, DIGITS_CAPACITY),
+            Counters::at((BLOCK_WORDS + 2 * INTERVALS) * 4),
         )
     };
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
@@ -71,7 +72,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     }
     // There are two digits more.
     let most = plan.most_first_digits() - 2;
-    let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
+    let how = How { level: 0, single: most, most, most_uneven: most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
     let Some(Choice { digits, exact, .. }) = choice else { return };
@@ -86,7 +87,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
         }
         note_parts(workspace, 0, 0, plan.parts(plan.n));
     }
-    clear::<COUNT_THREADS>(counts, digits.count);
+    counts.clear::<COUNT_THREADS>(digits.count);
     thread::sync_threads();
     // A share of whole rows of threads.
     let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
@@ -95,7 +96,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     thread::sync_threads();
     let mut digit = thread;
     while digit < digits.count {
-        let of_block = counts.get(digit);
+        let of_block = counts.of(digit);
         if of_block > 0 {
             counters.fetch_add(digit as usize, of_block);
         }

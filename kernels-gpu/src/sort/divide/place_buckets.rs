@@ -4,6 +4,7 @@
 //!   digits     │0│1│  2  │3│       4       │5│6│    7    │
 //!   buckets    │   │     │ │               │   │         │      neighbours that one block can sort together
 //!   segments               │       4       │                    too many for a block: divided again
+//!   long buckets                           │   │         │      or not so many: a larger block sorts them
 //! ```
 
 use super::workspace::{Job, Segment, Work, Workspace};
@@ -384,6 +385,8 @@ fn add_bucket<B: Bits>(
                 piece += 1;
             }
         }
+    } else if length <= plan.long {
+        workspace.add_long_bucket(at, length, to_scratch);
     } else if level + 1 == plan.levels {
         workspace.add_rest(at, length);
     } else {

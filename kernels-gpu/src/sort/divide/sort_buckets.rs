@@ -10,7 +10,7 @@
 //! Bins are about as many as keys, so that few are of more than a handful of keys. Where windows do not put them in order, bins of
 //! many keys are divided into finer ones. If that does not help either, the bucket is left to `sort_rest`.
 
-use super::digits::Scale;
+use super::digits::{MOST_EVEN, Scale};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
@@ -74,12 +74,20 @@ pub(super) struct Bins<B> {
 }
 
 impl<B: Bits> Bins<B> {
-    /// `count` bins, a power of two up to 4096, for keys from `least` to `greatest`, which are different.
+    /// `count` bins, a power of two, for keys from `least` to `greatest`, which are different. No key is in the last one, unless
+    /// the keys of each are all equal.
     #[inline(always)]
     pub fn new(least: B, greatest: B, count: u32) -> Self {
         let range = greatest - least;
         let exact = range < B::from_register(count as u64);
-        let scale = if exact { Scale::exact::<B>(count.trailing_zeros()) } else { Scale::even(range, count - 1) };
+        let scale = if exact {
+            Scale::exact::<B>(count.trailing_zeros())
+        } else {
+            // No more at first than there may be.
+            let times = count.div_ceil(MOST_EVEN).max(1);
+            let Scale { shift, factor } = Scale::even(range, count / times - 1);
+            Scale { shift, factor: factor * times }
+        };
         Self { least, scale, exact }
     }
 
@@ -111,24 +119,19 @@ impl Counters {
         select_unpredictable(is_upper, before >> 16, before & 0xffff)
     }
 
-    /// The slot at which the keys of bin `bin` begin, of `len` keys, before any has been given one; `len` after the last bin.
+    /// The slot at which the keys of bin `bin` begin, before any has been given one.
     #[inline(always)]
     #[track_caller]
-    fn begin(self, bin: u32, len: u32) -> u32 {
-        let word = bin & (self.half - 1);
-        let begins = self.words.get(word + word / OWN_WORDS);
-        match bin / self.half {
-            0 => begins & 0xffff,
-            1 => begins >> 16,
-            _ => len,
-        }
+    fn begin(self, bin: u32) -> u32 {
+        let (upper, word) = (bin / self.half, bin & (self.half - 1));
+        self.words.get(word + word / OWN_WORDS) >> (16 * upper) & 0xffff
     }
 
-    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which they begin again, and
-    /// gives the number of keys. All threads of the block make this call, after a barrier. Ends with one.
+    /// Once all keys have been given slots, each bin ends where the next one begins. Makes the slots those at which they begin
+    /// again. All threads of the block make this call, after a barrier. Ends with one.
     #[inline(always)]
     #[track_caller]
-    fn restore(self) -> u32 {
+    fn restore(self) {
         let (thread, own) = (thread::thread_idx_x(), |thread| self.own(thread));
         let last = own(self.half / OWN_WORDS - 1).get(OWN_WORDS - 1);
         // The upper half of the bins follows the lower one.
@@ -140,7 +143,6 @@ impl Counters {
             before = end;
         }
         thread::sync_threads();
-        last >> 16
     }
 
     /// The words of thread `thread`.
@@ -199,7 +201,7 @@ impl<B: Bits> BucketMemory<B> {
         }
     }
 
-    /// Registers to shared: sorts the keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
+    /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
     /// others are the greatest keys, and follow. Gives whether they are sorted now.
     ///
     /// # Safety
@@ -208,47 +210,74 @@ impl<B: Bits> BucketMemory<B> {
     pub unsafe fn sort<const NT: usize, const VT: usize>(
         self,
         own: [B; VT],
+        len: u32,
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
         let Self { tile, disorder, counters, .. } = self;
         let (thread, slots) = (thread::thread_idx_x(), tile.len());
+        if thread == 0 {
+            disorder.set(0, 0);
+            self.keep(of_bucket);
+        }
         for i in 0..VT {
             counters.add(of_bucket.of(own[i]), is_here(i));
         }
         thread::sync_threads();
 
+        // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
         // SAFETY: the caller's promise.
-        unsafe { self.place_bins() };
-        if thread == 0 {
-            disorder.set(0, 0);
-            self.keep(of_bucket);
+        let is_crowded = unsafe { self.place_bins(VT as u32) };
+        if is_crowded && !of_bucket.exact {
+            disorder.fetch_add(0, 1);
         }
         thread::sync_threads();
 
-        // The compiler would keep the bins in registers.
-        let scale = Scale { factor: self.kept().scale.factor, ..of_bucket.scale };
-        let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
-        // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
-        let mut places = [0; VT];
-        for i in 0..VT {
-            places[i] = counters.add(of_bucket.of(own[i]), is_here(i));
-        }
-        for i in 0..VT {
-            // Keys that are not here are the greatest, and fill the tile.
-            tile.set(select_unpredictable(is_here(i), places[i], thread + (i * NT) as u32), own[i]);
+        let is_crowded = disorder.get(0) > 0;
+        if is_crowded {
+            for i in 0..VT {
+                tile.set(thread + (i * NT) as u32, own[i]);
+            }
+        } else {
+            // The compiler would keep the bins in registers.
+            let scale = Scale { factor: self.kept().scale.factor, ..of_bucket.scale };
+            let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
+            // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
+            let mut places = [0; VT];
+            for i in 0..VT {
+                places[i] = counters.add(of_bucket.of(own[i]), is_here(i));
+            }
+            for i in 0..VT {
+                // Keys that are not here are the greatest, and fill the tile.
+                tile.set(select_unpredictable(is_here(i), places[i], thread + (i * NT) as u32), own[i]);
+            }
         }
         if thread < slots - (NT * VT) as u32 {
             tile.set((NT * VT) as u32 + thread, B::MAX);
         }
         thread::sync_threads();
 
-        let (mut is_sorted, mut finer, mut round) = (of_bucket.exact, 0, 0);
+        let (mut is_sorted, mut makes_finer, mut finer, mut round) = (of_bucket.exact, is_crowded, 0, 0);
         while !is_sorted && round < ROUNDS {
+            if makes_finer {
+                if thread == 0 {
+                    disorder.set(0, 0);
+                }
+                if finer == 0 && !is_crowded {
+                    counters.restore();
+                }
+                finer += 1;
+                // SAFETY: the caller's promise.
+                unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
+            }
             let half = VT as u32 / 2;
-            sort_window::<B, VT>(tile, thread * VT as u32);
+            // Where there are no keys all slots have the greatest one.
+            let first = thread * VT as u32;
+            if first < recomputed(len) {
+                sort_window::<B, VT>(tile, first);
+            }
             thread::sync_threads();
-            let last = sort_window::<B, VT>(tile, thread * VT as u32 + half);
+            let last = if first < recomputed(len) { sort_window::<B, VT>(tile, first + half) } else { B::MAX };
             thread::sync_threads();
             // Windows are in order; are they in order with each other?
             let next = (thread + 1) * VT as u32 + half;
@@ -267,10 +296,8 @@ impl<B: Bits> BucketMemory<B> {
                     disorder.set(0, 0);
                 }
                 thread::sync_threads();
-                if finer < MOST_FINER && (inversions > FEW_INVERSIONS || round == ROUNDS) {
-                    finer += 1;
-                    // SAFETY: the caller's promise.
-                    unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
+                makes_finer = finer < MOST_FINER && (inversions > FEW_INVERSIONS || round == ROUNDS);
+                if makes_finer {
                     round = 0;
                 }
             }
@@ -296,31 +323,35 @@ impl<B: Bits> BucketMemory<B> {
         Bins { least: self.least.get(0), scale, exact: shift & EXACT != 0 }
     }
 
-    /// Makes the counts of the bins the slots at which they begin. Gives the number of keys.
+    /// Makes the counts of the bins the slots at which they begin. Gives whether a bin of this thread has more than
+    /// `most` keys.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    unsafe fn place_bins(self) -> u32 {
+    unsafe fn place_bins(self, most: u32) -> bool {
         let words = self.counters.own(thread::thread_idx_x());
-        // Both halves at once: there are fewer than 2^16 keys.
+        // Both halves at once: there are fewer than 2^15 keys.
         let mut sum = 0;
         for word in 0..OWN_WORDS {
             sum += words.get(word);
         }
         // SAFETY: the caller's promise.
         let (before, all) = unsafe { sum_before(sum, self.scan) };
-        let mut begin = before + (all << 16);
+        let (mut begin, mut crowded) = (before + (all << 16), 0);
         for word in 0..OWN_WORDS {
             // Read once more: there are no registers to spare.
             let count = words.get(word);
             words.set(word, begin);
             begin += count;
+            // The top bit of each half.
+            crowded |= count + ((1 << 15) - 1 - most) * 0x1_0001;
         }
-        (all & 0xffff) + (all >> 16)
+        crowded & 0x8000_8000 != 0
     }
 
-    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times.
+    /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time the counters say
+    /// where these bins begin.
     ///
     /// ```text
     ///   bins       │ 1 │ 0 │   6   │ 1 │     6 keys: 6 finer bins of equal width
@@ -338,6 +369,8 @@ impl<B: Bits> BucketMemory<B> {
         let of_bucket = self.kept();
         // Where keys are between the least and the greatest one, in parts of 2^32. The leading bits are the bin.
         let fraction_bits = const { u32::BITS - bins(NT).trailing_zeros() };
+        // Where they are among the keys, in such parts of one that all keys are below 2^32.
+        let part_bits = const { u32::BITS - (NT * VT).next_power_of_two().trailing_zeros() };
         let mut places = [0; VT];
         for i in 0..VT {
             if is_here(i) {
@@ -345,18 +378,19 @@ impl<B: Bits> BucketMemory<B> {
                 places[i] = of_bucket.scale.finer(key - of_bucket.least, fraction_bits);
             }
         }
-        // At first these bins have been counted already.
-        let (mut left, mut len) = (times, if times == 1 { counters.restore() } else { 0 });
+        let (mut left, mut is_counted) = (times, times == 1);
         loop {
-            if len > 0 {
+            if is_counted {
                 left -= 1;
-                let unit = (1 << (u64::BITS - fraction_bits)) / len as u64;
+                // As many keys as a full bucket has become the parts of 2^32 again, and no key is in the last bin. This is what is
+                // above 1 of the factor.
+                let factor = const { factor_above_one(bins(NT), NT * VT) };
                 for i in 0..VT {
                     let place = recomputed(places[i]);
                     let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
-                    let (begin, end) = (counters.begin(bin, len), counters.begin(bin + 1, len));
-                    let place = ((begin as u64) << fraction_bits) + fraction as u64 * (end - begin) as u64;
-                    places[i] = (place.wrapping_mul(unit) >> 32) as u32;
+                    let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
+                    let place = (begin << part_bits) + (fraction >> (fraction_bits - part_bits)) * (end - begin);
+                    places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
                 }
                 thread::sync_threads();
             }
@@ -368,11 +402,12 @@ impl<B: Bits> BucketMemory<B> {
             }
             thread::sync_threads();
             // SAFETY: the caller's promise.
-            len = unsafe { self.place_bins() };
+            unsafe { self.place_bins(VT as u32) };
             thread::sync_threads();
             if left == 0 {
                 break;
             }
+            is_counted = true;
         }
         let mut own = [B::MAX; VT];
         for i in 0..VT {
@@ -389,6 +424,14 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
     }
+}
+
+/// What a place among `keys` keys, of which the least power of two that is not below is 2^32, is multiplied by to become one of `bins - 1` bins,
+/// of which `bins` are 2^32: in parts of 2^32, without the 1.
+const fn factor_above_one(bins: u32, keys: usize) -> u32 {
+    let factor = ((bins as u64 - 1) << 32) / bins as u64 * keys.next_power_of_two() as u64 / keys as u64;
+    assert!(factor >> 32 == 1, "there are too few keys to a bin");
+    factor as u32
 }
 
 /// Kernel: sorts all buckets of keys of 4 bytes, from where they are to the same indices of `keys`, as `coding` decodes them.
@@ -414,6 +457,30 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
     unsafe { sort_all::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }
 
+/// Kernel: does what [`sort_buckets`] does for long buckets.
+///
+/// # Safety
+/// As for [`sort_buckets`], of which one kernel need not wait for the other; long buckets are of `NT * VT` keys.
+#[kernel(
+    u32 = <u32, { ROW.long_buckets_4.threads }, { ROW.long_buckets_4.items_per_thread }> within (ROW.long_buckets_4.threads, 1),
+)]
+pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller's promise.
+    let workspace = unsafe { Workspace::new(&job) };
+    let n = job.plan.n as usize;
+    // SAFETY: the caller's promise.
+    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
+    let fail = |bucket| fail(workspace, bucket);
+    // SAFETY: the caller's promise.
+    unsafe { sort_listed::<B, NT, VT>(workspace, keys, scratch, coding, buckets, number, fail) };
+}
+
 /// Notes that a bucket is left to `sort_rest`. All threads of its block make this call.
 #[inline(always)]
 pub(super) fn fail(workspace: Workspace, bucket: u32) {
@@ -422,7 +489,7 @@ pub(super) fn fail(workspace: Workspace, bucket: u32) {
     }
 }
 
-/// Sorts all buckets from `keys` or `scratch` to `keys`, but for those that it calls `fail` for, with all threads, where they stay as they
+/// Sorts all buckets from `keys` or `scratch` to `keys`, but for those that it calls `fail` for with their numbers, with all threads, where they stay as they
 /// are.
 ///
 /// # Safety
@@ -435,13 +502,30 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
     fail: impl Fn(u32),
 ) {
+    // SAFETY: the caller's promise.
+    unsafe { sort_listed::<B, NT, VT>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail) };
+}
+
+/// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers.
+///
+/// # Safety
+/// As for [`sort_buckets`].
+#[inline(always)]
+unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    keys: GlobalMut<B>,
+    scratch: GlobalMut<B>,
+    coding: Coding<B>,
+    buckets: u32,
+    number: impl Fn(u32) -> u32,
+    fail: impl Fn(u32),
+) {
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };
     let thread = thread::thread_idx_x();
-    let buckets = workspace.buckets();
     let mut b = thread::block_idx_x();
     while b < buckets {
-        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
+        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(number(b));
         let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
         // Where the bucket goes, computed anew wherever it is asked.
         let to = || keys.slice(recomputed(start) as usize, len as usize);
@@ -480,7 +564,7 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
             continue;
         }
         // SAFETY: as above.
-        let is_sorted = unsafe { memory.sort::<NT, VT>(own, Bins::new(least, greatest, bins(NT)), is_here) };
+        let is_sorted = unsafe { memory.sort::<NT, VT>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
         if is_sorted {
             for i in 0..VT {
                 own[i] = memory.tile.get(thread + (i * NT) as u32);
@@ -497,7 +581,7 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
                 }
             }
         } else {
-            fail(b - thread::grid_dim_x());
+            fail(number(b - thread::grid_dim_x()));
         }
         thread::sync_threads();
     }

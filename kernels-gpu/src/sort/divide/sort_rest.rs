@@ -41,15 +41,21 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
 #[inline(always)]
 #[track_caller]
 pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
-    let (buckets, rests) = (if workspace.failures() > 0 { workspace.buckets() } else { 0 }, workspace.rests());
+    let rests = workspace.rests();
+    let (buckets, long) = match workspace.failures() {
+        0 => (0, 0),
+        _ => (workspace.buckets(), workspace.long_buckets()),
+    };
     let mut i = thread::block_idx_x();
-    while i < buckets + rests {
-        let (start, len, in_scratch, is_left) = if i < buckets {
-            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
-            (start, len, in_scratch, failed)
-        } else {
-            let (start, len) = workspace.rest(i - buckets);
+    while i < rests + buckets + long {
+        let (start, len, in_scratch, is_left) = if i < rests {
+            let (start, len) = workspace.rest(i);
             (start, len, levels % 2 == 1, true)
+        } else {
+            let of_list = i - rests;
+            let number = if of_list < buckets { of_list } else { workspace.long_bucket(of_list - buckets) };
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
+            (start, len, in_scratch, failed)
         };
         if is_left {
             sort(start, len, in_scratch);

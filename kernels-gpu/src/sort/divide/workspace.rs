@@ -4,7 +4,7 @@
 //!   segment    keys that are divided next: where they are, and by which digits
 //!   part       one or several tiles of a segment, which one block counts
 //!   counter    how many keys of a segment have a digit; then where they go
-//!   bucket     neighbouring keys, in their final place as a whole, that one block sorts
+//!   bucket     neighbouring keys, in their final place as a whole, that one block sorts; a long one takes a larger block
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
@@ -27,8 +27,8 @@ pub struct Layout {
     pub words: u32,
 }
 
-/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests.
-pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 5;
+/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else is counted.
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
 
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 4;
@@ -56,6 +56,8 @@ pub struct Plan {
     pub tiles: u32,
     /// Keys of a bucket, at most.
     pub bucket: u32,
+    /// Keys of a long bucket, at most: more than those of another one, or 0 if there are no long ones.
+    pub long: u32,
     /// Whether equal keys stay in their order, as those with values do: 1, or else 0.
     pub in_order: u32,
     /// Whether the digits of two levels may be counted at once: 1, or else 0.
@@ -158,7 +160,9 @@ impl Layout {
         // At each level but the first, which is one segment, there are at most as many segments, and at each one digits with too many
         // keys, as there are full buckets.
         let most_buckets = (1 + 2 * plan.levels as usize) * segments;
-        let words = buckets + most_buckets * BUCKET;
+        // Long buckets have more keys than others.
+        let most_long = if plan.long > 0 { segments } else { 0 };
+        let words = buckets + (most_buckets + most_long) * BUCKET;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
         Self {
             pending: pending as u32,
@@ -329,6 +333,7 @@ pub const RESTS: usize = MOST_LEVELS * 3 + 1;
 const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
+const LONG: usize = MOST_LEVELS * 3 + 5;
 
 /// Stands for the first segment if the digits of two levels are to be counted at once.
 pub(super) const COUNTED_TWICE: u32 = u32::MAX;
@@ -355,6 +360,11 @@ impl Workspace {
     #[inline(always)]
     pub fn buckets(self) -> u32 {
         self.words.get(BUCKETS)
+    }
+
+    #[inline(always)]
+    pub fn long_buckets(self) -> u32 {
+        self.words.get(LONG)
     }
 
     #[inline(always)]
@@ -533,6 +543,19 @@ impl Workspace {
     #[inline(always)]
     pub fn add_buckets(self, count: u32) -> u32 {
         self.words.fetch_add(BUCKETS, count)
+    }
+
+    /// The number of long bucket `i`: they are listed from the end on.
+    #[inline(always)]
+    pub fn long_bucket(self, i: u32) -> u32 {
+        (self.at.words - self.at.buckets) / BUCKET as u32 - 1 - i
+    }
+
+    /// Adds a long bucket, which is to be sorted.
+    #[inline(always)]
+    pub fn add_long_bucket(self, start: u32, len: u32, in_scratch: bool) {
+        let bucket = self.long_bucket(self.words.fetch_add(LONG, 1));
+        self.set_bucket(bucket, start, len, in_scratch, Work::Sort);
     }
 
     #[inline(always)]

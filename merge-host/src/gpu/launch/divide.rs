@@ -41,6 +41,9 @@ const FEW_BLOCKS: usize = 4;
 /// Blocks of a multiprocessor that sort buckets of keys alone.
 const BUCKET_BLOCKS: usize = 12;
 
+/// Buckets that larger blocks sort, of which a multiprocessor holds one.
+const LONG_BUCKETS: Tile = tuning::ROW.long_buckets_4;
+
 /// Blocks that place the parts of the first segment.
 const PLACE_FIRST_BLOCKS: usize = 32;
 
@@ -96,7 +99,10 @@ impl DividePlan {
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
-        let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, in_order, twice };
+        // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
+        let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
+        let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
+        let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
@@ -114,8 +120,9 @@ impl DividePlan {
         let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
         let of_all = ["choose_digits", "count_digits", "place_buckets"].map(of_key);
         let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
+        let long = (self.plan.long > 0).then(|| of_key("sort_long_buckets"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
-        of_all.into_iter().chain(twice).chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
+        of_all.into_iter().chain(twice).chain(long).chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
     }
 
     /// Those that move keys.
@@ -184,6 +191,13 @@ impl DividePlan {
         let most_blocks = if value_bytes == 0 { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
         let blocks = blocks.min(most_blocks);
         launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
+        if plan.long > 0 {
+            let Tile { threads, items_per_thread } = LONG_BUCKETS;
+            let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
+            let blocks = BUCKET_BLOCKS * queue.multiprocessors();
+            let shape = Shape { blocks, threads: threads as u32, shared_bytes };
+            launch(&("sort_long_buckets", bits(size_of::<K>())), shape, arguments)?;
+        }
         launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
     }
 

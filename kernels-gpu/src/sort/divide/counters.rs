@@ -1,0 +1,64 @@
+//! How many keys of a block have each digit, in shared memory.
+//!
+//! ```text
+//!   digit      │    0    │    1    │    2    │ …
+//!   copy       │ 0  1    │ 0  1    │ 0  1    │
+//!   lane         0  1 …    0  1 …    0  1 …       2 and 4 and so on add where 0 does
+//! ```
+//!
+//! Lanes that add to the same word wait for each other. So each digit has several counters, which lanes use in turn: where many keys have the
+//! same digit, fewer of a warp's do at the same word.
+
+use super::DIGITS_CAPACITY;
+use cuda_std::prelude::*;
+
+/// Counters of each digit.
+const COPIES: u32 = 2;
+
+/// Words of the counters of all digits.
+pub const COUNTER_WORDS: u32 = COPIES * DIGITS_CAPACITY;
+
+/// The counters of a block's digits.
+#[derive(Clone, Copy)]
+pub(super) struct Counters {
+    words: Shared<u32>,
+}
+
+impl Counters {
+    /// From byte `offset` of the block's shared memory on.
+    ///
+    /// # Safety
+    /// There are [`COUNTER_WORDS`]; barriers divide writing from reading.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn at(offset: u32) -> Self {
+        // SAFETY: the caller's promise.
+        Self { words: unsafe { Shared::dynamic(offset, COUNTER_WORDS) } }
+    }
+
+    /// Sets those of the first `count` digits to 0.
+    #[inline(always)]
+    #[track_caller]
+    pub fn clear<const NT: usize>(self, count: u32) {
+        super::clear::<NT>(self.words, count * COPIES);
+    }
+
+    /// Adds a key of `digit`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn add(self, digit: u32) {
+        let copy = warp::lane_id() % COPIES;
+        self.words.slice(copy, self.words.len() + 1 - COPIES).fetch_add(digit * COPIES, 1);
+    }
+
+    /// How many keys have been added to those of `digit`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn of(self, digit: u32) -> u32 {
+        let mut sum = 0;
+        for copy in 0..COPIES {
+            sum += self.words.get(digit * COPIES + copy);
+        }
+        sum
+    }
+}
