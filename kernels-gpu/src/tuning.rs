@@ -159,7 +159,7 @@ pub const SM_90: Row = Row {
     divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 512, items_per_thread: 9 },
-    long_buckets_4: Tile { threads: 1024, items_per_thread: 17 },
+    long_buckets_4: Tile { threads: 1024, items_per_thread: 15 },
     buckets_4v: Tile { threads: 512, items_per_thread: 9 },
     buckets_8v: Tile { threads: 512, items_per_thread: 9 },
     many_4: 1 << 29,

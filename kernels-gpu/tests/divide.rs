@@ -33,6 +33,9 @@ const TILES: u32 = 3;
 const BUCKET: usize = NT * VT;
 /// Keys of a thread in a long bucket.
 const LONG_VT: usize = 15;
+/// Keys of a thread in a bucket, and in a long one, that are not half full.
+const FEW: usize = 5;
+const LONG_FEW: usize = 7;
 
 /// Sorted keys, and how many rests and failures there were, and whether digits were to be counted twice, and were not.
 type Sorted<K> = (Vec<K>, [u32; 4]);
@@ -123,7 +126,7 @@ fn sort_in_three_launches<B: Bits>(
     })?;
     // SAFETY: as above.
     emulator.launch("sort_once", 4, NT as u32, once::sort_shared_bytes(NT, VT, size_of::<B>()), || unsafe {
-        sort_once::<_, NT, VT>(job, from, to, coding, to, Coding::NONE, random)
+        sort_once::<_, NT, VT, FEW>(job, from, to, coding, to, Coding::NONE, random)
     })
 }
 
@@ -222,12 +225,12 @@ fn sort_in_levels<B: Bits>(
     if size_of::<B>() == 4 {
         // SAFETY: as above.
         emulator.launch("sort_buckets", 4, NT as u32, sort_buckets::shared_bytes::<B>(NT, VT), || unsafe {
-            sort_buckets::<_, NT, VT>(job, at_keys, at_scratch, coding)
+            sort_buckets::<_, NT, VT, FEW>(job, at_keys, at_scratch, coding)
         })?;
         let shared_bytes = sort_buckets::shared_bytes::<B>(NT, LONG_VT);
         // SAFETY: as above.
         emulator.launch("sort_long_buckets", 2, NT as u32, shared_bytes, || unsafe {
-            sort_long_buckets::<_, NT, LONG_VT>(job, at_keys, at_scratch, coding)
+            sort_long_buckets::<_, NT, LONG_VT, LONG_FEW>(job, at_keys, at_scratch, coding)
         })?;
     } else {
         let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<B>(), 0);

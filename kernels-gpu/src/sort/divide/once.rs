@@ -16,7 +16,7 @@ use super::divide::{TileMemory, load, move_keys};
 use super::place_buckets::{
     PLACE_SHARED_BYTES, PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment,
 };
-use super::sort_buckets::fail;
+use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
 use super::{clear, divide, sort_buckets, sort_buckets_with_values};
@@ -227,13 +227,15 @@ unsafe fn place_and_move<
 ///
 /// # Safety
 /// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a power of two, with
-/// [`sort_shared_bytes`].
+/// [`sort_shared_bytes`]; `FEW` is what [`few`] says.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { few(ROW.buckets_4.items_per_thread) }>
+        within (ROW.buckets_4.threads, 2),
+    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { few(ROW.buckets_8.items_per_thread) }>
+        within (ROW.buckets_8.threads, 2),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,
     keys: *mut B,
     scratch: *mut B,
@@ -259,7 +261,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize>(
         // SAFETY: the caller's promise.
         unsafe {
             if size_of::<B>() == 4 {
-                sort_buckets::sort_all::<B, NT, VT>(workspace, keys, scratch, coding, fail);
+                sort_buckets::sort_all::<B, NT, VT, FEW>(workspace, keys, scratch, coding, fail);
             } else {
                 sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
             }

@@ -58,8 +58,8 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
     tile + (BLOCK_WORDS + KEPT_WORDS + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
 }
 
-/// Words of shared memory for what is kept of a bucket.
-const KEPT_WORDS: u32 = 4;
+/// Words of shared memory for what is kept, of a bucket and of all.
+const KEPT_WORDS: u32 = 5;
 
 /// Flag beside the shift of a scale.
 const EXACT: u32 = 1 << 8;
@@ -164,6 +164,8 @@ pub(super) struct BucketMemory<B> {
     /// How keys become bins: there are no registers to spare for that.
     least: Shared<B>,
     scale: Shared<u32>,
+    /// How many buckets there are.
+    buckets: Shared<u32>,
     counters: Counters,
 }
 
@@ -185,15 +187,19 @@ impl<B: Bits> BucketMemory<B> {
                 disorder: Shared::dynamic(kept, 1),
                 least: Shared::dynamic(kept + 4, 1),
                 scale: Shared::dynamic(kept + 8, 2),
+                buckets: Shared::dynamic(kept + 16, 1),
                 counters: Counters { words, half: threads as u32 * OWN_WORDS },
             }
         }
     }
 
-    /// Sets the counters to 0.
+    /// Sets the counters to 0, and that of what is out of order.
     #[inline(always)]
     #[track_caller]
     pub fn clear<const NT: usize>(self) {
+        if thread::thread_idx_x() == 0 {
+            self.disorder.set(0, 0);
+        }
         let mut i = thread::thread_idx_x();
         while i < self.counters.words.len() {
             self.counters.words.set(i, 0);
@@ -214,10 +220,10 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
-        let Self { tile, disorder, counters, .. } = self;
-        let (thread, slots) = (thread::thread_idx_x(), tile.len());
+        let Self { disorder, counters, .. } = self;
+        let (thread, slots) = (thread::thread_idx_x(), const { slots(NT, VT) });
+        let tile = self.tile.slice(0, slots);
         if thread == 0 {
-            disorder.set(0, 0);
             self.keep(of_bucket);
         }
         for i in 0..VT {
@@ -233,15 +239,14 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
 
-        let is_crowded = disorder.get(0) > 0;
-        if is_crowded {
+        let is_crowded = || disorder.get(0) > 0;
+        if is_crowded() {
             for i in 0..VT {
                 tile.set(thread + (i * NT) as u32, own[i]);
             }
         } else {
             // The compiler would keep the bins in registers.
-            let scale = Scale { factor: self.kept().scale.factor, ..of_bucket.scale };
-            let of_bucket = Bins { least: recomputed(of_bucket.least), scale, ..of_bucket };
+            let of_bucket = self.kept();
             // All loads, and then all stores: the compiler does not change their order, and they take long to arrive.
             let mut places = [0; VT];
             for i in 0..VT {
@@ -257,15 +262,9 @@ impl<B: Bits> BucketMemory<B> {
         }
         thread::sync_threads();
 
-        let (mut is_sorted, mut makes_finer, mut finer, mut round) = (of_bucket.exact, is_crowded, 0, 0);
+        let (mut is_sorted, mut makes_finer, mut finer, mut round) = (self.kept().exact, is_crowded(), 0, 0);
         while !is_sorted && round < ROUNDS {
             if makes_finer {
-                if thread == 0 {
-                    disorder.set(0, 0);
-                }
-                if finer == 0 && !is_crowded {
-                    counters.restore();
-                }
                 finer += 1;
                 // SAFETY: the caller's promise.
                 unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
@@ -299,6 +298,9 @@ impl<B: Bits> BucketMemory<B> {
                 makes_finer = finer < MOST_FINER && (inversions > FEW_INVERSIONS || round == ROUNDS);
                 if makes_finer {
                     round = 0;
+                    if finer == 0 {
+                        counters.restore();
+                    }
                 }
             }
         }
@@ -389,7 +391,9 @@ impl<B: Bits> BucketMemory<B> {
                     let place = recomputed(places[i]);
                     let (bin, fraction) = (place >> fraction_bits, place & ((1 << fraction_bits) - 1));
                     let (begin, end) = (counters.begin(bin), counters.begin(bin + 1));
-                    let place = (begin << part_bits) + (fraction >> (fraction_bits - part_bits)) * (end - begin);
+                    // No bit is lost here: keys next to each other, which many may be equal to, are to be told apart in the end.
+                    let within = (fraction as u64 * (end - begin) as u64) >> (fraction_bits - part_bits);
+                    let place = (begin << part_bits) + within as u32;
                     places[i] = place + ((place as u64 * factor as u64) >> 32) as u32;
                 }
                 thread::sync_threads();
@@ -438,11 +442,12 @@ const fn factor_above_one(bins: u32, keys: usize) -> u32 {
 ///
 /// # Safety
 /// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs;
-/// buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+/// buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`]; `FEW` is what [`few`] says.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 3),
+    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { few(ROW.buckets_4.items_per_thread) }>
+        within (ROW.buckets_4.threads, 3),
 )]
-pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,
     keys: *mut B,
     scratch: *mut B,
@@ -454,7 +459,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller's promise.
     let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
     // SAFETY: the caller's promise.
-    unsafe { sort_all::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
+    unsafe { sort_all::<B, NT, VT, FEW>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }
 
 /// Kernel: does what [`sort_buckets`] does for long buckets.
@@ -462,9 +467,10 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`sort_buckets`], of which one kernel need not wait for the other; long buckets are of `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.long_buckets_4.threads }, { ROW.long_buckets_4.items_per_thread }> within (ROW.long_buckets_4.threads, 1),
+    u32 = <u32, { ROW.long_buckets_4.threads }, { ROW.long_buckets_4.items_per_thread }, { few(ROW.long_buckets_4.items_per_thread) }>
+        within (ROW.long_buckets_4.threads, 1),
 )]
-pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize>(
+pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,
     keys: *mut B,
     scratch: *mut B,
@@ -478,7 +484,13 @@ pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize>(
     let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
     let fail = |bucket| fail(workspace, bucket);
     // SAFETY: the caller's promise.
-    unsafe { sort_listed::<B, NT, VT>(workspace, keys, scratch, coding, buckets, number, fail) };
+    unsafe { sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, buckets, number, fail) };
+}
+
+/// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it has `items_per_thread`
+/// in others: an odd number, so that the windows of a warp's threads use different banks.
+pub const fn few(items_per_thread: usize) -> usize {
+    items_per_thread / 2 | 1
 }
 
 /// Notes that a bucket is left to `sort_rest`. All threads of its block make this call.
@@ -489,13 +501,13 @@ pub(super) fn fail(workspace: Workspace, bucket: u32) {
     }
 }
 
-/// Sorts all buckets from `keys` or `scratch` to `keys`, but for those that it calls `fail` for with their numbers, with all threads, where they stay as they
-/// are.
+/// Sorts all buckets from `keys` or `scratch` to `keys`, but for those that it calls `fail` for with their numbers, with all threads, which
+/// stay as they are.
 ///
 /// # Safety
 /// As for [`sort_buckets`].
 #[inline(always)]
-pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
+pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     workspace: Workspace,
     keys: GlobalMut<B>,
     scratch: GlobalMut<B>,
@@ -503,7 +515,7 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
     fail: impl Fn(u32),
 ) {
     // SAFETY: the caller's promise.
-    unsafe { sort_listed::<B, NT, VT>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail) };
+    unsafe { sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail) };
 }
 
 /// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers.
@@ -511,7 +523,7 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`sort_buckets`].
 #[inline(always)]
-unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize>(
+unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     workspace: Workspace,
     keys: GlobalMut<B>,
     scratch: GlobalMut<B>,
@@ -522,69 +534,100 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize>(
 ) {
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };
-    let thread = thread::thread_idx_x();
+    if thread::thread_idx_x() == 0 {
+        memory.buckets.set(0, buckets);
+    }
+    thread::sync_threads();
     let mut b = thread::block_idx_x();
-    while b < buckets {
+    while b < memory.buckets.get(0) {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(number(b));
         let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
-        // Where the bucket goes, computed anew wherever it is asked.
-        let to = || keys.slice(recomputed(start) as usize, len as usize);
-        b += thread::grid_dim_x();
+        // Where the bucket goes, read anew wherever it is asked.
+        let to = || {
+            let Bucket { start, len, .. } = workspace.bucket(number(recomputed(b)));
+            keys.slice(start as usize, len as usize)
+        };
         if work == Work::Copy {
-            let (to, mut i) = (to(), thread as usize);
+            let (to, mut i) = (to(), thread::thread_idx_x() as usize);
             while i < to.len() {
                 to.set(i, coding.decode(from.get(i)));
                 i += NT;
             }
+            b += thread::grid_dim_x();
             continue;
         }
-        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
-        let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
-        let mut own = [B::MAX; VT];
-        for i in 0..VT {
-            if is_here(i) {
-                own[i] = from.get(thread as usize + i * NT);
+        // SAFETY: all threads of the block are here.
+        let is_sorted = unsafe {
+            if len <= const { (NT * FEW) as u32 } {
+                sort_bucket::<B, NT, FEW>(from, to, coding, memory)
+            } else {
+                sort_bucket::<B, NT, VT>(from, to, coding, memory)
             }
-        }
-        memory.clear::<NT>();
-        let (mut least, mut greatest) = (B::MAX, B::MIN);
-        for i in 0..VT {
-            least = least.min(own[i]);
-            greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
-        }
-        // SAFETY: all threads of the block are here, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
-        if least == greatest {
-            let to = to();
-            for i in 0..VT {
-                if is_here(i) {
-                    to.set(thread as usize + i * NT, coding.decode(least));
-                }
-            }
-            continue;
-        }
-        // SAFETY: as above.
-        let is_sorted = unsafe { memory.sort::<NT, VT>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
-        if is_sorted {
-            for i in 0..VT {
-                own[i] = memory.tile.get(thread + (i * NT) as u32);
-            }
-            if coding != Coding::NONE {
-                for key in &mut own {
-                    *key = coding.decode(*key);
-                }
-            }
-            let to = to();
-            for i in 0..VT {
-                if is_here(i) {
-                    to.set(thread as usize + i * NT, own[i]);
-                }
-            }
-        } else {
-            fail(number(b - thread::grid_dim_x()));
+        };
+        if !is_sorted {
+            fail(number(b));
         }
         thread::sync_threads();
+        b += thread::grid_dim_x();
     }
+}
+
+/// Sorts a bucket of up to `NT * VT` keys; or leaves it as it is, and gives false.
+///
+/// # Safety
+/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.
+#[inline(always)]
+unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize>(
+    from: GlobalMut<B>,
+    to: impl Fn() -> GlobalMut<B>,
+    coding: Coding<B>,
+    memory: BucketMemory<B>,
+) -> bool {
+    let (thread, len) = (thread::thread_idx_x(), from.len() as u32);
+    // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+    let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
+    let mut own = [B::MAX; VT];
+    for i in 0..VT {
+        if is_here(i) {
+            own[i] = from.get(thread as usize + i * NT);
+        }
+    }
+    memory.clear::<NT>();
+    let (mut least, mut greatest) = (B::MAX, B::MIN);
+    for i in 0..VT {
+        least = least.min(own[i]);
+        greatest = greatest.max(select_unpredictable(is_here(i), own[i], B::MIN));
+    }
+    // SAFETY: all threads of the block are here, as below.
+    let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
+    if least == greatest {
+        let to = to();
+        for i in 0..VT {
+            if is_here(i) {
+                to.set(thread as usize + i * NT, coding.decode(least));
+            }
+        }
+        return true;
+    }
+    // SAFETY: as above.
+    let is_sorted = unsafe { memory.sort::<NT, VT>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
+    if is_sorted {
+        for i in 0..VT {
+            own[i] = memory.tile.get(thread + (i * NT) as u32);
+        }
+        if coding != Coding::NONE {
+            for key in &mut own {
+                *key = coding.decode(*key);
+            }
+        }
+        let to = to();
+        for i in 0..VT {
+            if is_here(i) {
+                to.set(thread as usize + i * NT, own[i]);
+            }
+        }
+    }
+    is_sorted
 }
 
 /// Sorts the `VT` keys from `first` on. Gives the last one.
