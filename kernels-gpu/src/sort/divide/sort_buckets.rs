@@ -39,7 +39,7 @@ const ROUNDS: u32 = 3;
 const FEW_INVERSIONS: u32 = 4;
 
 /// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
-const MOST_FINER: u32 = 3;
+const MOST_FINER: u32 = 5;
 
 /// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
 /// different banks.
@@ -59,7 +59,7 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
 }
 
 /// Words of shared memory for what is kept, of a bucket and of all.
-const KEPT_WORDS: u32 = 5;
+const KEPT_WORDS: u32 = 6;
 
 /// Flag beside the shift of a scale.
 const EXACT: u32 = 1 << 8;
@@ -184,10 +184,10 @@ impl<B: Bits> BucketMemory<B> {
             Self {
                 tile: Shared::dynamic(0, slots),
                 scan: Shared::dynamic(bytes, BLOCK_WORDS),
-                disorder: Shared::dynamic(kept, 1),
-                least: Shared::dynamic(kept + 4, 1),
+                least: Shared::dynamic(kept, 1),
                 scale: Shared::dynamic(kept + 8, 2),
                 buckets: Shared::dynamic(kept + 16, 1),
+                disorder: Shared::dynamic(kept + 20, 1),
                 counters: Counters { words, half: threads as u32 * OWN_WORDS },
             }
         }
@@ -548,9 +548,11 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
             keys.slice(start as usize, len as usize)
         };
         if work == Work::Copy {
-            let (to, mut i) = (to(), thread::thread_idx_x() as usize);
+            let (to, key, mut i) = (to(), coding.decode(from.get(0)), thread::thread_idx_x() as usize);
+            // The first one may be in its place already.
+            thread::sync_threads();
             while i < to.len() {
-                to.set(i, coding.decode(from.get(i)));
+                to.set(i, key);
                 i += NT;
             }
             b += thread::grid_dim_x();
