@@ -539,7 +539,11 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
     let mut random = StdRng::seed_from_u64(seed);
     // Half of the keys are in one bin of their bucket.
     let mut check_half = |from: u32, below: u32| {
-        let draw = |i: u32| if i < 100 { i << 25 } else { from + random.random_range(0..below) };
+        let draw = |i: u32| match i {
+            0 => u32::MAX,
+            1..100 => i << 25,
+            _ => from + random.random_range(0..below),
+        };
         let keys: Vec<u32> = (0..200).map(draw).collect();
         let [_, failures] = check(&keys, seed, 1, 8, "a full bin").expect("keys are divided");
         failures
@@ -547,7 +551,7 @@ fn full_bins_are_made_finer_and_merged_in_the_end() {
     assert_eq!(check_half(7, 1 << 20), 0, "made finer once, seed {seed}");
     assert_eq!(check_half(7, 1 << 12), 0, "made finer twice, seed {seed}");
     assert_eq!(check_half(7, 8), 0, "made finer three times, seed {seed}");
-    // Places have 32 bits, and are a little closer than keys: one in 256 of them has that of the next one.
+    // Places have 32 bits, and are a little closer than these keys: one in 256 has that of the next one.
     assert!((0..300).any(|from| check_half(from, 2) > 0), "seed {seed}");
 }
 
