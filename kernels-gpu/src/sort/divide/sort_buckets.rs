@@ -542,11 +542,8 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
     while b < memory.buckets.get(0) {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(number(b));
         let from = if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
-        // Where the bucket goes, read anew wherever it is asked.
-        let to = || {
-            let Bucket { start, len, .. } = workspace.bucket(number(recomputed(b)));
-            keys.slice(start as usize, len as usize)
-        };
+        // Where the bucket goes, computed anew wherever it is asked.
+        let to = || keys.slice(recomputed(start) as usize, len as usize);
         if work == Work::Copy {
             let (to, key, mut i) = (to(), coding.decode(from.get(0)), thread::thread_idx_x() as usize);
             // The first one may be in its place already.
