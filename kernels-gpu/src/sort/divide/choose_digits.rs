@@ -153,7 +153,8 @@ pub unsafe fn choose_digits<B: Bits>(
         // There are two digits more.
         let most = plan.most_digits(len, parts) - 2;
         let most_uneven = if level == 0 { most.min(MOST_FIRST) } else { most };
-        let how = How { level, single, most, most_uneven, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        let how =
+            How { level, single, most, most_uneven, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
@@ -263,7 +264,8 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     } else {
         // After the last level nothing is divided any more.
         let single = if level + 1 < plan.levels { single } else { most };
-        let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most, most_uneven) };
+        let count =
+            if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most, most_uneven) };
         // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
         let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
         let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));

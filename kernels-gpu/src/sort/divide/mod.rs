@@ -8,6 +8,7 @@
 //!   place_buckets     where the keys of each digit go                           │ the next level
 //!   divide            the keys go there                                         │
 //!   sort_buckets      each bucket sorted by one block, in shared memory
+//!   sort_long_buckets the same of longer ones, by larger blocks: these need not be divided again
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!

@@ -72,7 +72,14 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     }
     // There are two digits more.
     let most = plan.most_first_digits() - 2;
-    let how = How { level: 0, single: most, most, most_uneven: most, seed: random as u32, always_divides: always_divides != 0 };
+    let how = How {
+        level: 0,
+        single: most,
+        most,
+        most_uneven: most,
+        seed: random as u32,
+        always_divides: always_divides != 0,
+    };
     // SAFETY: all threads of the block are here.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
     let Some(Choice { digits, exact, .. }) = choice else { return };

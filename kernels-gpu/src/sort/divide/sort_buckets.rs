@@ -7,8 +7,10 @@
 //!              │├──┤├──────┤├──────┤  │    … and once more, moved by half a window
 //! ```
 //!
-//! Bins are about as many as keys, so that few are of more than a handful of keys. Where windows do not put them in order, bins of
-//! many keys are divided into finer ones. If that does not help either, the bucket is left to `sort_rest`.
+//! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or windows do not put
+//! all in order, bins of many keys are divided into finer ones. If that does not help either, the bucket is left to `sort_rest`.
+//!
+//! There are two kernels, one for long buckets. A bucket that is half full or less is sorted with fewer keys a thread.
 
 use super::digits::{MOST_EVEN, Scale};
 use super::workspace::{Bucket, Job, Work, Workspace};
@@ -100,13 +102,13 @@ impl<B: Bits> Bins<B> {
 
 /// The number of keys in each bin, and then the slot of the next one.
 #[derive(Clone, Copy)]
-struct Counters {
+struct BinCounters {
     words: Shared<u32>,
     /// Half the number of bins.
     half: u32,
 }
 
-impl Counters {
+impl BinCounters {
     /// Counts a key in its bin and gives how many there were, or the slot that was next.
     #[inline(always)]
     #[track_caller]
@@ -166,7 +168,7 @@ pub(super) struct BucketMemory<B> {
     scale: Shared<u32>,
     /// How many buckets there are.
     buckets: Shared<u32>,
-    counters: Counters,
+    counters: BinCounters,
 }
 
 impl<B: Bits> BucketMemory<B> {
@@ -188,7 +190,7 @@ impl<B: Bits> BucketMemory<B> {
                 scale: Shared::dynamic(kept + 8, 2),
                 buckets: Shared::dynamic(kept + 16, 1),
                 disorder: Shared::dynamic(kept + 20, 1),
-                counters: Counters { words, half: threads as u32 * OWN_WORDS },
+                counters: BinCounters { words, half: threads as u32 * OWN_WORDS },
             }
         }
     }
@@ -490,7 +492,7 @@ pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const
 /// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it has `items_per_thread`
 /// in others: an odd number, so that the windows of a warp's threads use different banks.
 pub const fn few(items_per_thread: usize) -> usize {
-    items_per_thread / 2 | 1
+    (items_per_thread / 2) | 1
 }
 
 /// Notes that a bucket is left to `sort_rest`. All threads of its block make this call.
@@ -515,7 +517,9 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize, const F
     fail: impl Fn(u32),
 ) {
     // SAFETY: the caller's promise.
-    unsafe { sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail) };
+    unsafe {
+        sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail)
+    };
 }
 
 /// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers.
