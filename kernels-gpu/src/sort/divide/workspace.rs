@@ -150,8 +150,7 @@ impl Layout {
         let (n, bucket) = (plan.n as usize, plan.bucket as usize);
         // Segments have more keys than a bucket, but for the first one.
         let segments = n / bucket + 1;
-        let pending = Self::cleared(plan);
-        let all = pending + segments * PENDING;
+        let all = Self::cleared(plan);
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
@@ -160,9 +159,10 @@ impl Layout {
         // At each level but the first, which is one segment, there are at most as many segments, and at each one digits with too many
         // keys, as there are full buckets.
         let most_buckets = (1 + 2 * plan.levels as usize) * segments;
-        // Long buckets have more keys than others.
-        let most_long = if plan.long > 0 { segments } else { 0 };
-        let words = buckets + (most_buckets + most_long) * BUCKET;
+        // Pending segments are listed from the beginning of their words on, and long buckets from the end: these have other keys, and more of
+        // them than a bucket, too, so that there are as many words as both need.
+        let pending = buckets + most_buckets * BUCKET;
+        let words = pending + segments * PENDING;
         assert!(words <= u32::MAX as usize, "there are no more keys than MOST_KEYS");
         Self {
             pending: pending as u32,
@@ -545,7 +545,7 @@ impl Workspace {
         self.words.fetch_add(BUCKETS, count)
     }
 
-    /// The number of long bucket `i`: they are listed from the end on.
+    /// The number of long bucket `i`: they are listed from the end of all words on.
     #[inline(always)]
     pub fn long_bucket(self, i: u32) -> u32 {
         (self.at.words - self.at.buckets) / BUCKET as u32 - 1 - i
