@@ -198,6 +198,16 @@ impl<B: Bits> Coding<B> {
         }
     }
 
+    /// What [`decode`](Self::decode) does, for all `keys`, as [`encode_all`](Self::encode_all).
+    #[inline(always)]
+    pub fn decode_all<const N: usize>(self, keys: &mut [B; N]) {
+        if self != Self::NONE {
+            for key in keys {
+                *key = self.decode(*key);
+            }
+        }
+    }
+
     /// Ordered bits to a key's.
     #[inline(always)]
     pub fn decode(self, ordered: B) -> B {

@@ -37,8 +37,9 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys, and how many rests and failures there were, and whether digits were to be counted twice, and were not.
-type Sorted<K> = (Vec<K>, [u32; 4]);
+/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and how many long buckets
+/// there were.
+type Sorted<K> = (Vec<K>, [u32; 5]);
 
 /// The same, and where each key was.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
@@ -51,7 +52,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         tile: TILE as u32,
         tiles,
         bucket: BUCKET as u32,
-        long: if !in_order && levels > 2 { (NT * LONG_VT) as u32 } else { 0 },
+        long: 0,
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
     }
@@ -169,10 +170,8 @@ where
     let bits = |keys: &[K]| -> Vec<K::Bits> { keys.iter().map(|key| Word::from_register(key.to_register())).collect() };
     let (sampled, keys) = (emulator.buffer(&bits(sampled)), emulator.buffer(&bits(keys)));
     let scratch = emulator.uninit::<K::Bits>(n);
-    let mut plan = plan(n, levels, 1, false);
-    if size_of::<K>() == 8 {
-        plan.long = 0;
-    }
+    let has_long = size_of::<K>() == 4 && levels > 2;
+    let plan = Plan { long: if has_long { (NT * LONG_VT) as u32 } else { 0 }, ..plan(n, levels, 1, false) };
     let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
@@ -184,7 +183,7 @@ where
         sort_in_levels(&mut emulator, job, sampled, sides, coding, single, random)?;
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
@@ -295,7 +294,7 @@ where
         return Ok(None);
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     let of_index = if indexes { 1 } else { 3 };
@@ -456,7 +455,7 @@ fn digits_of_two_levels_are_counted_at_once() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..6000).map(|_| random.random()).collect();
-    let (sorted, [rests, failures, twice, not_twice]) =
+    let (sorted, [rests, failures, twice, not_twice, _]) =
         run(seed, &keys, false, 2, (8, 0)).expect("no fault").expect("keys are divided");
     assert_eq!((rests, failures, twice, not_twice), (0, 0, 1, 0), "seed {seed}");
     assert_eq!(sorted, common::sorted(keys), "seed {seed}");
@@ -469,7 +468,7 @@ fn digits_are_counted_once_more_where_counters_were_too_small() {
     // The sample is of other keys, which are spread evenly. Of these more are equal than a counter of 16 bits holds.
     let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
     let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
-    let (sorted, [_, _, twice, not_twice]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
+    let (sorted, [_, _, twice, not_twice, _]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
         .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         .expect("keys are divided");
     assert_eq!((twice, not_twice > 0), (1, true), "seed {seed}");
@@ -609,6 +608,10 @@ fn long_buckets_are_sorted_by_larger_blocks() {
             if i.is_multiple_of(10) { (1 << 31) + random.random_range(0..range) } else { random.random() }
         };
         let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
-        check(&keys, seed, 3, 8, &format!("one in ten of {range}"));
+        let result = run(seed, &keys, false, 3, (8, 1))
+            .unwrap_or_else(|fault| panic!("one in ten of {range}, seed {seed}: {fault}"));
+        let (sorted, [.., long]) = result.expect("keys are divided");
+        assert!(long > 0, "one in ten of {range}, seed {seed}");
+        assert_eq!(sorted, common::sorted(keys), "one in ten of {range}, seed {seed}");
     }
 }

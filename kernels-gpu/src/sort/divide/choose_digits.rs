@@ -22,8 +22,12 @@ pub(super) const fn of_thread(threads: u32) -> usize {
 /// Intervals in which sampled keys are counted.
 pub(super) const INTERVALS: u32 = WARP_SIZE;
 
-/// Bits of the number of an interval, of which there may be one more.
-const INTERVAL_BITS: u32 = (2 * INTERVALS).trailing_zeros();
+/// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there are to be 32; of many, by
+/// less.
+const FINE: u32 = 32;
+
+/// Bits of the number of an interval.
+const INTERVAL_BITS: u32 = INTERVALS.trailing_zeros();
 
 /// What part of the sample the fullest interval has, at most, of keys that are divided although they are uneven: more than that are
 /// merged sooner.
@@ -40,7 +44,7 @@ const DEPTH: u32 = 3;
 const DEPTH_ONCE: u32 = 2;
 
 /// Bytes of dynamic shared memory.
-pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS) * size_of::<u32>() as u32;
+pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + INTERVALS) * size_of::<u32>() as u32;
 
 /// A number that looks random, another one for each `i`.
 #[inline(always)]
@@ -70,10 +74,10 @@ fn digits_of_even(fullest: u32) -> u32 {
 /// Enough for buckets of `usual` keys; or the root of that, for two divisions. Where intervals differ by more than they do by chance the
 /// fullest one counts, and as many keys as can be are not to need another division.
 #[inline(always)]
-fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32, most_uneven: u32) -> u32 {
+fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32 {
     let wanted = len.div_ceil(usual.max(1));
     if !is_even(fullest, SAMPLE) {
-        return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most_uneven);
+        return wanted.saturating_mul(digits_of_even(fullest)).clamp(2, most);
     }
     if wanted <= single {
         return wanted.clamp(2, most);
@@ -119,7 +123,7 @@ pub unsafe fn choose_digits<B: Bits>(
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let (scan, intervals) =
-        unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS)) };
+        unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS)) };
     let thread = thread::thread_idx_x();
     if level == 0 && detects == 0 {
         // There is one block, and nothing has been launched before it.
@@ -152,9 +156,7 @@ pub unsafe fn choose_digits<B: Bits>(
         }
         // There are two digits more.
         let most = plan.most_digits(len, parts) - 2;
-        let most_uneven = if level == 0 { most.min(MOST_FIRST) } else { most };
-        let how =
-            How { level, single, most, most_uneven, seed: start ^ random as u32, always_divides: always_divides != 0 };
+        let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
@@ -196,8 +198,6 @@ pub(super) struct How {
     pub single: u32,
     /// The most digits.
     pub most: u32,
-    /// The most digits by which uneven keys are divided.
-    pub most_uneven: u32,
     /// By which positions of the sample are drawn: any number.
     pub seed: u32,
     /// Whether keys are divided in any case.
@@ -218,13 +218,13 @@ pub(super) struct Choice<B> {
 ///
 /// # Safety
 /// All threads of the block make this call, of whom [`of_thread`] samples `SAMPLED`; nothing else uses `scan`, of [`BLOCK_WORDS`], nor
-/// `intervals`, which has two words for each of [`INTERVALS`].
+/// `intervals`, which has a word for each of [`INTERVALS`].
 #[inline(always)]
 pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
-    How { level, single, most, most_uneven, seed, always_divides }: How,
+    How { level, single, most, seed, always_divides }: How,
     scan: Shared<u32>,
     intervals: Shared<u32>,
 ) -> Option<Choice<B>> {
@@ -264,8 +264,9 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     } else {
         // After the last level nothing is divided any more.
         let single = if level + 1 < plan.levels { single } else { most };
-        let count =
-            if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most, most_uneven) };
+        let scatters = level == 0 && !plan.is_once() && !is_even(fullest, SAMPLE);
+        let most = if scatters { most.min(MOST_FIRST) } else { most };
+        let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
         // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
         let margin = if curve == Curve::Distance { (greatest - least).shifted_down(8) } else { B::MIN };
         let (least, greatest) = (least - margin.min(least - B::MIN), greatest + margin.min(B::MAX - greatest));
@@ -369,7 +370,7 @@ fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
 /// are divided `once`. Up to `most` numbers have a digit each.
 ///
 /// # Safety
-/// All threads of the block make this call; `intervals` has two words for each interval, which nothing else uses.
+/// All threads of the block make this call; `intervals` has a word for each interval, which nothing else uses.
 #[inline(always)]
 unsafe fn spread<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
@@ -386,7 +387,7 @@ unsafe fn spread<B: Bits, const SAMPLED: usize>(
     best.fullest = SAMPLE + 1;
     let mut look = |curve: Curve| {
         if !is_even(best.fullest, SAMPLE) {
-            let of_intervals = Digits::along(curve, least, greatest, INTERVALS, coding);
+            let of_intervals = intervals_along(curve, least, greatest, coding);
             // SAFETY: the caller's promise.
             let (fullest, _) = unsafe { fullest_interval(sample, of_intervals, coding, |_| true, intervals) };
             // Digits along the distance are made faster.
@@ -406,6 +407,18 @@ unsafe fn spread<B: Bits, const SAMPLED: usize>(
     best
 }
 
+/// Digits along `curve` from `least` to `greatest`, of which as many as [`FINE`] are an interval.
+#[inline(always)]
+fn intervals_along<B: Bits>(curve: Curve, least: B, greatest: B, coding: Coding<B>) -> Digits<B> {
+    Digits::along(curve, least, greatest, FINE * INTERVALS, coding)
+}
+
+/// The interval of a key. A digit more than there are to be belongs to the last one.
+#[inline(always)]
+fn interval<B: Bits>(of_intervals: Digits<B>, key: B, coding: Coding<B>) -> u32 {
+    (of_intervals.of::<false>(key, coding) / FINE).min(INTERVALS - 1)
+}
+
 /// How many of those keys of a sample that are counted the fullest of `of_intervals` has, and which one that is.
 ///
 /// # Safety
@@ -420,22 +433,21 @@ unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
 ) -> (u32, u32) {
     // The counters of the last call have been read.
     thread::sync_threads();
-    if thread::thread_idx_x() < 2 * INTERVALS {
+    if thread::thread_idx_x() < INTERVALS {
         intervals.set(thread::thread_idx_x(), 0);
     }
     thread::sync_threads();
     for at in 0..SAMPLED {
         if is_counted(sample[at]) {
-            intervals.fetch_add(of_intervals.of::<false>(sample[at], coding), 1);
+            intervals.fetch_add(interval(of_intervals, sample[at], coding), 1);
         }
     }
     thread::sync_threads();
-    // Each warp finds it, of two intervals a lane: the number of keys, and the interval, in one number.
-    let own = |interval: u32| intervals.get(interval) << INTERVAL_BITS | interval;
+    // Each warp finds it, of an interval a lane: the number of keys, and the interval, in one number.
     let lane = warp::lane_id();
     // SAFETY: whole warps are here.
-    let fullest = unsafe { reduce_max(FULL_MASK, own(lane).max(own(lane + INTERVALS))) };
-    (fullest >> INTERVAL_BITS, fullest & (2 * INTERVALS - 1))
+    let fullest = unsafe { reduce_max(FULL_MASK, intervals.get(lane) << INTERVAL_BITS | lane) };
+    (fullest >> INTERVAL_BITS, fullest & (INTERVALS - 1))
 }
 
 /// Whether digits of equal width along a curve have about equally many keys of a sample; or those of the fullest interval have; or those of
@@ -455,7 +467,7 @@ unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
 ) -> bool {
     let (mut sampled, mut looks) = (SAMPLE, 0);
     while looks < depth {
-        let of_intervals = Digits::along(curve, low, high, INTERVALS, coding);
+        let of_intervals = intervals_along(curve, low, high, coding);
         let here = |key: B| low <= key && key <= high;
         // SAFETY: the caller's promise.
         let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, coding, here, intervals) };
@@ -465,7 +477,7 @@ unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
         let (mut first, mut last) = (B::MAX, B::MIN);
         for at in 0..SAMPLED {
             let key = sample[at];
-            if here(key) && of_intervals.of::<false>(key, coding) == interval {
+            if here(key) && self::interval(of_intervals, key, coding) == interval {
                 (first, last) = (first.min(key), last.max(key));
             }
         }

@@ -78,15 +78,7 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
         thread::sync_threads();
         count::<B, NT>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
         thread::sync_threads();
-        let counters = workspace.offsets(plan, i).begins();
-        let mut digit = thread::thread_idx_x();
-        while digit < counters.len() as u32 {
-            let of_block = counts.of(digit);
-            if of_block > 0 {
-                counters.fetch_add(digit as usize, of_block);
-            }
-            digit += NT as u32;
-        }
+        counts.add_to::<NT>(workspace.offsets(plan, i).begins());
         thread::sync_threads();
         part = parts_end;
     }

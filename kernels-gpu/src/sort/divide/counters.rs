@@ -61,4 +61,18 @@ impl Counters {
         }
         sum
     }
+
+    /// Adds what has been counted to the `counters` of all blocks. All `NT` threads of the block make this call, after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    pub fn add_to<const NT: usize>(self, counters: GlobalMut<u32>) {
+        let mut digit = thread::thread_idx_x();
+        while digit < counters.len() as u32 {
+            let of_block = self.of(digit);
+            if of_block > 0 {
+                counters.fetch_add(digit as usize, of_block);
+            }
+            digit += NT as u32;
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub struct Scale {
     pub factor: u32,
 }
 
-/// More than the numbers of equal shares that a [`Scale`] is made for.
+/// The counts of equal shares that a [`Scale`] is made for are below this.
 pub const MOST_EVEN: u32 = 4096;
 
 impl Scale {

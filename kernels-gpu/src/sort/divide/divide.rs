@@ -8,7 +8,7 @@
 
 use super::digits::Digits;
 use super::tiles::{Tile, Tiles};
-use super::workspace::{Job, Workspace};
+use super::workspace::Job;
 use super::{DIGITS_CAPACITY, clear};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
@@ -47,10 +47,7 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let n = job.plan.n as usize;
-    // SAFETY: the caller's promise.
-    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    let (workspace, [from, to]) = unsafe { job.open([from, to]) };
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
     let mut tiles = Tiles::<B, false>::of(job.plan, workspace, level);

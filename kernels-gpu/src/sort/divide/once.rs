@@ -33,7 +33,7 @@ use cuda_std::prelude::*;
 pub const ONCE_BLOCKS: usize = 2;
 
 /// Bytes of dynamic shared memory of [`count_once`].
-pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + 2 * INTERVALS + COUNTER_WORDS) * size_of::<u32>() as u32;
+pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + INTERVALS + COUNTER_WORDS) * size_of::<u32>() as u32;
 
 /// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
@@ -61,8 +61,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let (scan, intervals, counts) = unsafe {
         (
             Shared::<u32>::dynamic(0, BLOCK_WORDS),
-            Shared::<u32>::dynamic(BLOCK_WORDS * 4, 2 * INTERVALS),
-            Counters::at((BLOCK_WORDS + 2 * INTERVALS) * 4),
+            Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS),
+            Counters::at((BLOCK_WORDS + INTERVALS) * 4),
         )
     };
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
@@ -72,14 +72,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     }
     // There are two digits more.
     let most = plan.most_first_digits() - 2;
-    let how = How {
-        level: 0,
-        single: most,
-        most,
-        most_uneven: most,
-        seed: random as u32,
-        always_divides: always_divides != 0,
-    };
+    let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
     let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
     let Some(Choice { digits, exact, .. }) = choice else { return };
@@ -101,14 +94,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let first = (block as usize * share).min(keys.len());
     count::<B, COUNT_THREADS>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
     thread::sync_threads();
-    let mut digit = thread;
-    while digit < digits.count {
-        let of_block = counts.of(digit);
-        if of_block > 0 {
-            counters.fetch_add(digit as usize, of_block);
-        }
-        digit += const { COUNT_THREADS as u32 };
-    }
+    counts.add_to::<COUNT_THREADS>(counters);
 }
 
 /// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.

@@ -85,7 +85,7 @@ impl<B: Bits> Bins<B> {
         let scale = if exact {
             Scale::exact::<B>(count.trailing_zeros())
         } else {
-            // No more at first than there may be.
+            // A scale is made for fewer than that many bins, and then each becomes several.
             let times = count.div_ceil(MOST_EVEN).max(1);
             let Scale { shift, factor } = Scale::even(range, count / times - 1);
             Scale { shift, factor: factor * times }
@@ -235,8 +235,8 @@ impl<B: Bits> BucketMemory<B> {
 
         // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
         // SAFETY: the caller's promise.
-        let is_crowded = unsafe { self.place_bins(VT as u32) };
-        if is_crowded && !of_bucket.exact {
+        let own_are_crowded = unsafe { self.place_bins(VT as u32) };
+        if own_are_crowded && !of_bucket.exact {
             disorder.fetch_add(0, 1);
         }
         thread::sync_threads();
@@ -456,10 +456,7 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW:
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let n = job.plan.n as usize;
-    // SAFETY: the caller's promise.
-    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     // SAFETY: the caller's promise.
     unsafe { sort_all::<B, NT, VT, FEW>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }
@@ -479,10 +476,7 @@ pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let n = job.plan.n as usize;
-    // SAFETY: the caller's promise.
-    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
     let fail = |bucket| fail(workspace, bucket);
     // SAFETY: the caller's promise.
@@ -618,11 +612,7 @@ unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize>(
         for i in 0..VT {
             own[i] = memory.tile.get(thread + (i * NT) as u32);
         }
-        if coding != Coding::NONE {
-            for key in &mut own {
-                *key = coding.decode(*key);
-            }
-        }
+        coding.decode_all(&mut own);
         let to = to();
         for i in 0..VT {
             if is_here(i) {

@@ -179,10 +179,7 @@ pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let n = job.plan.n as usize;
-    // SAFETY: the caller's promise.
-    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     // SAFETY: the caller's promise.
     unsafe { sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }

@@ -26,10 +26,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     // SAFETY: the caller's promise.
-    let workspace = unsafe { Workspace::new(&job) };
-    let n = job.plan.n as usize;
-    // SAFETY: the caller's promise.
-    let (keys, scratch) = unsafe { (GlobalMut::new(keys, n), GlobalMut::new(scratch, n)) };
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
         unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };

@@ -27,7 +27,8 @@ pub struct Layout {
     pub words: u32,
 }
 
-/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else is counted.
+/// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else
+/// is counted.
 pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
 
 /// Words of a pending segment, or of a rest.
@@ -196,6 +197,18 @@ impl Job {
     /// For keys that are divided by `plan`, and `words` of its [`Layout`].
     pub const fn new(words: *mut u32, order: *mut u32, plan: Plan) -> Self {
         Self { words, order, at: Layout::of(&plan), plan, usual: usual_len(plan.bucket as usize) as u32 }
+    }
+}
+
+impl Job {
+    /// The lists, and both sides of the keys.
+    ///
+    /// # Safety
+    /// What [`Job`] says holds. There are as many keys on each side as the plan says, and no other thread uses one while one writes it.
+    #[inline(always)]
+    pub(super) unsafe fn open<B: Bits>(&self, sides: [*mut B; 2]) -> (Workspace, [GlobalMut<B>; 2]) {
+        // SAFETY: the caller's promise.
+        unsafe { (Workspace::new(self), sides.map(|keys| GlobalMut::new(keys, self.plan.n as usize))) }
     }
 }
 
