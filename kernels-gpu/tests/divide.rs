@@ -592,6 +592,26 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
 }
 
 #[test]
+fn uneven_keys_with_values_are_divided_if_there_are_levels_enough() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for words in 2..5 {
+        let keys: Vec<u32> =
+            (0..3000).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect();
+        let is_divided = |levels: u32| {
+            // In ascending order.
+            let result = run_with_values::<u32, u32>(seed & !1, &keys, false, levels, (8, 0));
+            result.unwrap_or_else(|fault| panic!("{words} words, seed {seed}: {fault}")).is_some()
+        };
+        assert!(is_divided(4), "{words} words, seed {seed}");
+        // Those of more words may be even within an interval.
+        assert!(words > 2 || !is_divided(3), "{words} words, seed {seed}");
+        check_with_values::<u32, u32>(&keys, false, seed, 4, 8, &format!("bits of {words} words ANDed"));
+        check_with_values::<u32, u64>(&keys, true, seed ^ 1, 4, 8, &format!("bits of {words} words ANDed"));
+    }
+}
+
+#[test]
 fn long_buckets_are_sorted_by_larger_blocks() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);

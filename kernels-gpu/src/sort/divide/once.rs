@@ -254,7 +254,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         // SAFETY: the caller's promise.
         unsafe {
             if size_of::<B>() == 4 {
-                sort_buckets::sort_all::<B, NT, VT, FEW>(workspace, keys, scratch, coding, fail);
+                sort_buckets::sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
             } else {
                 sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
             }

@@ -10,7 +10,8 @@
 //! Bins are about as many as keys, so that few are of more than a handful of keys. Where there are larger ones, or windows do not put
 //! all in order, bins of many keys are divided into finer ones. If that does not help either, the bucket is left to `sort_rest`.
 //!
-//! There are two kernels, one for long buckets. A bucket that is half full or less is sorted with fewer keys a thread.
+//! There are two kernels, one for long buckets. Where keys may be uneven, a bucket that is half full or less is sorted with fewer keys a
+//! thread.
 
 use super::digits::{MOST_EVEN, Scale};
 use super::workspace::{Bucket, Job, Work, Workspace};
@@ -210,12 +211,13 @@ impl<B: Bits> BucketMemory<B> {
     }
 
     /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
-    /// others are the greatest keys, and follow. Gives whether they are sorted now.
+    /// others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at once. Gives whether they are
+    /// sorted now.
     ///
     /// # Safety
     /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a barrier.
     #[inline(always)]
-    pub unsafe fn sort<const NT: usize, const VT: usize>(
+    pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool>(
         self,
         own: [B; VT],
         len: u32,
@@ -236,12 +238,12 @@ impl<B: Bits> BucketMemory<B> {
         // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
         // SAFETY: the caller's promise.
         let own_are_crowded = unsafe { self.place_bins(VT as u32) };
-        if own_are_crowded && !of_bucket.exact {
+        if UNEVEN && own_are_crowded && !of_bucket.exact {
             disorder.fetch_add(0, 1);
         }
         thread::sync_threads();
 
-        let is_crowded = || disorder.get(0) > 0;
+        let is_crowded = || UNEVEN && disorder.get(0) > 0;
         if is_crowded() {
             for i in 0..VT {
                 tile.set(thread + (i * NT) as u32, own[i]);
@@ -457,8 +459,15 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW:
 ) {
     // SAFETY: the caller's promise.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
+    let fail = |bucket| fail(workspace, bucket);
     // SAFETY: the caller's promise.
-    unsafe { sort_all::<B, NT, VT, FEW>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
+    unsafe {
+        if workspace.is_counted_twice() {
+            sort_all::<B, NT, VT, VT, false>(workspace, keys, scratch, coding, fail);
+        } else {
+            sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
+        }
+    };
 }
 
 /// Kernel: does what [`sort_buckets`] does for long buckets.
@@ -480,7 +489,7 @@ pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const
     let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
     let fail = |bucket| fail(workspace, bucket);
     // SAFETY: the caller's promise.
-    unsafe { sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, buckets, number, fail) };
+    unsafe { sort_listed::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, buckets, number, fail) };
 }
 
 /// How many keys a thread has, at most, in the form of the sort for buckets that are about half full or less, where it has `items_per_thread`
@@ -503,25 +512,24 @@ pub(super) fn fail(workspace: Workspace, bucket: u32) {
 /// # Safety
 /// As for [`sort_buckets`].
 #[inline(always)]
-pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
+pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize, const FEW: usize, const UNEVEN: bool>(
     workspace: Workspace,
     keys: GlobalMut<B>,
     scratch: GlobalMut<B>,
     coding: Coding<B>,
     fail: impl Fn(u32),
 ) {
+    let (buckets, number) = (workspace.buckets(), |bucket| bucket);
     // SAFETY: the caller's promise.
-    unsafe {
-        sort_listed::<B, NT, VT, FEW>(workspace, keys, scratch, coding, workspace.buckets(), |bucket| bucket, fail)
-    };
+    unsafe { sort_listed::<B, NT, VT, FEW, UNEVEN>(workspace, keys, scratch, coding, buckets, number, fail) };
 }
 
-/// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers.
+/// Does what [`sort_all`] does for `buckets` buckets, of which `number` tells the numbers. Keys may be `UNEVEN`.
 ///
 /// # Safety
 /// As for [`sort_buckets`].
 #[inline(always)]
-unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
+unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usize, const UNEVEN: bool>(
     workspace: Workspace,
     keys: GlobalMut<B>,
     scratch: GlobalMut<B>,
@@ -555,10 +563,10 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
         }
         // SAFETY: all threads of the block are here.
         let is_sorted = unsafe {
-            if len <= const { (NT * FEW) as u32 } {
-                sort_bucket::<B, NT, FEW>(from, to, coding, memory)
+            if FEW < VT && len <= const { (NT * FEW) as u32 } {
+                sort_bucket::<B, NT, FEW, UNEVEN>(from, to, coding, memory)
             } else {
-                sort_bucket::<B, NT, VT>(from, to, coding, memory)
+                sort_bucket::<B, NT, VT, UNEVEN>(from, to, coding, memory)
             }
         };
         if !is_sorted {
@@ -574,7 +582,7 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
 /// # Safety
 /// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.
 #[inline(always)]
-unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize>(
+unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool>(
     from: GlobalMut<B>,
     to: impl Fn() -> GlobalMut<B>,
     coding: Coding<B>,
@@ -607,7 +615,7 @@ unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize>(
         return true;
     }
     // SAFETY: as above.
-    let is_sorted = unsafe { memory.sort::<NT, VT>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
+    let is_sorted = unsafe { memory.sort::<NT, VT, UNEVEN>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
     if is_sorted {
         for i in 0..VT {
             own[i] = memory.tile.get(thread + (i * NT) as u32);

@@ -278,7 +278,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         let mut is_sorted = least == greatest;
         if !is_sorted {
             // SAFETY: as above.
-            is_sorted = unsafe { memory.numbers.sort::<NT, VT>(own_numbers, len, of_bucket, is_here) };
+            is_sorted = unsafe { memory.numbers.sort::<NT, VT, true>(own_numbers, len, of_bucket, is_here) };
         }
         if VALUES {
             shared::wait_for_copies();

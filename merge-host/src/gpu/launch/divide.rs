@@ -17,8 +17,9 @@ use std::ffi::c_void;
 /// Up to so many keys alone, launches for a third division take longer than they save.
 const TWO_DIVISIONS: usize = 1 << 24;
 
-/// From so many keys on, launches for a fourth division take little time beside the others: uneven keys may need it.
-const FOUR_DIVISIONS: usize = 1 << 26;
+/// From so many keys on, without values and with them, launches for a fourth division take little time beside the others: uneven keys may
+/// need it, and fewer of them with values are merged sooner.
+const FOUR_DIVISIONS: (usize, usize) = (1 << 26, 1 << 27);
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -37,6 +38,12 @@ const _: () = assert!(COUNTED_TWICE >= DETECTION_KEYS);
 
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
+
+/// Blocks of a multiprocessor that move what is left for later levels.
+const LEFT_BLOCKS: usize = 32;
+
+/// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
+const SEGMENT_BLOCKS: usize = 8;
 
 /// Blocks of a multiprocessor that sort buckets of keys alone.
 const BUCKET_BLOCKS: usize = 12;
@@ -88,12 +95,13 @@ impl DividePlan {
         };
         let usual = divisions::usual_len(bucket.keys());
         let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
+        let four = if value_bytes == 0 { FOUR_DIVISIONS.0 } else { FOUR_DIVISIONS.1 };
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
             _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
             // Uneven keys of 8 bytes are merged.
-            _ if n < FOUR_DIVISIONS || value_bytes == 0 && size_of::<K>() == 8 => (3, MOST_DIGITS.1),
+            _ if n < four || value_bytes == 0 && size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
@@ -282,7 +290,7 @@ impl DividePlan {
             let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
             let coding = if level == 0 { coding } else { Coding::NONE };
             // The first level is one segment.
-            let of_segments = if level == 0 { 1 } else { FEW_BLOCKS * queue.multiprocessors() };
+            let of_segments = if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() };
             let choose = Shape {
                 blocks: of_segments,
                 threads: choose_digits::CHOOSE_THREADS,
@@ -321,7 +329,11 @@ impl DividePlan {
             let parts = parts + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
             let divide = Shape {
                 // Blocks that take one tile each are faster than those that take several.
-                blocks: if level < FEW_LEFT { parts * plan.tiles as usize } else { of_segments },
+                blocks: if level < FEW_LEFT {
+                    parts * plan.tiles as usize
+                } else {
+                    LEFT_BLOCKS * queue.multiprocessors()
+                },
                 threads: tile.threads as u32,
                 shared_bytes: match value_bytes {
                     0 => divide::shared_bytes(tile.keys(), size_of::<K>()),

@@ -16,9 +16,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
 pub(super) const DETECTION_KEYS: usize = 1 << 26;
 
-/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
-/// faster, but fewer than there are tiles.
-const FALLBACK_BLOCKS: usize = 24;
+/// Blocks of a multiprocessor that sort tiles of keys alone, and that merge, where keys may have been divided: more than it holds at once,
+/// which is faster, but fewer than there are tiles.
+const FALLBACK_BLOCKS: usize = 10;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
 /// exceed the memory of any GPU.
@@ -334,7 +334,9 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         // The kernel that moves values with their keys reads all but the random number.
         let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
+        let shape = plan.block_shape::<K>(n);
+        let shape = if value_bytes == 0 && !plan.small { few_blocks(shape) } else { shape };
+        launch(kernels.block_sort, &suffix, shape, arguments)?;
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
