@@ -43,6 +43,8 @@ mod prefix_index;
 mod radix;
 mod run;
 mod split;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 mod workers;
 mod write_combiner;
 

@@ -10,7 +10,7 @@
 //! time, so threads share millions of short segments as evenly as a few long ones.
 
 use super::run::RunMut;
-use super::{sort, sort_pairs};
+use super::{sort, sort_pairs, vector};
 use crate::{Error, Key, SortOrder, parallel};
 
 /// Shares for each thread: more than one, so that other threads take over some from a thread that is delayed.
@@ -21,6 +21,8 @@ const SEGMENT_COST: usize = 8;
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
 /// The greatest number of keys alone that comparisons sort fastest.
 const MAX_COMPARED_KEYS: usize = 32;
+/// From so many keys alone on, vector instructions sort them faster.
+const MIN_VECTOR_KEYS: usize = 12;
 /// The greatest number of key-value pairs that comparisons sort fastest.
 const MAX_COMPARED_PAIRS: usize = 256;
 
@@ -39,6 +41,10 @@ pub(crate) fn sort_keys<K: Key>(
     threads: usize,
 ) -> Result<(), Error> {
     for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
+        if (MIN_VECTOR_KEYS..=vector::FEW).contains(&run.keys.len()) && vector::can_sort::<K>() {
+            sort::in_order(order, run.keys, 1, vector::sort_few);
+            return Ok(());
+        }
         if run.keys.len() <= MAX_COMPARED_KEYS {
             // Equal keys have equal bits, so a stable sort gives the same result.
             run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());

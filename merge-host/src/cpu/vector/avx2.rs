@@ -1,0 +1,241 @@
+//! Vectors of 32 bytes, on processors with AVX2.
+//!
+//! AVX2 has no instruction that gathers some lanes. A table says for each set of lanes how to permute all, so that those of the set come
+//! last.
+
+use super::lanes::Lanes;
+use std::arch::x86_64::*;
+
+/// Eight words of 4 bytes.
+#[derive(Clone, Copy)]
+pub(super) struct U32x8(__m256i);
+
+/// Four words of 8 bytes. They are signed, as the comparison is.
+#[derive(Clone, Copy)]
+pub(super) struct I64x4(__m256i);
+
+/// For each set of eight lanes: the numbers of the lanes that are not in it, and then of those that are.
+static LAST_OF_8: [[u32; 8]; 256] = last(8);
+
+/// The same for four lanes of two words of 4 bytes each.
+static LAST_OF_4: [[u32; 8]; 16] = {
+    let of_lanes: [[u32; 8]; 16] = last(4);
+    let mut words = [[0; 8]; 16];
+    let mut set = 0;
+    while set < 16 {
+        let mut lane = 0;
+        while lane < 4 {
+            words[set][2 * lane] = 2 * of_lanes[set][lane];
+            words[set][2 * lane + 1] = 2 * of_lanes[set][lane] + 1;
+            lane += 1;
+        }
+        set += 1;
+    }
+    words
+};
+
+/// The lanes in order, those of each of the `SETS` sets last.
+const fn last<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
+    let mut permutations = [[0; 8]; SETS];
+    let mut set = 0;
+    while set < SETS {
+        let (mut next, mut pass) = (0, 0);
+        while pass < 2 {
+            let mut lane = 0;
+            while lane < lanes {
+                if set >> lane & 1 == pass {
+                    permutations[set][next] = lane as u32;
+                    next += 1;
+                }
+                lane += 1;
+            }
+            pass += 1;
+        }
+        set += 1;
+    }
+    permutations
+}
+
+/// A mask of the parts of 32 bits whose number has bit `d`.
+const fn mask(d: usize) -> i32 {
+    let (mut mask, mut part) = (0, 0);
+    while part < 8 {
+        if part & d != 0 {
+            mask |= 1 << part;
+        }
+        part += 1;
+    }
+    mask
+}
+
+impl Lanes for U32x8 {
+    type Word = u32;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u32) -> Self {
+        // SAFETY: the caller's promise, here and below.
+        unsafe { Self(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const u32, count: isize) -> Self {
+        // SAFETY: as above. Nothing is read for other lanes.
+        unsafe {
+            let count = _mm256_set1_epi32(count.clamp(0, 8) as i32);
+            let is_first = _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+            let words = _mm256_maskload_epi32(from.cast(), is_first);
+            Self(_mm256_blendv_epi8(_mm256_set1_epi32(-1), words, is_first))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u32) {
+        // SAFETY: as above.
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(word: u32) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_set1_epi32(word as i32)) }
+    }
+
+    #[inline(always)]
+    unsafe fn exchange(self, other: Self) -> (Self, Self) {
+        // SAFETY: as above.
+        unsafe { (Self(_mm256_min_epu32(self.0, other.0)), Self(_mm256_max_epu32(self.0, other.0))) }
+    }
+
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_permutevar8x32_epi32(self.0, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0))) }
+    }
+
+    #[inline(always)]
+    unsafe fn swapped<const D: usize>(self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(match D {
+                1 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
+                2 => _mm256_shuffle_epi32::<0b01_00_11_10>(self.0),
+                _ => _mm256_permute2x128_si256::<1>(self.0, self.0),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(match D {
+                1 => _mm256_blend_epi32::<{ mask(1) }>(self.0, other.0),
+                2 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
+                _ => _mm256_blend_epi32::<{ mask(4) }>(self.0, other.0),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
+        // SAFETY: as above; a set of eight lanes is less than 256.
+        unsafe {
+            // There is no unsigned comparison: what is not less is its own maximum with the pivot.
+            let not_less = _mm256_cmpeq_epi32(_mm256_max_epu32(self.0, pivot.0), self.0);
+            let set = _mm256_movemask_ps(_mm256_castsi256_ps(not_less)) as usize;
+            let order = _mm256_loadu_si256(LAST_OF_8.get_unchecked(set).as_ptr().cast());
+            let divided = Self(_mm256_permutevar8x32_epi32(self.0, order));
+            divided.store(below);
+            divided.store(above.sub(Self::LANES));
+            Self::LANES - set.count_ones() as usize
+        }
+    }
+}
+
+impl Lanes for I64x4 {
+    type Word = i64;
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn load(from: *const i64) -> Self {
+        // SAFETY: the caller's promise, here and below.
+        unsafe { Self(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const i64, count: isize) -> Self {
+        // SAFETY: as above. Nothing is read for other lanes.
+        unsafe {
+            let count = _mm256_set1_epi64x(count.clamp(0, 4) as i64);
+            let is_first = _mm256_cmpgt_epi64(count, _mm256_setr_epi64x(0, 1, 2, 3));
+            let words = _mm256_maskload_epi64(from.cast(), is_first);
+            Self(_mm256_blendv_epi8(_mm256_set1_epi64x(i64::MAX), words, is_first))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut i64) {
+        // SAFETY: as above.
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(word: i64) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_set1_epi64x(word)) }
+    }
+
+    #[inline(always)]
+    unsafe fn exchange(self, other: Self) -> (Self, Self) {
+        // SAFETY: as above.
+        unsafe {
+            let [a, b] = [self.0, other.0].map(|words| _mm256_castsi256_pd(words));
+            let greater = _mm256_castsi256_pd(_mm256_cmpgt_epi64(self.0, other.0));
+            let (least, greatest) = (_mm256_blendv_pd(a, b, greater), _mm256_blendv_pd(b, a, greater));
+            (Self(_mm256_castpd_si256(least)), Self(_mm256_castpd_si256(greatest)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_permute4x64_epi64::<0b00_01_10_11>(self.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn swapped<const D: usize>(self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(match D {
+                1 => _mm256_shuffle_epi32::<0b01_00_11_10>(self.0),
+                _ => _mm256_permute2x128_si256::<1>(self.0, self.0),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(match D {
+                1 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
+                _ => _mm256_blend_epi32::<{ mask(4) }>(self.0, other.0),
+            })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn divide(self, pivot: Self, below: *mut i64, above: *mut i64) -> usize {
+        // SAFETY: as above; a set of four lanes is less than 16.
+        unsafe {
+            let less = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(pivot.0, self.0))) as usize;
+            let set = !less & 0xf;
+            let order = _mm256_loadu_si256(LAST_OF_4.get_unchecked(set).as_ptr().cast());
+            let divided = Self(_mm256_permutevar8x32_epi32(self.0, order));
+            divided.store(below);
+            divided.store(above.sub(Self::LANES));
+            less.count_ones() as usize
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The verbs of a vector of keys, which each instruction set has in its own words.
+//!
+//! All of them are `unsafe` for the same reason: the processor has to have the instruction set, which [`super::level`] has found out. They
+//! are inlined into a function that is compiled for it.
+
+/// Numbers that a vector holds: integers of 4 or 8 bytes.
+pub(super) trait Word: bytemuck::Pod + Ord {
+    /// The greatest one.
+    const MAX: Self;
+    /// The next greater one, of one that is not the greatest.
+    fn next(self) -> Self;
+}
+
+macro_rules! word {
+    ($($t:ident)*) => {$(
+        impl Word for $t {
+            const MAX: Self = $t::MAX;
+            fn next(self) -> Self {
+                self + 1
+            }
+        }
+    )*};
+}
+word!(u32 u64 i64);
+
+/// A vector of `LANES` words, a power of two.
+pub(super) trait Lanes: Copy {
+    type Word: Word;
+    const LANES: usize;
+
+    /// Memory to lanes.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `from` points to `LANES` words.
+    unsafe fn load(from: *const Self::Word) -> Self;
+
+    /// Memory to lanes: `count` words, if there are so many lanes, and in other lanes the greatest word.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `from` points to `count` words, or to `LANES`.
+    unsafe fn load_first(from: *const Self::Word, count: isize) -> Self;
+
+    /// Lanes to memory.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `LANES` words may be written at `to`.
+    unsafe fn store(self, to: *mut Self::Word);
+
+    /// The same word in all lanes.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn splat(word: Self::Word) -> Self;
+
+    /// The lesser word of each lane, and the greater one.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn exchange(self, other: Self) -> (Self, Self);
+
+    /// Lane `i` gets lane `LANES - 1 - i`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn reversed(self) -> Self;
+
+    /// Lane `i` gets lane `i ^ D`, where `D` is a power of two.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn swapped<const D: usize>(self) -> Self;
+
+    /// Lanes whose number has bit `D` from `other`, and all others from `self`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn blended<const D: usize>(self, other: Self) -> Self;
+
+    /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how many are less. Up to
+    /// `LANES` words may be overwritten on both sides.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `LANES` words may be written from `below` on, and before `above`.
+    unsafe fn divide(self, pivot: Self, below: *mut Self::Word, above: *mut Self::Word) -> usize;
+}

@@ -1,0 +1,302 @@
+//! Sorts of keys alone by vector instructions, where the processor has them.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `lanes` | what is done with vectors: a few verbs |
+//! | `avx2`, `avx512` | the same in instructions |
+//! | `network` | sorts of few keys |
+//! | `quicksort` | sorts of any number |
+//!
+//! Keys are sorted as their ordered bits, which they are encoded to in place.
+
+mod avx2;
+mod avx512;
+mod lanes;
+mod network;
+mod quicksort;
+
+use crate::Key;
+use avx2::{I64x4, U32x8};
+use avx512::{U32x16, U64x8};
+use bytemuck::{Pod, Zeroable};
+use lanes::Lanes;
+use std::sync::OnceLock;
+
+/// Vector instructions, from few to many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    None,
+    Avx2,
+    Avx512,
+}
+
+/// What the processor has, or less, if the environment says so.
+fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let most = match std::env::var("MERGE_HOST_VECTORS").as_deref() {
+            Ok("none") => Level::None,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
+        };
+        of_processor().min(most)
+    })
+}
+
+/// Bytes of keys that are sorted without being divided by digits before.
+pub(super) const MOST_BYTES: usize = 1 << 22;
+
+/// What the processor has.
+fn of_processor() -> Level {
+    let counts =
+        is_x86_feature_detected!("popcnt") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    match counts && is_x86_feature_detected!("avx2") {
+        true if is_x86_feature_detected!("avx512f") => Level::Avx512,
+        true => Level::Avx2,
+        false => Level::None,
+    }
+}
+
+/// Whether [`sort`] can sort keys of this type on this processor.
+pub(super) fn can_sort<K: Key>() -> bool {
+    matches!(size_of::<K>(), 4 | 8) && level() > Level::None
+}
+
+/// Sorts `run`, of keys for which [`can_sort`] is true, with `scratch`, which is as long. The result is in `scratch` if `to_scratch`, and
+/// otherwise in `run`; the contents of the other are unspecified.
+pub(super) fn sort<K: Key>(run: &mut [K], scratch: &mut [K], to_scratch: bool) {
+    // SAFETY: the processor has these instructions.
+    unsafe { sort_at((level(), steps(run.len())), run, scratch, to_scratch) }
+}
+
+/// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
+fn steps(len: usize) -> u32 {
+    2 * len.max(1).ilog2()
+}
+
+/// Does what [`sort`] does, by the instructions of `level`, dividing keys up to `steps` times.
+///
+/// # Safety
+/// The processor has these instructions.
+unsafe fn sort_at<K: Key>((level, steps): (Level, u32), run: &mut [K], scratch: &mut [K], to_scratch: bool) {
+    assert!(run.len() == scratch.len() || run.len() <= NETWORK && !to_scratch);
+    // Instructions of AVX2 compare 8 bytes as signed numbers only.
+    let flip = if size_of::<K>() == 8 && level == Level::Avx2 { !(!K::Bits::zeroed() >> 1) } else { K::Bits::zeroed() };
+    run.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
+    // SAFETY: the caller's promise; the slices have the same length, or there are so few keys that there need be no scratch memory.
+    unsafe {
+        match (size_of::<K>(), level) {
+            (4, Level::Avx512) => sort_as(run, scratch, (to_scratch, steps), sort_u32_avx512),
+            (4, _) => sort_as(run, scratch, (to_scratch, steps), sort_u32_avx2),
+            (_, Level::Avx512) => sort_as(run, scratch, (to_scratch, steps), sort_u64_avx512),
+            _ => sort_as(run, scratch, (to_scratch, steps), sort_i64_avx2),
+        }
+    }
+    let sorted = if to_scratch { scratch } else { run };
+    sorted.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
+}
+
+/// Up to so many keys networks sort all types of keys, without scratch memory.
+const NETWORK: usize = 32;
+
+/// The most keys that [`sort_few`] sorts.
+pub(super) const FEW: usize = 1 << 10;
+
+/// Does what [`sort`] does in place, without memory of the heap, for up to [`FEW`] keys.
+pub(super) fn sort_few<K: Key>(keys: &mut [K]) {
+    match keys.len() {
+        0..=1 => {}
+        ..=NETWORK => sort(keys, &mut [], false),
+        // Less is to be zeroed.
+        ..=64 => sort(keys, &mut [K::zeroed(); 64][..keys.len()], false),
+        _ => sort(keys, &mut [K::zeroed(); FEW][..keys.len()], false),
+    }
+}
+
+/// Calls `sort` with keys as words.
+///
+/// # Safety
+/// As for `sort`.
+unsafe fn sort_as<K: Key, W: Pod>(
+    run: &mut [K],
+    scratch: &mut [K],
+    how: (bool, u32),
+    sort: unsafe fn(*mut W, *mut W, usize, (bool, u32)),
+) {
+    let (run, scratch): (&mut [W], &mut [W]) = (bytemuck::cast_slice_mut(run), bytemuck::cast_slice_mut(scratch));
+    // SAFETY: the caller's promise.
+    unsafe { sort(run.as_mut_ptr(), scratch.as_mut_ptr(), run.len(), how) }
+}
+
+/// [`quicksort::sort`], compiled for an instruction set.
+macro_rules! sort {
+    ($name:ident: $lanes:ident, $feature:literal, $rows:literal $few:literal $square:literal) => {
+        const _: () = assert!($rows * $lanes::LANES >= NETWORK && $square == $lanes::LANES);
+        #[target_feature(enable = $feature)]
+        /// # Safety
+        /// As for [`quicksort::sort`]; up to [`NETWORK`] words need no scratch.
+        unsafe fn $name(
+            run: *mut <$lanes as Lanes>::Word,
+            scratch: *mut <$lanes as Lanes>::Word,
+            len: usize,
+            (to_scratch, steps): (bool, u32),
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { quicksort::sort::<$lanes, $rows, $few, $square>(run, scratch, len, to_scratch, steps) }
+        }
+    };
+}
+sort!(sort_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
+sort!(sort_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
+sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16 2 16);
+sort!(sort_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 2 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::seq::SliceRandom;
+    use rand::{Rng, SeedableRng};
+    use std::hash::{BuildHasher, RandomState};
+
+    /// Another seed at each run. What fails prints it.
+    fn fresh_seed() -> u64 {
+        RandomState::new().hash_one(0)
+    }
+
+    /// The levels that this processor has, but for none.
+    fn levels() -> impl Iterator<Item = Level> {
+        [Level::Avx2, Level::Avx512].into_iter().filter(|&level| level <= of_processor())
+    }
+
+    fn check<K: Key>(keys: &[K], what: &str) {
+        let mut expected = keys.to_vec();
+        expected.sort_by_key(|key| key.to_ordered());
+        for level in levels() {
+            for (to_scratch, steps) in [(false, steps(keys.len())), (true, steps(keys.len())), (false, 2), (true, 1)] {
+                let (mut run, mut scratch) = (keys.to_vec(), vec![K::zeroed(); keys.len()]);
+                // SAFETY: the processor has these instructions.
+                unsafe { sort_at((level, steps), &mut run, &mut scratch, to_scratch) };
+                let sorted = if to_scratch { scratch } else { run };
+                let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
+                assert!(same, "{what}, {level:?}, {} of {}", keys.len(), K::NAME);
+            }
+        }
+    }
+
+    fn check_all<K: Key>(random: &mut StdRng, seed: u64) {
+        let lengths = (0..70).chain([127, 128, 129, 255, 256, 257, 511, 512, 1000, 4095, 4096, 10_000, 70_000]);
+        for len in lengths {
+            let mut any =
+                |_| K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()]));
+            let keys: Vec<K> = (0..len).map(&mut any).collect();
+            check(&keys, &format!("random, seed {seed}"));
+            let few = [0, 1, 2, 3, 4].map(&mut any);
+            let of_few: Vec<K> = (0..len).map(|i| few[i * i % 5]).collect();
+            check(&of_few, &format!("of five values, seed {seed}"));
+            let mut sorted = keys;
+            sorted.sort_by_key(|key| key.to_ordered());
+            check(&sorted, &format!("sorted, seed {seed}"));
+            sorted.reverse();
+            check(&sorted, &format!("reversed, seed {seed}"));
+            for bits in [K::Bits::zeroed(), !K::Bits::zeroed(), !K::Bits::zeroed() >> 1] {
+                check(&vec![K::from_ordered(bits); len], "all equal");
+                // The greatest word is what fills rows that are not full.
+                let mut half = vec![K::from_ordered(bits); len];
+                half[len / 2..].copy_from_slice(&sorted[len / 2..]);
+                half.shuffle(random);
+                check(&half, &format!("half of them equal, seed {seed}"));
+                let mut any =
+                    |_| K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()]));
+                sorted.iter_mut().for_each(|key| *key = any(0));
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_sorts() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        check_all::<u32>(&mut random, seed);
+        check_all::<i32>(&mut random, seed);
+        check_all::<f32>(&mut random, seed);
+        check_all::<u64>(&mut random, seed);
+        check_all::<i64>(&mut random, seed);
+        check_all::<f64>(&mut random, seed);
+    }
+
+    #[test]
+    fn keys_made_for_bad_pivots_are_sorted() {
+        for len in [1000u32, 100_000] {
+            let pipes: Vec<u32> = (0..len).map(|i| i.min(len - i)).collect();
+            check(&pipes, "organ pipes");
+            let mut killer: Vec<u64> = (0..u64::from(len)).collect();
+            for i in (0..killer.len()).rev() {
+                killer.swap(i, i / 2);
+            }
+            check(&killer, "swapped with the middle");
+        }
+    }
+
+    /// Compares each verb with what it says.
+    fn check_verbs<L: Lanes<Word: std::fmt::Debug>>(word: impl Fn(u64) -> L::Word, random: &mut StdRng) {
+        let n = L::LANES;
+        let mut draw = || -> Vec<L::Word> { (0..n).map(|_| word(random.random_range(0..1 << 34) << 30)).collect() };
+        let (a, b) = (draw(), draw());
+        let words = |row: L| {
+            let mut words = vec![word(0); n];
+            // SAFETY: there are as many words as lanes; the caller has looked for the instructions.
+            unsafe { row.store(words.as_mut_ptr()) };
+            words
+        };
+        let lanes = |of: &dyn Fn(usize) -> L::Word| (0..n).map(of).collect::<Vec<_>>();
+        // SAFETY: as above.
+        unsafe {
+            let (x, y) = (L::load(a.as_ptr()), L::load(b.as_ptr()));
+            assert_eq!(words(x), a);
+            assert_eq!(words(L::splat(b[0])), lanes(&|_| b[0]));
+            let (lesser, greater) = x.exchange(y);
+            assert_eq!(words(lesser), lanes(&|i| a[i].min(b[i])));
+            assert_eq!(words(greater), lanes(&|i| a[i].max(b[i])));
+            assert_eq!(words(x.reversed()), lanes(&|i| a[n - 1 - i]));
+            macro_rules! by_distance {
+                ($($d:literal)*) => {$(
+                    if $d < n {
+                        assert_eq!(words(x.swapped::<$d>()), lanes(&|i| a[i ^ $d]));
+                        assert_eq!(words(x.blended::<$d>(y)), lanes(&|i| if i & $d == 0 { a[i] } else { b[i] }));
+                    }
+                )*};
+            }
+            by_distance!(1 2 4 8);
+            for count in -1..=n as isize + 1 {
+                let first = L::load_first(a.as_ptr(), count);
+                assert_eq!(words(first), lanes(&|i| if (i as isize) < count { a[i] } else { lanes::Word::MAX }));
+            }
+            for pivot in a.iter().chain(&b).copied() {
+                let (mut below, mut above) = (vec![word(0); n], vec![word(0); n]);
+                let less = x.divide(L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
+                let expected: Vec<_> = a.iter().copied().filter(|&word| word < pivot).collect();
+                assert_eq!(below[..less], expected);
+                let expected: Vec<_> = a.iter().copied().filter(|&word| word >= pivot).collect();
+                assert_eq!(above[less..], expected);
+            }
+        }
+    }
+
+    #[test]
+    fn verbs_do_what_they_say() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for level in levels() {
+            match level {
+                Level::Avx512 => {
+                    check_verbs::<U32x16>(|word| (word >> 32) as u32, &mut random);
+                    check_verbs::<U64x8>(|word| word, &mut random);
+                }
+                _ => {
+                    check_verbs::<U32x8>(|word| (word >> 32) as u32, &mut random);
+                    check_verbs::<I64x4>(|word| word as i64, &mut random);
+                }
+            }
+        }
+    }
+}
