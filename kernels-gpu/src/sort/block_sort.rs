@@ -28,7 +28,7 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
 /// a power of two, one for each tile, or fewer if a block takes `SEVERAL`, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }, true> within (ROW.block_4.threads, 5),
-    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }, true>,
+    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }, false>,
     u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }, false>,
     u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }, false>,
 )]

@@ -88,8 +88,11 @@ fn sort_unsorted<K: Key, V: Copy>(
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-    } else if keys * size_of::<K>() <= vector::MOST_BYTES && size_of::<V>() == 0 && vector::can_sort::<K>() {
-        vector::sort(run.keys, scratch.keys, to_scratch);
+    } else if size_of::<V>() == 0 && vector::can_sort::<K>() {
+        if to_scratch {
+            scratch.copy_from(run.as_run());
+        }
+        vector::sort(if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
     } else if is_cached && to_scratch && prefix_index::can_sort::<K, V>(keys) {

@@ -10,11 +10,12 @@ use super::blocks::for_each_block_of_keys;
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::{counting, leaf, memory, parallel_radix, radix, vector};
+use crate::sorted::first_unsorted_in_block;
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
 
 /// Up to this number of keys, comparisons are faster than radix passes, and need no scratch memory on the heap.
-const MAX_COMPARED_KEYS: usize = vector::FEW;
+const MAX_COMPARED_KEYS: usize = 1 << 10;
 /// Keys that a thread encodes at once.
 const ENCODE_BLOCK: usize = 1 << 14;
 
@@ -23,15 +24,17 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
     if counting::can_sort::<K>(keys.len()) {
         return counting::sort(order, keys, threads);
     }
-    if keys.len() <= MAX_COMPARED_KEYS {
-        // Equal keys have equal bits, so a stable sort gives the same result.
+    if threads == 1 && vector::can_sort::<K>() {
         in_order(order, keys, 1, |keys| {
-            if vector::can_sort::<K>() {
-                vector::sort_few(keys);
-            } else {
-                leaf::sort_keys(keys, &mut [K::Bits::zeroed(); MAX_COMPARED_KEYS]);
+            if first_unsorted_in_block(keys).is_some() {
+                vector::sort(keys);
             }
         });
+        return Ok(());
+    }
+    if keys.len() <= MAX_COMPARED_KEYS {
+        // Equal keys have equal bits, so a stable sort gives the same result.
+        in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::zeroed(); MAX_COMPARED_KEYS]));
         return Ok(());
     }
     let mut scratch = memory::zeroed(keys.len())?;

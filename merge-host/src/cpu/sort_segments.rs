@@ -41,11 +41,8 @@ pub(crate) fn sort_keys<K: Key>(
     threads: usize,
 ) -> Result<(), Error> {
     for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
-        if (MIN_VECTOR_KEYS..=vector::FEW).contains(&run.keys.len()) && vector::can_sort::<K>() {
-            sort::in_order(order, run.keys, 1, vector::sort_few);
-            return Ok(());
-        }
-        if run.keys.len() <= MAX_COMPARED_KEYS {
+        let is_short = run.keys.len() < MIN_VECTOR_KEYS || !vector::can_sort::<K>();
+        if is_short && run.keys.len() <= MAX_COMPARED_KEYS {
             // Equal keys have equal bits, so a stable sort gives the same result.
             run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());
             return Ok(());

@@ -5,6 +5,7 @@
 //! | `lanes` | what is done with vectors: a few verbs |
 //! | `avx2`, `avx512` | the same in instructions |
 //! | `network` | sorts of few keys |
+//! | `near` | sorts of what fits the first cache |
 //! | `quicksort` | sorts of any number |
 //!
 //! Keys are sorted as their ordered bits, which they are encoded to in place.
@@ -12,13 +13,14 @@
 mod avx2;
 mod avx512;
 mod lanes;
+mod near;
 mod network;
 mod quicksort;
 
 use crate::Key;
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 use lanes::Lanes;
 use std::sync::OnceLock;
 
@@ -43,9 +45,6 @@ fn level() -> Level {
     })
 }
 
-/// Bytes of keys that are sorted without being divided by digits before.
-pub(super) const MOST_BYTES: usize = 1 << 22;
-
 /// What the processor has.
 fn of_processor() -> Level {
     let counts =
@@ -62,11 +61,10 @@ pub(super) fn can_sort<K: Key>() -> bool {
     matches!(size_of::<K>(), 4 | 8) && level() > Level::None
 }
 
-/// Sorts `run`, of keys for which [`can_sort`] is true, with `scratch`, which is as long. The result is in `scratch` if `to_scratch`, and
-/// otherwise in `run`; the contents of the other are unspecified.
-pub(super) fn sort<K: Key>(run: &mut [K], scratch: &mut [K], to_scratch: bool) {
+/// Sorts keys of a type for which [`can_sort`] is true.
+pub(super) fn sort<K: Key>(keys: &mut [K]) {
     // SAFETY: the processor has these instructions.
-    unsafe { sort_at((level(), steps(run.len())), run, scratch, to_scratch) }
+    unsafe { sort_at((level(), steps(keys.len())), keys) }
 }
 
 /// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
@@ -78,77 +76,38 @@ fn steps(len: usize) -> u32 {
 ///
 /// # Safety
 /// The processor has these instructions.
-unsafe fn sort_at<K: Key>((level, steps): (Level, u32), run: &mut [K], scratch: &mut [K], to_scratch: bool) {
-    assert!(run.len() == scratch.len() || run.len() <= NETWORK && !to_scratch);
+unsafe fn sort_at<K: Key>((level, steps): (Level, u32), keys: &mut [K]) {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
-    let flip = if size_of::<K>() == 8 && level == Level::Avx2 { !(!K::Bits::zeroed() >> 1) } else { K::Bits::zeroed() };
-    run.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
-    // SAFETY: the caller's promise; the slices have the same length, or there are so few keys that there need be no scratch memory.
+    let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
+    let flip = if is_signed { !(!K::Bits::zeroed() >> 1) } else { K::Bits::zeroed() };
+    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
+    // SAFETY: the caller's promise.
     unsafe {
         match (size_of::<K>(), level) {
-            (4, Level::Avx512) => sort_as(run, scratch, (to_scratch, steps), sort_u32_avx512),
-            (4, _) => sort_as(run, scratch, (to_scratch, steps), sort_u32_avx2),
-            (_, Level::Avx512) => sort_as(run, scratch, (to_scratch, steps), sort_u64_avx512),
-            _ => sort_as(run, scratch, (to_scratch, steps), sort_i64_avx2),
+            (4, Level::Avx512) => sort_u32_avx512(bytemuck::cast_slice_mut(keys), steps),
+            (4, _) => sort_u32_avx2(bytemuck::cast_slice_mut(keys), steps),
+            (_, Level::Avx512) => sort_u64_avx512(bytemuck::cast_slice_mut(keys), steps),
+            _ => sort_i64_avx2(bytemuck::cast_slice_mut(keys), steps),
         }
     }
-    let sorted = if to_scratch { scratch } else { run };
-    sorted.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
-}
-
-/// Up to so many keys networks sort all types of keys, without scratch memory.
-const NETWORK: usize = 32;
-
-/// The most keys that [`sort_few`] sorts.
-pub(super) const FEW: usize = 1 << 10;
-
-/// Does what [`sort`] does in place, without memory of the heap, for up to [`FEW`] keys.
-pub(super) fn sort_few<K: Key>(keys: &mut [K]) {
-    match keys.len() {
-        0..=1 => {}
-        ..=NETWORK => sort(keys, &mut [], false),
-        // Less is to be zeroed.
-        ..=64 => sort(keys, &mut [K::zeroed(); 64][..keys.len()], false),
-        _ => sort(keys, &mut [K::zeroed(); FEW][..keys.len()], false),
-    }
-}
-
-/// Calls `sort` with keys as words.
-///
-/// # Safety
-/// As for `sort`.
-unsafe fn sort_as<K: Key, W: Pod>(
-    run: &mut [K],
-    scratch: &mut [K],
-    how: (bool, u32),
-    sort: unsafe fn(*mut W, *mut W, usize, (bool, u32)),
-) {
-    let (run, scratch): (&mut [W], &mut [W]) = (bytemuck::cast_slice_mut(run), bytemuck::cast_slice_mut(scratch));
-    // SAFETY: the caller's promise.
-    unsafe { sort(run.as_mut_ptr(), scratch.as_mut_ptr(), run.len(), how) }
+    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
 }
 
 /// [`quicksort::sort`], compiled for an instruction set.
 macro_rules! sort {
     ($name:ident: $lanes:ident, $feature:literal, $rows:literal $few:literal $square:literal) => {
-        const _: () = assert!($rows * $lanes::LANES >= NETWORK && $square == $lanes::LANES);
+        const _: () = assert!($square == $lanes::LANES);
+        /// Sorts words, which are divided up to `steps` times.
         #[target_feature(enable = $feature)]
-        /// # Safety
-        /// As for [`quicksort::sort`]; up to [`NETWORK`] words need no scratch.
-        unsafe fn $name(
-            run: *mut <$lanes as Lanes>::Word,
-            scratch: *mut <$lanes as Lanes>::Word,
-            len: usize,
-            (to_scratch, steps): (bool, u32),
-        ) {
-            // SAFETY: the caller's promise.
-            unsafe { quicksort::sort::<$lanes, $rows, $few, $square>(run, scratch, len, to_scratch, steps) }
+        fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32) {
+            // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
+            unsafe { quicksort::sort::<$lanes, $rows, $few, $square>(words.as_mut_ptr(), words.len(), steps) }
         }
     };
 }
 sort!(sort_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
 sort!(sort_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
-sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16 2 16);
+sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 16);
 sort!(sort_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 2 8);
 
 #[cfg(test)]
@@ -173,11 +132,10 @@ mod tests {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
         for level in levels() {
-            for (to_scratch, steps) in [(false, steps(keys.len())), (true, steps(keys.len())), (false, 2), (true, 1)] {
-                let (mut run, mut scratch) = (keys.to_vec(), vec![K::zeroed(); keys.len()]);
+            for steps in [steps(keys.len()), 1] {
+                let mut sorted = keys.to_vec();
                 // SAFETY: the processor has these instructions.
-                unsafe { sort_at((level, steps), &mut run, &mut scratch, to_scratch) };
-                let sorted = if to_scratch { scratch } else { run };
+                unsafe { sort_at((level, steps), &mut sorted) };
                 let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, {level:?}, {} of {}", keys.len(), K::NAME);
             }

@@ -12,7 +12,7 @@ use super::lanes::Lanes;
 use std::mem::MaybeUninit;
 
 /// The most lanes of a vector.
-const MOST_LANES: usize = 16;
+pub(super) const MOST_LANES: usize = 16;
 
 /// Calls `exchange` with the rows of each pair, one pair after the other.
 macro_rules! exchange {

@@ -1,94 +1,99 @@
-//! Quicksort by vectors, between two arrays.
+//! Quicksort by vectors, in place.
 //!
 //! ```text
-//!   one array     │ 3 7 1 9 8 2 5 6 │   pivot 5
-//!   … the same    │ 3 1 2 │                 what is less stays, moved to the front
-//!   … the other           │ 6 5 8 9 7 │     all else, from the end on: where it belongs
+//!   │ 3 7 1 9 8 2 5 6 │   pivot 5
+//!   │     1 9 8 2     │   the outer ones are held in registers, so that there is room on both sides
+//!   │ 1       8 2   9 │   a few more at a time, from the side with less room: what is less to the left, all else to the right
+//!   │ 1 2           … │
+//!   │ 3 1 2 │ 5 6 8 9 7 │   and in the end those that were held
 //! ```
 //!
-//! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks, to the array where
-//! they are to be in the end.
+//! What fits a core's first cache is sorted between two arrays, by [`near`], and few keys by networks.
 
 use super::lanes::{Lanes, Word};
-use super::network;
+use super::{near, network};
+use std::hint::select_unpredictable;
 
-/// Sampled words whose median is the pivot, of many words and of few.
+/// Sampled words whose median is the pivot, of many words and of some. Of fewer it is that of three.
 const SAMPLES: (usize, usize) = (32, 8);
 
 /// From so many words on, more than three are sampled, and from so many on, many.
 const SOME: usize = 1 << 9;
 const MANY: usize = 1 << 12;
 
+/// Rows that are divided at a time.
+const BATCH: usize = 8;
+
+/// Bytes of words that fit a core's first cache, with as much scratch memory.
+const NEAR_BYTES: usize = 1 << 14;
+
 /// Words that are to be sorted.
 #[derive(Clone, Copy)]
 struct Segment {
     begin: usize,
     end: usize,
-    /// Whether they are in the other array.
-    in_scratch: bool,
     /// How often they may be divided.
     steps: u32,
 }
 
-/// Sorts the `len` words of `run`, with `scratch` of the same length. The result is in `scratch` if `to_scratch`, and otherwise in `run`.
-/// Words are divided up to `steps` times, and what is left then is sorted in another way. `ROWS` and `FEW` rows are what networks sort;
-/// `SQUARE` is the number of lanes.
+/// Sorts `len` words. They are divided up to `steps` times, and what is left then is sorted in another way. `ROWS` and `FEW` rows are what
+/// networks sort; `SQUARE` is the number of lanes.
 ///
 /// # Safety
-/// The processor has the instruction set; `run` and `scratch` point to `len` words each, which do not overlap. Up to `ROWS * LANES` words in
-/// `run` need no scratch.
+/// The processor has the instruction set; `words` points to `len` words.
 #[inline(always)]
 pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const SQUARE: usize>(
-    run: *mut L::Word,
-    scratch: *mut L::Word,
+    words: *mut L::Word,
     len: usize,
-    to_scratch: bool,
     steps: u32,
 ) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
-    let arrays = [run, scratch];
-    let to = arrays[usize::from(to_scratch)];
+    if len <= ROWS * L::LANES {
+        // SAFETY: the caller's promise.
+        return unsafe {
+            if len <= FEW * L::LANES {
+                network::sort::<L, FEW, SQUARE>(words, words, len);
+            } else {
+                network::sort::<L, ROWS, SQUARE>(words, words, len);
+            }
+        };
+    }
+    let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
+    let mut scratch: Vec<L::Word> = Vec::with_capacity(len.min(near_len));
+    let scratch = scratch.as_mut_ptr();
     // The longer part waits, so that each one is at most half as long as that before it.
-    let mut waiting = [Segment { begin: 0, end: 0, in_scratch: false, steps: 0 }; usize::BITS as usize];
+    let mut waiting = [Segment { begin: 0, end: 0, steps: 0 }; usize::BITS as usize];
     let mut count = 0;
-    let mut next = Segment { begin: 0, end: len, in_scratch: false, steps };
+    let mut next = Segment { begin: 0, end: len, steps };
     let mut random = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
     loop {
-        let Segment { begin, end, in_scratch, steps } = next;
+        let Segment { begin, end, steps } = next;
         let len = end - begin;
-        let (from, other) = (arrays[usize::from(in_scratch)], arrays[usize::from(!in_scratch)]);
-        // SAFETY: segments are parts of both arrays, as below.
-        let both = unsafe {
-            if len <= FEW * L::LANES {
-                network::sort::<L, FEW, SQUARE>(from.add(begin), to.add(begin), len);
-                None
-            } else if len <= ROWS * L::LANES {
-                network::sort::<L, ROWS, SQUARE>(from.add(begin), to.add(begin), len);
+        // SAFETY: segments are parts of the words, as below.
+        let parts = unsafe {
+            let words = words.add(begin);
+            if len <= near_len {
+                near::sort::<L, ROWS, FEW, SQUARE>(words, scratch, len, steps, &mut random);
                 None
             } else if steps == 0 {
                 // Pivots have been bad again and again.
-                std::ptr::copy(from.add(begin), to.add(begin), len);
-                std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
+                std::slice::from_raw_parts_mut(words, len).sort_unstable();
                 None
             } else {
-                let pivot = pivot::<L, ROWS, SQUARE>(from.add(begin), len, &mut random);
-                let mut middle = divide::<L>(from, other, begin, end, pivot);
+                let pivot = pivot::<L, ROWS, SQUARE>(words, len, &mut random);
+                let less = divide::<L>(words, len, pivot);
+                // If none is less, those equal to the pivot are in order once they are in front.
+                let sorted = match less {
+                    0 if pivot == L::Word::MAX => len,
+                    0 => divide::<L>(words, len, pivot.next()),
+                    _ => 0,
+                };
+                let (less, rest) = (begin + less, begin + less.max(sorted));
                 let steps = steps - 1;
-                if middle == begin {
-                    // The pivot is the least word: those equal to it are in order. All are in the other array now.
-                    let rest =
-                        if pivot == L::Word::MAX { end } else { divide::<L>(other, from, begin, end, pivot.next()) };
-                    std::slice::from_raw_parts_mut(to.add(begin), rest - begin).fill(pivot);
-                    middle = rest;
-                    let rest = Segment { begin: middle, end, in_scratch, steps };
-                    (middle < end).then_some((rest, Segment { begin: end, ..rest }))
-                } else {
-                    let less = Segment { begin, end: middle, in_scratch, steps };
-                    Some((less, Segment { begin: middle, end, in_scratch: !in_scratch, steps }))
-                }
+                Some((Segment { begin, end: less, steps }, Segment { begin: rest, end, steps }))
             }
         };
-        match both {
+        match parts {
             Some((a, b)) => {
                 let (shorter, longer) = if a.end - a.begin < b.end - b.begin { (a, b) } else { (b, a) };
                 waiting[count] = longer;
@@ -104,12 +109,12 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
     }
 }
 
-/// The median of a sample of `len` words.
+/// The median of a sample of `len` words, of which there are more than a few.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` points to `len` words, at least as many as are sampled.
+/// The processor has the instruction set; `from` points to `len` words.
 #[inline(always)]
-unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
+pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
     from: *const L::Word,
     len: usize,
     random: &mut u64,
@@ -138,44 +143,65 @@ unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
     sample[count / 2]
 }
 
-/// Moves the words of `from` in `begin..end` that are less than `pivot` to the front of these, and the others to the end of the same part
-/// of `other`. Gives where the latter begin.
+/// Moves the words that are less than `pivot` to the front. Gives how many these are.
 ///
 /// # Safety
-/// The processor has the instruction set; both arrays have words in `begin..end`, and do not overlap.
+/// The processor has the instruction set; `words` points to `len` words, `2 * BATCH` rows at least.
 #[inline(always)]
-unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize, end: usize, pivot: L::Word) -> usize {
-    let (mut at, mut below, mut above) = (begin, begin, end);
-    // SAFETY: the caller's promise. Words are read before others are written there: as many are written below as have been read, and
-    // before `above` there is room for all that are left.
+unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> usize {
+    let batch = BATCH * L::LANES;
+    // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after `end`, for two
+    // batches in all.
+    let (mut at, mut end) = (batch, len - batch);
+    let (mut below, mut above) = (0, len);
+    // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has enough for all of it.
     unsafe {
         let pivots = L::splat(pivot);
-        while end - at >= 4 * L::LANES {
-            let rows: [L; 4] = std::array::from_fn(|i| L::load(from.add(at + i * L::LANES)));
-            for row in rows {
-                let less = row.divide(pivots, from.add(below), other.add(above));
+        let load = |from: usize| -> [L; BATCH] { std::array::from_fn(|i| L::load(words.add(from + i * L::LANES))) };
+        let held = [load(0), load(end)];
+        while end - at >= batch {
+            let from = next_from(&mut at, &mut end, (below, above), batch);
+            for row in load(from) {
+                let less = row.divide(pivots, words.add(below), words.add(above));
                 below += less;
                 above -= L::LANES - less;
             }
-            at += 4 * L::LANES;
         }
         while end - at >= L::LANES {
-            let row = L::load(from.add(at));
-            let less = row.divide(pivots, from.add(below), other.add(above));
+            let from = next_from(&mut at, &mut end, (below, above), L::LANES);
+            let less = L::load(words.add(from)).divide(pivots, words.add(below), words.add(above));
             below += less;
             above -= L::LANES - less;
-            at += L::LANES;
         }
-        // To both sides, of which one is written again: no branch that cannot be predicted.
-        while at < end {
-            let word = *from.add(at);
+        // All is room from here on. Words go to both sides, of which one is written again: no branch that cannot be predicted.
+        let rest = L::load_first(words.add(at), (end - at) as isize);
+        let mut of_rest = [L::Word::MAX; network::MOST_LANES];
+        rest.store(of_rest.as_mut_ptr());
+        for &word in &of_rest[..end - at] {
             let is_less = usize::from(word < pivot);
-            *from.add(below) = word;
-            *other.add(above - 1) = word;
+            *words.add(below) = word;
+            *words.add(above - 1) = word;
             below += is_less;
             above -= 1 - is_less;
-            at += 1;
+        }
+        for rows in held {
+            for row in rows {
+                let less = row.divide(pivots, words.add(below), words.add(above));
+                below += less;
+                above -= L::LANES - less;
+            }
         }
     }
     below
+}
+
+/// Takes the next `count` words of those in `at..end` from the side with less room: gives where they begin. That cannot be predicted, so
+/// that there is to be no branch.
+#[inline(always)]
+fn next_from(at: &mut usize, end: &mut usize, (below, above): (usize, usize), count: usize) -> usize {
+    let is_front = *at - below <= above - *end;
+    let from = select_unpredictable(is_front, *at, *end - count);
+    *at += select_unpredictable(is_front, count, 0);
+    *end -= select_unpredictable(is_front, 0, count);
+    from
 }
