@@ -5,7 +5,7 @@
 //! | `lanes` | what is done with vectors: a few verbs |
 //! | `avx2`, `avx512` | the same in instructions |
 //! | `network` | sorts of few keys |
-//! | `near` | sorts of what fits the first cache |
+//! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
 //!
 //! Keys are sorted as their ordered bits, which they are encoded to in place.

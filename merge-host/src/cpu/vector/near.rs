@@ -1,4 +1,4 @@
-//! Quicksort of words that fit a core's first cache, between two arrays: there it is faster than in place, where each step has to wait to
+//! Quicksort of words that fit a core's own caches, between two arrays: there it is faster than in place, where each step has to wait to
 //! know on which side there is room.
 //!
 //! ```text

@@ -8,7 +8,7 @@
 //!   │ 3 1 2 │ 5 6 8 9 7 │   and in the end those that were held
 //! ```
 //!
-//! What fits a core's first cache is sorted between two arrays, by [`near`], and few keys by networks.
+//! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
 
 use super::lanes::{Lanes, Word};
 use super::{near, network};
@@ -24,8 +24,8 @@ const MANY: usize = 1 << 12;
 /// Rows that are divided at a time.
 const BATCH: usize = 8;
 
-/// Bytes of words that fit a core's first cache, with as much scratch memory.
-const NEAR_BYTES: usize = 1 << 14;
+/// Bytes of words that fit a core's own caches, with as much scratch memory.
+const NEAR_BYTES: usize = 1 << 17;
 
 /// Words that are to be sorted.
 #[derive(Clone, Copy)]
