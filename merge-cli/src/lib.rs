@@ -38,6 +38,7 @@ pub fn main() -> ExitCode {
     let result = report::catch_bugs(|| {
         os::limits::share_heap();
         os::signals::install().map_err(|e| Failure::new(format!("cannot handle signals: {e}")))?;
+        check_environment()?;
         let args::ReportArgs { quiet, verbose, progress } = args.report;
         report::start(quiet, verbose, progress);
         run::run(Job::new(args)?)
@@ -51,6 +52,18 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(failure.code())
         }
+    }
+}
+
+/// Refuses a value of an environment variable that would be ignored.
+fn check_environment() -> Result<(), Failure> {
+    let (name, values) = merge_host::VECTORS;
+    match std::env::var_os(name) {
+        Some(said) if values.iter().all(|value| said != *value) => {
+            let said = said.display();
+            Err(Failure::new(format!("the environment variable {name} is '{said}', and not one of {}", values.join(", "))))
+        }
+        _ => Ok(()),
     }
 }
 

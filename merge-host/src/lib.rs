@@ -93,3 +93,11 @@ pub use sorted::first_unsorted;
 pub use timing::Timing;
 pub use unique::{unique, unique_indices};
 pub use word::Word;
+
+/// The environment variable that limits the vector instructions of [`Engine::cpu`], and what it may say: without it, or with anything
+/// else, the best ones are used that the processor has.
+///
+/// ```
+/// assert_eq!(merge_host::VECTORS, ("MERGE_HOST_VECTORS", ["none", "avx2", "avx512"]));
+/// ```
+pub const VECTORS: (&str, [&str; 3]) = ("MERGE_HOST_VECTORS", ["none", "avx2", "avx512"]);

@@ -44,6 +44,22 @@ fn lengths_that_are_no_multiple_of_the_key_size() {
 }
 
 #[test]
+fn vector_instructions_that_there_are_not() {
+    let folder = folder();
+    let sort = |said: &str| {
+        let mut command = folder.command(GMERGE);
+        Run::of(command.env("MERGE_HOST_VECTORS", said).args(["sort", "good.u32", "-o", "out.u32", "--engine", "cpu"]))
+    };
+    for said in ["", "sse", "avx2 ", "AVX2"] {
+        sort(said).fails(2, &["MERGE_HOST_VECTORS", &format!("'{said}'"), "none, avx2, avx512"]);
+        assert_eq!(folder.read::<u32>("out.u32"), OLD);
+    }
+    for said in ["none", "avx2", "avx512"] {
+        sort(said).succeeds();
+    }
+}
+
+#[test]
 fn inputs_that_are_no_files() {
     let folder = folder();
     fs::create_dir(folder.path("dir.u32")).unwrap();

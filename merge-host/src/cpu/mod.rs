@@ -14,6 +14,7 @@
 //! | `reference` | counterparts of the textbook kernels |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
+//! | `vector` | sorts of keys alone by vector instructions |
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `write_combiner` | the digits of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
@@ -43,7 +44,7 @@ mod prefix_index;
 mod radix;
 mod run;
 mod split;
-#[cfg(target_arch = "x86_64")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_vector.rs")]
 mod vector;
 mod workers;
 mod write_combiner;

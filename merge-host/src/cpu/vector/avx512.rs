@@ -97,7 +97,7 @@ impl Lanes for U32x16 {
             Self(_mm512_maskz_compress_epi32(less, self.0)).store(below);
             let others = Self::LANES - count;
             let last = _mm512_maskz_compress_epi32(!less, self.0);
-            _mm512_mask_storeu_epi32(above.sub(others).cast(), ((1u32 << others) - 1) as u16, last);
+            _mm512_mask_storeu_epi32(above.sub(others).cast(), (0xffffu32 >> count) as u16, last);
             count
         }
     }
@@ -173,7 +173,7 @@ impl Lanes for U64x8 {
             Self(_mm512_maskz_compress_epi64(less, self.0)).store(below);
             let others = Self::LANES - count;
             let last = _mm512_maskz_compress_epi64(!less, self.0);
-            _mm512_mask_storeu_epi64(above.sub(others).cast(), ((1u32 << others) - 1) as u8, last);
+            _mm512_mask_storeu_epi64(above.sub(others).cast(), (0xffu32 >> count) as u8, last);
             count
         }
     }

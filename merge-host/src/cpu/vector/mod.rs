@@ -36,11 +36,9 @@ enum Level {
 fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        let most = match std::env::var("MERGE_HOST_VECTORS").as_deref() {
-            Ok("none") => Level::None,
-            Ok("avx2") => Level::Avx2,
-            _ => Level::Avx512,
-        };
+        let (name, values) = crate::VECTORS;
+        let said = std::env::var(name).ok().and_then(|said| values.into_iter().position(|value| value == said));
+        let most = said.map_or(Level::Avx512, |value| [Level::None, Level::Avx2, Level::Avx512][value]);
         of_processor().min(most)
     })
 }
@@ -143,6 +141,9 @@ mod tests {
     }
 
     fn check_all<K: Key>(random: &mut StdRng, seed: u64) {
+        if levels().next().is_none() {
+            return;
+        }
         let lengths = (0..70).chain([127, 128, 129, 255, 256, 257, 511, 512, 1000, 4095, 4096, 10_000, 70_000]);
         for len in lengths {
             let mut any =

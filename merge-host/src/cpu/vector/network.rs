@@ -213,9 +213,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const SQUARE: usize>(
                 let mut square: [L; SQUARE] = std::array::from_fn(|i| rows[first + i]);
                 sort_columns(&mut square);
                 transpose(&mut square);
-                for i in 0..SQUARE {
-                    rows[first + i] = square[i];
-                }
+                rows[first..first + SQUARE].copy_from_slice(&square);
                 first += SQUARE;
             }
         } else {
@@ -227,8 +225,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const SQUARE: usize>(
         merge_runs::<L, ROWS, 2>(&mut rows);
         merge_runs::<L, ROWS, 4>(&mut rows);
         merge_runs::<L, ROWS, 8>(&mut rows);
-        for i in 0..ROWS {
-            rows[i].store(words.add(i * L::LANES));
+        for (i, row) in rows.into_iter().enumerate() {
+            row.store(words.add(i * L::LANES));
         }
         std::ptr::copy_nonoverlapping(words, to, len);
     }

@@ -134,7 +134,7 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
             *random ^= *random << 13;
             *random ^= *random >> 7;
             *random ^= *random << 17;
-            let within = (u128::from(*random) * stride as u128 >> 64) as usize;
+            let within = ((u128::from(*random) * stride as u128) >> 64) as usize;
             *sampled = *from.add(i * stride + within);
         }
         let words = sample.as_mut_ptr();

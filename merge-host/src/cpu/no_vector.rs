@@ -1,0 +1,13 @@
+//! What stands for `vector` on processors other than those of x86-64: keys are sorted in other ways.
+
+use crate::Key;
+
+/// Whether [`sort`] can sort keys of this type: it is not to.
+pub(super) fn can_sort<K: Key>() -> bool {
+    false
+}
+
+/// Sorts keys.
+pub(super) fn sort<K: Key>(keys: &mut [K]) {
+    keys.sort_unstable_by_key(|key| key.to_ordered());
+}
