@@ -61,7 +61,10 @@ fn check_environment() -> Result<(), Failure> {
     match std::env::var_os(name) {
         Some(said) if values.iter().all(|value| said != *value) => {
             let said = said.display();
-            Err(Failure::new(format!("the environment variable {name} is '{said}', and not one of {}", values.join(", "))))
+            Err(Failure::new(format!(
+                "the environment variable {name} is '{said}', and not one of {}",
+                values.join(", ")
+            )))
         }
         _ => Ok(()),
     }
