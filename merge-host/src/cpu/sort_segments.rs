@@ -41,7 +41,7 @@ pub(crate) fn sort_keys<K: Key>(
     threads: usize,
 ) -> Result<(), Error> {
     for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
-        let is_short = run.keys.len() < MIN_VECTOR_KEYS || !vector::can_sort::<K>();
+        let is_short = run.keys.len() < MIN_VECTOR_KEYS || !vector::can_sort::<K>(run.keys.len());
         if is_short && run.keys.len() <= MAX_COMPARED_KEYS {
             // Equal keys have equal bits, so a stable sort gives the same result.
             run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());

@@ -54,13 +54,22 @@ fn of_processor() -> Level {
     }
 }
 
-/// Whether [`sort`] can sort keys of this type on this processor.
-pub(super) fn can_sort<K: Key>() -> bool {
-    matches!(size_of::<K>(), 4 | 8) && level() > Level::None
+/// Up to so many keys of 8 bytes vectors are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
+const WIDE: (usize, usize) = (1 << 10, 1 << 20);
+
+/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
+pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
+    let is_faster = match size_of::<K>() {
+        4 => true,
+        8 => keys <= WIDE.0 || keys > WIDE.1,
+        _ => false,
+    };
+    is_faster && level() > Level::None
 }
 
-/// Sorts keys of a type for which [`can_sort`] is true.
+/// Sorts keys, for which [`can_sort`] is true.
 pub(super) fn sort<K: Key>(keys: &mut [K]) {
+    assert!(can_sort::<K>(keys.len()));
     // SAFETY: the processor has these instructions.
     unsafe { sort_at((level(), steps(keys.len())), keys) }
 }
@@ -105,8 +114,8 @@ macro_rules! sort {
 }
 sort!(sort_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
 sort!(sort_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
-sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 16);
-sort!(sort_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 2 8);
+sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 4 2 16);
+sort!(sort_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 8);
 
 #[cfg(test)]
 mod tests {
