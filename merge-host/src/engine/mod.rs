@@ -131,6 +131,9 @@ impl Engine {
     }
 
     /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
+    ///
+    /// Keys are sorted by the vector instructions that the processor has, or by those of them that the environment variable of
+    /// [`VECTORS`](crate::VECTORS) says.
     pub fn cpu() -> Self {
         Engine::of_cpu(Workers::all_cores(), "the CPU was asked for")
     }
