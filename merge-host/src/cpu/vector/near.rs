@@ -25,9 +25,8 @@ struct Segment {
     steps: u32,
 }
 
-/// Sorts the `len` words of `run`, with `scratch` of the same length.
-/// Words are divided up to `steps` times, and what is left then is sorted in another way. `ROWS` and `FEW` rows are what networks sort;
-/// `SQUARE` is the number of lanes.
+/// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what is left then is sorted in
+/// another way. `ROWS` and `FEW` rows are what networks sort; `SQUARE` is the number of lanes.
 ///
 /// # Safety
 /// The processor has the instruction set; `run` and `scratch` point to `len` words each, which do not overlap.
