@@ -86,19 +86,12 @@ where
     }
     let (blocks, shared) = (n.div_ceil(slots) as u32, block_sort::shared_bytes::<K>(NT, VT));
     let random = StdRng::seed_from_u64(seed).random();
-    // Every other time a few blocks take several tiles each.
-    let several = seed.is_multiple_of(2);
-    let blocks = if several { blocks.min(2) } else { blocks };
     // SAFETY: as above.
     emulator.launch("block_sort", blocks, NT as u32, shared, || unsafe {
         let (encode, decode) = (coding, first_decode);
         let (input, output, order) = (input.as_mut_ptr(), from.as_mut_ptr(), order.as_mut_ptr());
         let (e, e_n, d, d_n) = (encode.always, encode.when_negative, decode.always, decode.when_negative);
-        if several {
-            block_sort::block_sort::<_, NT, VT, true>(input, output, n, e, e_n, d, d_n, order, random);
-        } else {
-            block_sort::block_sort::<_, NT, VT, false>(input, output, n, e, e_n, d, d_n, order, random);
-        }
+        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, order, random)
     })?;
     let mut run = slots;
     let mut shuffled = (n / run) as u32;

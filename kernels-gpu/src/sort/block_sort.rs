@@ -25,15 +25,15 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
-/// a power of two, one for each tile, or fewer if a block takes `SEVERAL`, with [`shared_bytes`] of dynamic shared memory.
+/// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }, true> within (ROW.block_4.threads, 5),
-    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }, false>,
-    u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }, false>,
-    u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }, false>,
+    u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }> within (ROW.block_4.threads, 5),
+    u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }>,
+    u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }>,
+    u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize, const SEVERAL: bool>(
+pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
     from: *mut B,
     to: *mut B,
     n: usize,
@@ -48,27 +48,19 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize, const SEVERA
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
     // SAFETY: the caller's promise. `from` is not a constant view: it may be what this kernel writes.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    let start = thread::block_idx_x() as usize * NT * VT;
+    let count = (n - start).min(NT * VT);
+    let (from, to) = (from.slice(start, count), to.slice(start, count));
     // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
+
     // SAFETY: the caller's promise.
     if unsafe { Detection::new(order) }.is_done() {
         return;
     }
-    let mut start = thread::block_idx_x() as usize * NT * VT;
-    while start < n {
-        let count = (n - start).min(NT * VT);
-        let (from, to) = (from.slice(start, count), to.slice(start, count));
-        // Any VT keys will do for a thread to begin with, so those that it loads.
-        sort_tile(tile::global_to_registers::<B, NT, VT>(from, encode, random), NT as u32, tile);
-        tile::decode_to_global::<_, NT>(tile, to, decode, thread::thread_idx_x());
-        if !SEVERAL {
-            break;
-        }
-        start += thread::grid_dim_x() as usize * NT * VT;
-        if start < n {
-            thread::sync_threads();
-        }
-    }
+    // Any VT keys will do for a thread to begin with, so those that it loads.
+    sort_tile(tile::global_to_registers::<B, NT, VT>(from, encode, random), NT as u32, tile);
+    tile::decode_to_global::<_, NT>(tile, to, decode, thread::thread_idx_x());
 }
 
 /// Registers to shared: sorts the `VT` keys that each thread has, all together.

@@ -16,7 +16,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
 pub(super) const DETECTION_KEYS: usize = 1 << 26;
 
-/// Blocks of a multiprocessor that sort tiles of keys of 4 bytes, and that merge, where keys may have been divided: many more than it holds at once,
+/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once,
 /// which is faster, but fewer than there are tiles.
 const FALLBACK_BLOCKS: usize = 24;
 
@@ -334,10 +334,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         // The kernel that moves values with their keys reads all but the random number.
         let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        let shape = plan.block_shape::<K>(n);
-        // So do those that sort tiles of keys of 4 bytes; with 8 bytes that is slower where they have something to do.
-        let shape = if value_bytes == 0 && size_of::<K>() == 4 && !plan.small { few_blocks(shape) } else { shape };
-        launch(kernels.block_sort, &suffix, shape, arguments)?;
+        launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
