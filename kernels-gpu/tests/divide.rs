@@ -591,13 +591,17 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     ));
 }
 
+/// Keys whose bits are those of `words` random words ANDed.
+fn bits_anded(words: u32, len: usize, random: &mut StdRng) -> Vec<u32> {
+    (0..len).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect()
+}
+
 #[test]
 fn uneven_keys_with_values_are_divided_if_there_are_levels_enough() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     for words in 2..5 {
-        let keys: Vec<u32> =
-            (0..3000).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect();
+        let keys = bits_anded(words, 3000, &mut random);
         let is_divided = |levels: u32| {
             // In ascending order.
             let result = run_with_values::<u32, u32>(seed & !1, &keys, false, levels, (8, 0));
@@ -616,8 +620,7 @@ fn long_buckets_are_sorted_by_larger_blocks() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     for words in 1..6 {
-        let keys: Vec<u32> =
-            (0..4000).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect();
+        let keys = bits_anded(words, 4000, &mut random);
         check(&keys, seed, 3, 8, &format!("bits of {words} words ANDed"));
         let keys: Vec<f32> = keys.into_iter().map(|key| (key as i32 >> 3) as f32).collect();
         check(&keys, seed ^ 1, 3, 8, &format!("floats of the bits of {words} words ANDed"));

@@ -94,7 +94,7 @@ pub use timing::Timing;
 pub use unique::{unique, unique_indices};
 pub use word::Word;
 
-/// The environment variable that limits the vector instructions of [`Engine::cpu`], and what it may say: without it, or with anything
+/// The environment variable that limits the vector instructions of [`Engine::cpu`], and what it may say. Without it, or if it says anything
 /// else, the best ones are used that the processor has.
 ///
 /// ```

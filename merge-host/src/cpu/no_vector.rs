@@ -3,7 +3,12 @@
 use crate::Key;
 
 /// Whether [`sort`] is the fastest way to sort so many keys of this type: it is not.
-pub(super) fn can_sort<K: Key>(_: usize) -> bool {
+pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
+    false
+}
+
+/// Whether there are vector instructions for keys of this type: there are none.
+pub(super) fn has_vectors<K: Key>() -> bool {
     false
 }
 

@@ -88,7 +88,7 @@ fn sort_unsorted<K: Key, V: Copy>(
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-    } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys) {
+    } else if size_of::<V>() == 0 && vector::can_sort::<K>(keys, || differing) {
         if to_scratch {
             scratch.copy_from(run.as_run());
         }

@@ -16,8 +16,6 @@ use bytemuck::Zeroable;
 
 /// Up to this number of keys, comparisons are faster than radix passes, and need no scratch memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
-/// Bits that two passes of a radix sort are enough for.
-const NARROW_BITS: u32 = 16;
 /// Keys that a thread encodes at once.
 const ENCODE_BLOCK: usize = 1 << 14;
 
@@ -26,7 +24,7 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
     if counting::can_sort::<K>(keys.len()) {
         return counting::sort(order, keys, threads);
     }
-    if threads == 1 && vector::can_sort::<K>(keys.len()) && !is_narrow(keys) {
+    if threads == 1 && vector::can_sort::<K>(keys.len(), || digit::differing(keys[0], &*keys)) {
         in_order(order, keys, 1, |keys| {
             if first_unsorted_in_block(keys).is_some() {
                 vector::sort(keys);
@@ -42,13 +40,6 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
     let mut scratch = memory::zeroed(keys.len())?;
     in_order(order, keys, threads, |keys| sort(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
     Ok(())
-}
-
-/// Whether so few bits of so many keys differ that two passes of a radix sort are the fastest way.
-fn is_narrow<K: Key>(keys: &[K]) -> bool {
-    keys.len() > MAX_COMPARED_KEYS
-        && size_of::<K>() > 4
-        && digit::significant(digit::differing(keys[0], keys)) <= NARROW_BITS
 }
 
 /// Encodes `keys`, calls `sort`, which sorts them in ascending order, and decodes them.

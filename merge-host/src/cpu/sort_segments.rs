@@ -40,9 +40,9 @@ pub(crate) fn sort_keys<K: Key>(
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
+    let most_compared = if vector::has_vectors::<K>() { MIN_VECTOR_KEYS - 1 } else { MAX_COMPARED_KEYS };
     for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
-        let is_short = run.keys.len() < MIN_VECTOR_KEYS || !vector::can_sort::<K>(run.keys.len());
-        if is_short && run.keys.len() <= MAX_COMPARED_KEYS {
+        if run.keys.len() <= most_compared {
             // Equal keys have equal bits, so a stable sort gives the same result.
             run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());
             return Ok(());

@@ -7,6 +7,7 @@
 //! | `network` | sorts of few keys |
 //! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
+//! | `parts` | what these two share |
 //!
 //! Keys are sorted as their ordered bits, which they are encoded to in place.
 
@@ -15,8 +16,10 @@ mod avx512;
 mod lanes;
 mod near;
 mod network;
+mod parts;
 mod quicksort;
 
+use super::digit;
 use crate::Key;
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
@@ -57,19 +60,24 @@ fn of_processor() -> Level {
 /// Up to so many keys of 8 bytes vectors are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
-/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
-pub(super) fn can_sort<K: Key>(keys: usize) -> bool {
-    let is_faster = match size_of::<K>() {
-        4 => true,
-        8 => keys <= WIDE.0 || keys > WIDE.1,
-        _ => false,
-    };
-    is_faster && level() > Level::None
+/// Where so few bits of keys of 8 bytes differ, two passes are faster for any number.
+const NARROW_BITS: u32 = 16;
+
+/// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
+/// differ, where it matters.
+pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
+    has_vectors::<K>()
+        && (size_of::<K>() == 4 || keys <= WIDE.0 || keys > WIDE.1 && digit::significant(differing()) > NARROW_BITS)
 }
 
-/// Sorts keys, for which [`can_sort`] is true.
+/// Whether [`sort`] sorts keys of this type on this processor.
+pub(super) fn has_vectors<K: Key>() -> bool {
+    matches!(size_of::<K>(), 4 | 8) && level() > Level::None
+}
+
+/// Sorts keys of a type for which [`has_vectors`] is true.
 pub(super) fn sort<K: Key>(keys: &mut [K]) {
-    assert!(can_sort::<K>(keys.len()));
+    assert!(has_vectors::<K>());
     // SAFETY: the processor has these instructions.
     unsafe { sort_at((level(), steps(keys.len())), keys) }
 }

@@ -11,6 +11,7 @@
 //! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
 
 use super::lanes::{Lanes, Word};
+use super::parts::{Part, Parts, Sides};
 use super::{near, network};
 use std::hint::select_unpredictable;
 
@@ -27,15 +28,6 @@ const BATCH: usize = 8;
 /// Bytes of words that fit a core's own caches, with as much scratch memory.
 const NEAR_BYTES: usize = 1 << 17;
 
-/// Words that are to be sorted.
-#[derive(Clone, Copy)]
-struct Segment {
-    begin: usize,
-    end: usize,
-    /// How often they may be divided.
-    steps: u32,
-}
-
 /// Sorts `len` words. They are divided up to `steps` times, and what is left then is sorted in another way. `ROWS` and `FEW` rows are what
 /// networks sort; `SQUARE` is the number of lanes.
 ///
@@ -48,37 +40,23 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
     steps: u32,
 ) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
-    if len <= ROWS * L::LANES {
-        // SAFETY: the caller's promise.
-        return unsafe {
-            if len <= FEW * L::LANES {
-                network::sort::<L, FEW, SQUARE>(words, words, len);
-            } else {
-                network::sort::<L, ROWS, SQUARE>(words, words, len);
-            }
-        };
-    }
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
-    let mut scratch: Vec<L::Word> = Vec::with_capacity(len.min(near_len));
+    // Networks need none.
+    let scratch_len = if len <= ROWS * L::LANES { 0 } else { len.min(near_len) };
+    let mut scratch: Vec<L::Word> = Vec::with_capacity(scratch_len);
     let scratch = scratch.as_mut_ptr();
-    // The longer part waits, so that each one is at most half as long as that before it.
-    let mut waiting = [Segment { begin: 0, end: 0, steps: 0 }; usize::BITS as usize];
-    let mut count = 0;
-    let mut next = Segment { begin: 0, end: len, steps };
+    let mut parts = Parts::of(Part { begin: 0, end: len, in_scratch: false, steps });
     let mut random = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
-    loop {
-        let Segment { begin, end, steps } = next;
+    while let Some(Part { begin, end, in_scratch, steps }) = parts.next() {
         let len = end - begin;
-        // SAFETY: segments are parts of the words, as below.
-        let parts = unsafe {
+        // SAFETY: these are parts of the words.
+        unsafe {
             let words = words.add(begin);
             if len <= near_len {
                 near::sort::<L, ROWS, FEW, SQUARE>(words, scratch, len, steps, &mut random);
-                None
             } else if steps == 0 {
                 // Pivots have been bad again and again.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
-                None
             } else {
                 let pivot = pivot::<L, ROWS, SQUARE>(words, len, &mut random);
                 let less = divide::<L>(words, len, pivot);
@@ -89,21 +67,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
                     _ => 0,
                 };
                 let (less, rest) = (begin + less, begin + less.max(sorted));
-                let steps = steps - 1;
-                Some((Segment { begin, end: less, steps }, Segment { begin: rest, end, steps }))
-            }
-        };
-        match parts {
-            Some((a, b)) => {
-                let (shorter, longer) = if a.end - a.begin < b.end - b.begin { (a, b) } else { (b, a) };
-                waiting[count] = longer;
-                count += 1;
-                next = shorter;
-            }
-            None if count == 0 => return,
-            None => {
-                count -= 1;
-                next = waiting[count];
+                let part = Part { begin, end: less, in_scratch, steps: steps - 1 };
+                parts.add(part, Part { begin: rest, end, ..part });
             }
         }
     }
@@ -153,53 +118,40 @@ unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> u
     // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after `end`, for two
     // batches in all.
     let (mut at, mut end) = (batch, len - batch);
-    let (mut below, mut above) = (0, len);
     // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has enough for all of it.
     unsafe {
-        let pivots = L::splat(pivot);
+        let mut sides = Sides::<L>::new([words; 2], (0, len), pivot);
         let load = |from: usize| -> [L; BATCH] { std::array::from_fn(|i| L::load(words.add(from + i * L::LANES))) };
         let held = [load(0), load(end)];
         while end - at >= batch {
-            let from = next_from(&mut at, &mut end, (below, above), batch);
-            for row in load(from) {
-                let less = row.divide(pivots, words.add(below), words.add(above));
-                below += less;
-                above -= L::LANES - less;
+            for row in load(next_from(&mut at, &mut end, &sides, batch)) {
+                sides.add_row(row);
             }
         }
         while end - at >= L::LANES {
-            let from = next_from(&mut at, &mut end, (below, above), L::LANES);
-            let less = L::load(words.add(from)).divide(pivots, words.add(below), words.add(above));
-            below += less;
-            above -= L::LANES - less;
+            sides.add_row(L::load(words.add(next_from(&mut at, &mut end, &sides, L::LANES))));
         }
-        // All is room from here on. Words go to both sides, of which one is written again: no branch that cannot be predicted.
+        // All is room from here on.
         let rest = L::load_first(words.add(at), (end - at) as isize);
         let mut of_rest = [L::Word::MAX; network::MOST_LANES];
         rest.store(of_rest.as_mut_ptr());
         for &word in &of_rest[..end - at] {
-            let is_less = usize::from(word < pivot);
-            *words.add(below) = word;
-            *words.add(above - 1) = word;
-            below += is_less;
-            above -= 1 - is_less;
+            sides.add_word(word);
         }
         for rows in held {
             for row in rows {
-                let less = row.divide(pivots, words.add(below), words.add(above));
-                below += less;
-                above -= L::LANES - less;
+                sides.add_row(row);
             }
         }
+        sides.below
     }
-    below
 }
 
 /// Takes the next `count` words of those in `at..end` from the side with less room: gives where they begin. That cannot be predicted, so
 /// that there is to be no branch.
 #[inline(always)]
-fn next_from(at: &mut usize, end: &mut usize, (below, above): (usize, usize), count: usize) -> usize {
-    let is_front = *at - below <= above - *end;
+fn next_from<L: Lanes>(at: &mut usize, end: &mut usize, sides: &Sides<L>, count: usize) -> usize {
+    let is_front = *at - sides.below <= sides.above - *end;
     let from = select_unpredictable(is_front, *at, *end - count);
     *at += select_unpredictable(is_front, count, 0);
     *end -= select_unpredictable(is_front, 0, count);

@@ -16,8 +16,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
 pub(super) const DETECTION_KEYS: usize = 1 << 26;
 
-/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once,
-/// which is faster, but fewer than there are tiles.
+/// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
+/// faster, but fewer than there are tiles.
 const FALLBACK_BLOCKS: usize = 24;
 
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
