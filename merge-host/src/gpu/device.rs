@@ -4,6 +4,7 @@ use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, align, batch, entries, merge};
+use super::side::SideStreams;
 use super::staging::Staging;
 use super::{Address, zeroed};
 use crate::index::check_index_range;
@@ -48,6 +49,7 @@ pub struct Gpu {
     // Dropped first: modules are unloaded, and buffers freed, while their context still exists.
     pub(super) kernels: Kernels,
     pub(super) staging: Staging,
+    pub(super) sides: SideStreams,
     pub(super) multiprocessors: usize,
     ordinal: usize,
     context: Context,
@@ -72,7 +74,14 @@ impl Gpu {
         let context = Context::new(device).or_failure("cuDevicePrimaryCtxRetain")?;
         let multiprocessors =
             device.get_attribute(DeviceAttribute::MultiprocessorCount).or_failure("cuDeviceGetAttribute")? as usize;
-        Ok(Self { kernels: Kernels::default(), staging: Staging::default(), multiprocessors, ordinal, context })
+        Ok(Self {
+            kernels: Kernels::default(),
+            staging: Staging::default(),
+            sides: SideStreams::default(),
+            multiprocessors,
+            ordinal,
+            context,
+        })
     }
 
     /// The number of this GPU among those of the machine, counted from 0.

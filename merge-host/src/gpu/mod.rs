@@ -16,6 +16,7 @@ mod host;
 mod kernels;
 mod launch;
 mod numbers;
+mod side;
 mod staging;
 
 pub use device::{BatchKernel, Gpu};

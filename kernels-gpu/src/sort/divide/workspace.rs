@@ -181,7 +181,7 @@ impl Layout {
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     /// The lists, of which the first [`Layout::cleared`] words are 0 before the first kernel if `detect_runs` has been called. Nothing but
-    /// these kernels writes any.
+    /// these kernels writes any, or the heads alone where keys are not divided.
     pub words: *mut u32,
     /// What `detect_runs` has found, if it has been called.
     pub order: *mut u32,

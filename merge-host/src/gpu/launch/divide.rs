@@ -6,7 +6,7 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
-use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan};
+use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
     self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, divide_with_values, once,
     place_buckets, place_parts, sort_buckets, sort_buckets_with_values,
@@ -45,8 +45,11 @@ const LEFT_BLOCKS: usize = 32;
 /// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
 
-/// Blocks of a multiprocessor that sort buckets of keys alone.
-const BUCKET_BLOCKS: usize = 12;
+/// Blocks of a multiprocessor that sort buckets of keys of 4 bytes alone.
+const BUCKET_BLOCKS: usize = 32;
+
+/// The same of long buckets.
+const LONG_BUCKET_BLOCKS: usize = 24;
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
 const LONG_BUCKETS: Tile = tuning::ROW.long_buckets_4;
@@ -151,62 +154,28 @@ impl DividePlan {
         Layout::cleared(&self.plan)
     }
 
+    /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
+    pub(super) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
+
     /// Bytes of the lists.
     pub(super) fn list_bytes(self) -> usize {
         Layout::of(&self.plan).words as usize * size_of::<u32>()
     }
 
-    /// Queues the divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they
-    /// make, in place. Nothing is done where keys are in order, or not spread evenly.
-    ///
-    /// # Safety
-    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The
-    /// words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then.
-    pub(super) unsafe fn sort<K: Key>(
+    /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
+    /// The words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then.
+    pub(super) fn division<K: Key>(
         self,
-        queue: &impl Queue,
         coding: Coding<K::Bits>,
         at: Arrays,
         scratch: (Address, Address),
         words: Words,
         random: u64,
-    ) -> Result<(), Error> {
-        let Self { plan, value_bytes, bucket, .. } = self;
-        let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(entry, shape, arguments) }
-        };
-        let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
+    ) -> Division<K> {
+        let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
-        let [_, buckets_entry, rest_entry] = self.moving_entries::<K>();
-        // SAFETY: the caller's promise.
-        unsafe { self.divide::<K>(queue, job, coding, sides, words.detects, random)? };
-        let keys_alone = arguments![job, sides[0].keys, sides[1].keys, coding];
-        let with_values = arguments![job, sides[0], sides[1], coding];
-        let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
-        let Tile { threads, items_per_thread } = bucket;
-        let shared_bytes = match (value_bytes, size_of::<K>()) {
-            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
-            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
-        };
-        let rest_bytes = match value_bytes {
-            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
-            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
-        };
-        let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
-        // Fewer that take several are as fast for keys alone, and end sooner where keys are not divided.
-        let most_blocks = if value_bytes == 0 { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
-        let blocks = blocks.min(most_blocks);
-        launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
-        if plan.long > 0 {
-            let Tile { threads, items_per_thread } = LONG_BUCKETS;
-            let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
-            let blocks = BUCKET_BLOCKS * queue.multiprocessors();
-            let shape = Shape { blocks, threads: threads as u32, shared_bytes };
-            launch(&("sort_long_buckets", bits(size_of::<K>())), shape, arguments)?;
-        }
-        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
+        Division { how: self, job, coding, sides, detects: u32::from(words.detects), random }
     }
 
     /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
@@ -218,7 +187,8 @@ impl DividePlan {
     /// each tile to the same indices of `tiles_to`, one of both sides, as that coding decodes them.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort), if this [`is_once`](Self::is_once).
+    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The words of
+    /// `order` are some, and this [`is_once`](Self::is_once).
     pub(super) unsafe fn sort_once<K: Key>(
         self,
         queue: &impl Queue,
@@ -260,96 +230,169 @@ impl DividePlan {
         };
         launch("sort_once", sort, &arguments![job, keys, scratch, coding, tiles_to, decode, random])
     }
+}
 
-    /// Queues the divisions, level by level, from one of the sides to the other.
+/// The divisions of one array, level by level, from one of its sides to the other. The second half of them may run beside what sorts keys that are
+/// not divided: of both one finds nothing to do.
+pub(super) struct Division<K: Key> {
+    how: DividePlan,
+    job: Job,
+    coding: Coding<K::Bits>,
+    sides: [Elements<K::Bits, u32>; 2],
+    detects: u32,
+    random: u64,
+}
+
+impl<K: Key> Division<K> {
+    /// Queues what decides whether keys are divided: the digits of the first level, and where these go. They are not where keys are in order,
+    /// or too uneven.
     ///
     /// # Safety
-    /// As for [`sort`](Self::sort).
-    unsafe fn divide<K: Key>(
-        self,
-        queue: &impl Queue,
-        job: Job,
-        coding: Coding<K::Bits>,
-        sides: [Elements<K::Bits, u32>; 2],
-        detects: bool,
-        random: u64,
-    ) -> Result<(), Error> {
-        let Self { plan, value_bytes, most_digits, tile, .. } = self;
-        let Plan { n, levels, .. } = plan;
+    /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
+    pub(super) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.place(queue, 0) }
+    }
+
+    /// Queues the divisions and the sort of what they make.
+    ///
+    /// # Safety
+    /// As for [`decide`](Self::decide), which has been called before, until the sort has ended. Where keys are not divided, something else may use
+    /// the arrays, and the words of the lists but for their heads.
+    pub(super) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.divide(queue, 0)?;
+            for level in 1..self.how.plan.levels {
+                self.place(queue, level)?;
+                self.divide(queue, level)?;
+            }
+            self.sort_buckets(queue)
+        }
+    }
+
+    /// The coding of what a level reads: the first one encodes keys, and the last kernels decode them.
+    fn coding_at(&self, level: u32) -> Coding<K::Bits> {
+        if level == 0 { self.coding } else { Coding::NONE }
+    }
+
+    /// What a level reads, and what it writes.
+    fn sides_at(&self, level: u32) -> (Elements<K::Bits, u32>, Elements<K::Bits, u32>) {
+        (self.sides[level as usize % 2], self.sides[1 - level as usize % 2])
+    }
+
+    /// Queues the choice and the counts of a level's digits, and where they go.
+    ///
+    /// # Safety
+    /// As for [`decide`](Self::decide).
+    unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+        let &Self { how: DividePlan { plan, value_bytes, most_digits, .. }, job, detects, random, .. } = self;
+        let launch = |kernel, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
+        };
+        let (always_divides, decodes) = (0u32, u32::from(self.coding != Coding::NONE));
+        let (keys, coding) = (self.sides_at(level).0.keys, self.coding_at(level));
+        // The first level is one segment.
+        let of_segments = if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() };
+        let choose = Shape {
+            blocks: of_segments,
+            threads: choose_digits::CHOOSE_THREADS,
+            shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
+        };
+        let choose_arguments = arguments![job, keys, level, coding, most_digits, random, detects, always_divides];
+        launch("choose_digits", choose, &choose_arguments)?;
+        if level == 0 && plan.twice != 0 {
+            let twice = Shape {
+                blocks: queue.multiprocessors(),
+                threads: count_twice::TWICE_THREADS as u32,
+                shared_bytes: count_twice::TWICE_SHARED_BYTES,
+            };
+            launch("count_twice", twice, &arguments![job, keys, coding])?;
+        }
+        let parts = plan.parts(plan.n) as usize;
+        let count = Shape {
+            blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
+            threads: count_digits::COUNT_THREADS as u32,
+            shared_bytes: count_digits::COUNT_SHARED_BYTES,
+        };
+        launch("count_digits", count, &arguments![job, keys, level, coding])?;
+        if value_bytes > 0 {
+            // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
+            let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
+            let place = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
+            launch("place_parts", place, &arguments![job, level])?;
+        }
+        let place = Shape {
+            blocks: of_segments,
+            threads: place_buckets::PLACE_THREADS,
+            shared_bytes: place_buckets::PLACE_SHARED_BYTES,
+        };
+        launch("place_buckets", place, &arguments![job, level, decodes])
+    }
+
+    /// Queues the division of a level.
+    ///
+    /// # Safety
+    /// As for [`finish`](Self::finish).
+    unsafe fn divide(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+        let &Self { how: DividePlan { plan, value_bytes, tile, indexes, .. }, job, .. } = self;
+        let ((from, to), coding, indexes) = (self.sides_at(level), self.coding_at(level), u32::from(indexes));
+        // Segments may have a part each that is not full.
+        let parts = plan.parts(plan.n) as usize + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
+        let shape = Shape {
+            // Blocks that take one tile each are faster than those that take several.
+            blocks: if level < FEW_LEFT { parts * plan.tiles as usize } else { LEFT_BLOCKS * queue.multiprocessors() },
+            threads: tile.threads as u32,
+            shared_bytes: match value_bytes {
+                0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
+                _ => divide_with_values::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
+            },
+        };
+        let keys_alone = arguments![job, from.keys, to.keys, level, coding];
+        let with_values = arguments![job, from, to, level, coding, indexes];
+        let [entry, ..] = self.how.moving_entries::<K>();
+        // SAFETY: these are the arguments of the kernels; the caller's promise for the arrays.
+        unsafe { queue.launch(&entry, shape, if value_bytes == 0 { &keys_alone } else { &with_values }) }
+    }
+
+    /// Queues the sort of buckets, and of what is left.
+    ///
+    /// # Safety
+    /// As for [`finish`](Self::finish).
+    unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
+        let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
         let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(entry, shape, arguments) }
         };
-        let launch_bits =
-            |kernel, shape, arguments: &[*mut c_void]| launch(&(kernel, bits(size_of::<K>())), shape, arguments);
-        let [divide_entry, ..] = self.moving_entries::<K>();
-        let parts = plan.parts(n) as usize;
-        let (detects, always_divides) = (u32::from(detects), 0u32);
-        let (decodes, indexes) = (u32::from(coding != Coding::NONE), u32::from(self.indexes));
-        for level in 0..levels {
-            let (from, to) = (sides[level as usize % 2], sides[1 - level as usize % 2]);
-            let coding = if level == 0 { coding } else { Coding::NONE };
-            // The first level is one segment.
-            let of_segments = if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() };
-            let choose = Shape {
-                blocks: of_segments,
-                threads: choose_digits::CHOOSE_THREADS,
-                shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
-            };
-            let keys = from.keys;
-            let choose_arguments = arguments![job, keys, level, coding, most_digits, random, detects, always_divides];
-            launch_bits("choose_digits", choose, &choose_arguments)?;
-            let count = Shape {
-                blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
-                threads: count_digits::COUNT_THREADS as u32,
-                shared_bytes: count_digits::COUNT_SHARED_BYTES,
-            };
-            if level == 0 && plan.twice != 0 {
-                let twice = Shape {
-                    blocks: queue.multiprocessors(),
-                    threads: count_twice::TWICE_THREADS as u32,
-                    shared_bytes: count_twice::TWICE_SHARED_BYTES,
-                };
-                launch_bits("count_twice", twice, &arguments![job, keys, coding])?;
-            }
-            launch_bits("count_digits", count, &arguments![job, keys, level, coding])?;
-            if value_bytes > 0 {
-                // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
-                let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
-                let place = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
-                launch_bits("place_parts", place, &arguments![job, level])?;
-            }
-            let place = Shape {
-                blocks: of_segments,
-                threads: place_buckets::PLACE_THREADS,
-                shared_bytes: place_buckets::PLACE_SHARED_BYTES,
-            };
-            launch_bits("place_buckets", place, &arguments![job, level, decodes])?;
-            // Segments may have a part each that is not full.
-            let parts = parts + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
-            let divide = Shape {
-                // Blocks that take one tile each are faster than those that take several.
-                blocks: if level < FEW_LEFT {
-                    parts * plan.tiles as usize
-                } else {
-                    LEFT_BLOCKS * queue.multiprocessors()
-                },
-                threads: tile.threads as u32,
-                shared_bytes: match value_bytes {
-                    0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
-                    _ => divide_with_values::shared_bytes(
-                        tile.threads,
-                        tile.items_per_thread,
-                        size_of::<K>(),
-                        value_bytes,
-                    ),
-                },
-            };
-            let keys_alone = arguments![job, from.keys, to.keys, level, coding];
-            let with_values = arguments![job, from, to, level, coding, indexes];
-            launch(&divide_entry, divide, if value_bytes == 0 { &keys_alone } else { &with_values })?;
+        let [_, buckets_entry, rest_entry] = self.how.moving_entries::<K>();
+        let keys_alone = arguments![job, sides[0].keys, sides[1].keys, coding];
+        let with_values = arguments![job, sides[0], sides[1], coding];
+        let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
+        let Tile { threads, items_per_thread } = bucket;
+        let shared_bytes = match (value_bytes, size_of::<K>()) {
+            (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
+            (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
+        };
+        let rest_bytes = match value_bytes {
+            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
+            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
+        };
+        let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
+        // Fewer that take several are faster for keys of 4 bytes alone, and end sooner where keys are not divided.
+        let takes_several = value_bytes == 0 && size_of::<K>() == 4;
+        let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
+        let blocks = blocks.min(most_blocks);
+        launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
+        if plan.long > 0 {
+            let Tile { threads, items_per_thread } = LONG_BUCKETS;
+            let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
+            let blocks = LONG_BUCKET_BLOCKS * queue.multiprocessors();
+            let shape = Shape { blocks, threads: threads as u32, shared_bytes };
+            launch(&("sort_long_buckets", bits(size_of::<K>())), shape, arguments)?;
         }
-        Ok(())
+        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
     }
 }
 

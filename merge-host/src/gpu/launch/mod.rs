@@ -24,8 +24,9 @@ use super::failure::OrFailure;
 use super::kernels::{Shape, arguments};
 use super::{Address, Gpu};
 use crate::{Error, GpuKey};
+use cust::event::{Event, EventFlags};
 use cust::memory::{DevicePointer, DeviceSlice};
-use cust::stream::Stream;
+use cust::stream::{Stream, StreamWaitEventFlags};
 use kernels_gpu::key::Key;
 use std::ffi::c_void;
 
@@ -52,6 +53,13 @@ pub(super) trait Queue {
     /// # Safety
     /// They are in the GPU's memory, and nothing else uses them until then.
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error>;
+
+    /// Adds what both add, in no order with each other. What is added later waits for both.
+    fn join(
+        &self,
+        one: impl FnOnce(&Self) -> Result<(), Error>,
+        other: impl FnOnce(&Self) -> Result<(), Error>,
+    ) -> Result<(), Error>;
 
     /// The shape of a launch of persistent blocks, `blocks` of them on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
@@ -81,6 +89,29 @@ impl Queue for OnStream<'_> {
             DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.stream)
         }
         .or_failure("cuMemsetD32Async")
+    }
+
+    fn join(
+        &self,
+        one: impl FnOnce(&Self) -> Result<(), Error>,
+        other: impl FnOnce(&Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let side = self.gpu.sides.of(self.stream)?;
+        let side = OnStream { gpu: self.gpu, stream: side };
+        side.wait_for(self)?;
+        let both = one(self).and(other(&side));
+        // Even if a launch has failed, so that nothing goes on beside later work.
+        self.wait_for(&side)?;
+        both
+    }
+}
+
+impl OnStream<'_> {
+    /// Lets later work of this stream wait for what is on the other one now.
+    fn wait_for(&self, other: &Self) -> Result<(), Error> {
+        let now = Event::new(EventFlags::DISABLE_TIMING).or_failure("cuEventCreate")?;
+        now.record(other.stream).or_failure("cuEventRecord")?;
+        self.stream.wait_event(now, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
     }
 }
 

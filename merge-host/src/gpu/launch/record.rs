@@ -24,6 +24,14 @@ impl Queue for Record {
     unsafe fn clear(&self, _: Address, _: usize) -> Result<(), Error> {
         Ok(())
     }
+
+    fn join(
+        &self,
+        one: impl FnOnce(&Self) -> Result<(), Error>,
+        other: impl FnOnce(&Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        one(self).and(other(self))
+    }
 }
 
 /// Addresses that nothing is read from.

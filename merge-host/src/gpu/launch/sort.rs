@@ -81,6 +81,7 @@ pub(in crate::gpu) struct SortPlan {
 struct Layout {
     values: usize,
     runs: usize,
+    lists: usize,
     splits: usize,
     end: usize,
 }
@@ -178,8 +179,7 @@ impl SortPlan {
         merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
-    /// Bytes of the splits of any of the passes, and of long runs if they may be detected; or of the lists of divisions, which
-    /// are at the same place.
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected.
     fn split_bytes(self, n: usize) -> usize {
         let mut run = self.first_run();
         let of_passes = self.passes(n).map(|k| {
@@ -188,16 +188,18 @@ impl SortPlan {
             tiles * k as usize * size_of::<u32>()
         });
         let of_long_runs = if n >= DETECTION_KEYS { self.long_run_split_bytes(n) } else { 0 };
-        let of_divisions = self.divide.map_or(0, DividePlan::list_bytes);
-        of_passes.max().unwrap_or(0).max(of_long_runs).max(of_divisions)
+        of_passes.max().unwrap_or(0).max(of_long_runs)
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
     fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
-        let splits = runs + align(RUNS_BYTES);
-        Layout { values, runs, splits, end: splits + self.split_bytes(n) }
+        let lists = runs + align(RUNS_BYTES);
+        // Of splits and lists one is needed, and the heads of the lists, which say so where it is the splits.
+        let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
+        let splits = lists + align(heads);
+        Layout { values, runs, lists, splits, end: (splits + self.split_bytes(n)).max(lists + list_bytes) }
     }
 
     /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
@@ -254,6 +256,19 @@ pub(super) fn splits_shape(tiles: usize) -> Shape {
     Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
 }
 
+/// Where the parts of a sort's workspace are.
+#[derive(Clone, Copy)]
+struct Workspace {
+    /// Arrays for the keys and the values once more.
+    scratch: (Address, Address),
+    /// What `detect_runs` finds, or 0 if it is not called and keys are not divided.
+    detected: Address,
+    /// The lists of the divisions.
+    lists: Address,
+    /// The splits of runs, or 0 where kernels find them by themselves.
+    splits: Address,
+}
+
 /// Queues the sort of `at` by that kernel, with values or without, which begin as the keys' indices if it `indexes`.
 ///
 /// # Safety
@@ -266,52 +281,75 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
-    let Arrays { keys, values, len: n, value_bytes } = at;
+    let Arrays { len: n, value_bytes, .. } = at;
     let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
-    let (kernels, suffix, layout) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>(), plan.layout::<K>(n));
-    let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
-        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
-    };
+    let layout = plan.layout::<K>(n);
     let coding = Coding::of::<K>(order == SortOrder::Descending);
-    let mut passes = plan.passes(n);
-    // The last kernel decodes.
-    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-
-    // Passes alternate between the arrays and the scratch in front of the workspace, and have to end in the arrays.
-    let in_workspace = |offset: usize| workspace + offset as u64;
-    let scratch = (workspace, in_workspace(layout.values));
     let detects = n >= DETECTION_KEYS;
-    let detected_at: Address = if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 };
-    // Kernels of few keys find splits themselves.
-    let splits = if plan.small { 0 } else { in_workspace(layout.splits) };
-    let (e, e_n) = (coding.always, coding.when_negative);
+    let in_workspace = |offset: usize| workspace + offset as u64;
+    let parts = Workspace {
+        scratch: (workspace, in_workspace(layout.values)),
+        detected: if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 },
+        lists: in_workspace(layout.lists),
+        splits: if plan.small { 0 } else { in_workspace(layout.splits) },
+    };
     // Another number at each call, which cannot be predicted.
     let random = RandomState::new().build_hasher().finish();
     if detects {
         // The lists of divisions follow, so that one launch clears both.
         let cleared = plan.divide.map_or(detect_runs::DETECTION_WORDS, |divide| {
-            (layout.splits - layout.runs) / size_of::<u32>() + divide.cleared()
+            (layout.lists - layout.runs) / size_of::<u32>() + divide.cleared()
         });
         // SAFETY: the caller's promise; the words are in the workspace.
         unsafe {
-            queue.clear(detected_at, cleared)?;
-            detect_runs::<K>(queue, coding, at, detected_at)?;
+            queue.clear(parts.detected, cleared)?;
+            detect_runs::<K>(queue, coding, at, parts.detected)?;
         }
     }
-    let words = Words { lists: in_workspace(layout.splits), order: detected_at, detects };
-    if let Some(divide) = plan.divide.filter(|divide| !divide.is_once()) {
-        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
-        unsafe { divide.sort::<K>(queue, coding, at, scratch, words, random)? };
+    let Some(divide) = plan.divide.filter(|divide| !divide.is_once()) else {
+        // SAFETY: the caller's promise.
+        return unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) };
+    };
+    let words = Words { lists: parts.lists, order: parts.detected, detects };
+    let division = divide.division::<K>(coding, at, parts.scratch, words, random);
+    // SAFETY: the caller's promise; the words are in the workspace, and the other side as well. Once it is decided whether keys are divided,
+    // either the divisions or the merges have something to do, and splits are behind the heads of the lists.
+    unsafe {
+        division.decide(queue)?;
+        queue.join(|queue| division.finish(queue), |queue| merge_sort::<K>(queue, plan, coding, at, parts, random))
     }
-    if indexes {
+}
+
+/// Queues the sort of tiles and the passes of merges, or what makes use of detected runs. Nothing is done where keys are divided, but for a
+/// division that is enough by itself, which is queued here.
+///
+/// # Safety
+/// As for [`sort`].
+unsafe fn merge_sort<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    workspace: Workspace,
+    random: u64,
+) -> Result<(), Error> {
+    let Arrays { keys, values, len: n, value_bytes } = at;
+    let Workspace { scratch, detected, lists, splits } = workspace;
+    let (kernels, suffix) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>());
+    let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
+        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+        unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
+    };
+    let mut passes = plan.passes(n);
+    // The last kernel decodes.
+    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
+    if plan.indexes {
         let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-        launch("set_indices", &bits(value_bytes), shape, &arguments![values, n, detected_at])?;
+        launch("set_indices", &bits(value_bytes), shape, &arguments![values, n, detected])?;
     }
-    if detects {
-        let detected = DetectedRuns { at: detected_at, scratch, splits };
-        // SAFETY: the caller's promise; all of `detected` is in the workspace.
-        unsafe { use_runs::<K>(queue, plan, coding, at, detected)? };
+    if n >= DETECTION_KEYS {
+        // SAFETY: the caller's promise; all of this is in the workspace.
+        unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
@@ -320,19 +358,22 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         }
         _ => shape,
     };
+    // Passes alternate between the arrays and the scratch, and have to end in the arrays.
     let (mut from, mut to) = ((keys, values), scratch);
     if !passes.left().is_multiple_of(2) {
         (from, to) = (to, from);
     }
     if let Some(divide) = plan.once() {
         let tiles = (from.0, decode(passes));
+        let words = Words { lists, order: detected, detects: false };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
         unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], tiles, words, random)? };
     } else {
+        let Coding { always: e, when_negative: e_n } = coding;
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
-        let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected_at, random];
+        let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected, random];
         // The kernel that moves values with their keys reads all but the random number.
-        let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected_at, random];
+        let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
     }
@@ -346,11 +387,11 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
         if splits != 0 {
             let arguments =
-                arguments![f, n, run, k, tile_keys, rank_tolerance, splits, per_warp, detected_at, shuffled, random];
+                arguments![f, n, run, k, tile_keys, rank_tolerance, splits, per_warp, detected, shuffled, random];
             launch("split_runs", &bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
         }
-        let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected_at, shuffled, random];
-        let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected_at];
+        let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected, shuffled, random];
+        let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         launch(kernels.merge_runs, &suffix, few_blocks(plan.runs_shape::<K>(tiles)), arguments)?;
         (from, to) = (to, from);
