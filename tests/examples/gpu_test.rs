@@ -20,18 +20,20 @@ use merge_host::{
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 use tests::bank_conflicts::conflicting;
 use tests::distribution::{Distribution, digest, key, mix};
 
 /// Calls a generic method for each type of keys of the GPU.
 macro_rules! of_all_types {
-    ($test:ident.$method:ident) => {
-        $test.$method::<u32>();
-        $test.$method::<i32>();
-        $test.$method::<f32>();
-        $test.$method::<u64>();
-        $test.$method::<i64>();
-        $test.$method::<f64>();
+    ($test:ident.$method:ident, $what:literal) => {
+        of_all_types!($test.$method, $what: u32 i32 f32 u64 i64 f64);
+    };
+    ($test:ident.$method:ident, $what:literal: $($K:ident)*) => {
+        $(
+            $test.$method::<$K>();
+            $test.report(concat!($what, " of ", stringify!($K)));
+        )*
     };
 }
 
@@ -59,17 +61,21 @@ fn main() -> ExitCode {
     let device = &merge_host::devices().expect("there is a GPU")[0];
     let (major, minor) = merge_host::driver_version().expect("there is a driver");
     println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
-    let mut test = Test { gpu, merge_path, cpu: Engine::cpu(), random: Random(seed), checks: 0, failures: 0 };
+    let mut test = Test {
+        gpu,
+        merge_path,
+        cpu: Engine::cpu(),
+        random: Random(seed),
+        start: Instant::now(),
+        checks: 0,
+        failures: 0,
+    };
     if !has("--no-check") {
-        of_all_types!(test.check_divisions);
-        test.report("divisions");
-        of_all_types!(test.check_sort_pairs);
-        test.report("sorts with values");
-        of_all_types!(test.check_many_divisions);
-        test.report("divisions of many keys");
+        of_all_types!(test.check_divisions, "divisions");
+        of_all_types!(test.check_sort_pairs, "sorts with values");
+        of_all_types!(test.check_many_divisions, "divisions of many keys");
         if !has("--sorts") {
-            of_all_types!(test.check);
-            test.report("all operations on keys");
+            of_all_types!(test.check, "all operations on keys");
             test.check_through::<u32>();
             test.check_through::<f64>();
             test.check_order::<u32>();
@@ -81,11 +87,10 @@ fn main() -> ExitCode {
             test.check_graph::<u32>();
             test.check_graph::<f64>();
             test.report("calls through functions, orders, graphs");
-            of_all_types!(test.check_pairs);
-            test.report("merges with values");
-            of_all_types!(test.check_many);
+            of_all_types!(test.check_pairs, "merges with values");
+            of_all_types!(test.check_many, "merges of many runs");
             test.check_long_runs();
-            test.report("merges of many runs");
+            test.report("merges of long runs");
         }
         if has("--large") {
             test.large();
@@ -152,6 +157,7 @@ struct Test {
     merge_path: Engine,
     cpu: Engine,
     random: Random,
+    start: Instant,
     checks: usize,
     failures: usize,
 }
@@ -169,7 +175,8 @@ impl Test {
 
     /// Prints how many checks have been made, so that a run which is cut short tells what it has checked.
     fn report(&self, up_to: &str) {
-        println!("up to {up_to}: {} checks, {} failed", self.checks, self.failures);
+        let seconds = self.start.elapsed().as_secs();
+        println!("up to {up_to}: {} checks, {} failed, {seconds} s", self.checks, self.failures);
     }
 
     fn expect<K: Key>(&mut self, what: impl Fn() -> String, found: Result<Vec<K>, Error>, expected: &[K]) {
