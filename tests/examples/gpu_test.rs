@@ -71,11 +71,7 @@ fn main() -> ExitCode {
         failures: 0,
     };
     if !has("--no-check") {
-        of_all_types!(test.check_divisions, "divisions");
-        of_all_types!(test.check_sort_pairs, "sorts with values");
-        of_all_types!(test.check_many_divisions, "divisions of many keys");
         if !has("--sorts") {
-            of_all_types!(test.check, "all operations on keys");
             test.check_through::<u32>();
             test.check_through::<f64>();
             test.check_order::<u32>();
@@ -87,11 +83,15 @@ fn main() -> ExitCode {
             test.check_graph::<u32>();
             test.check_graph::<f64>();
             test.report("calls through functions, orders, graphs");
+            of_all_types!(test.check, "all operations on keys");
             of_all_types!(test.check_pairs, "merges with values");
             of_all_types!(test.check_many, "merges of many runs");
             test.check_long_runs();
             test.report("merges of long runs");
         }
+        of_all_types!(test.check_divisions, "divisions");
+        of_all_types!(test.check_sort_pairs, "sorts with values");
+        of_all_types!(test.check_many_divisions, "divisions of many keys");
         if has("--large") {
             test.large();
         }
