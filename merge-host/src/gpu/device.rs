@@ -32,6 +32,8 @@ pub enum BatchKernel {
 /// waits for the GPU or allocates, except those that say so. Results are there when the stream has come so far; the
 /// caller keeps arrays and workspace unchanged until then, and keeps arrays that are written apart from all others. A call
 /// can be captured in a CUDA graph and replayed, once its kernels are loaded ([`prepare`](Self::prepare)).
+/// Sorts of many keys put some of their work on a second stream, which waits for the caller's and is waited for by it: on the caller's
+/// stream, and in a graph, that is one piece of work like any other.
 ///
 /// ```no_run
 /// use merge_host::Gpu;
