@@ -16,8 +16,8 @@ use std::fmt::{Debug, Display};
 /// assert_eq!(name_of(&[1.0f64]), "f64");
 /// ```
 pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
-    /// Unsigned bits of the same width.
-    type Bits: Ord + bytemuck::Pod + sealed::Bits;
+    /// Unsigned bits of the same width, which are their own ordered bits.
+    type Bits: Key<Bits = Self::Bits> + Ord + sealed::Bits;
     /// The type's name.
     const NAME: &'static str;
     /// Whether a GPU can merge and sort keys of this type, which is then a [`GpuKey`].

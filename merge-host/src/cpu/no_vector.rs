@@ -1,6 +1,6 @@
 //! What stands for `vector` on processors other than those of x86-64: keys are sorted in other ways.
 
-use crate::Key;
+use crate::{Key, SortOrder};
 
 /// Whether [`sort`] is the fastest way to sort so many keys of this type: it is not.
 pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
@@ -13,6 +13,6 @@ pub(super) fn has_vectors<K: Key>() -> bool {
 }
 
 /// Sorts keys.
-pub(super) fn sort<K: Key>(keys: &mut [K]) {
-    keys.sort_unstable_by_key(|key| key.to_ordered());
+pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
+    keys.sort_unstable_by_key(|key| order.applied_to(key.to_ordered()));
 }

@@ -20,8 +20,8 @@ use super::lsd;
 use super::prefix_index;
 use super::run::RunMut;
 use super::vector;
-use crate::Key;
 use crate::sorted::first_unsorted_in_block;
+use crate::{Key, SortOrder};
 
 /// Values of a digit.
 const RADIX: usize = 1 << 8;
@@ -92,7 +92,7 @@ fn sort_unsorted<K: Key, V: Copy>(
         if to_scratch {
             scratch.copy_from(run.as_run());
         }
-        vector::sort(if to_scratch { scratch.keys } else { run.keys });
+        vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
     } else if is_cached && to_scratch && prefix_index::can_sort::<K, V>(keys) {

@@ -1,18 +1,19 @@
 //! Choice of the method that sorts keys.
 //!
-//! Keys are encoded for a descending sort: the least encoded key is the greatest key.
+//! Keys are encoded as bits, unsigned integers that are in the order of the keys, or in the opposite order for a descending sort.
 //!
 //! ```text
-//!   keys  3 1 2   ─ encode ─►  -3 -1 -2   ─ sort ─►  -3 -2 -1   ─ decode ─►  3 2 1
+//!   keys  -3 1 2   ─ encode ─►  2^31 - 3   2^31 + 1   2^31 + 2   ─ sort, decode ─►  -3 1 2
 //! ```
 
 use super::blocks::for_each_block_of_keys;
 use super::radix::Workspace;
 use super::run::RunMut;
 use super::{counting, digit, leaf, memory, parallel_radix, radix, vector};
-use crate::sorted::first_unsorted_in_block;
+use crate::sorted::{first_unsorted, first_unsorted_in_block};
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
+use std::any::TypeId;
 
 /// Up to this number of keys, comparisons are faster than radix passes, and need no scratch memory on the heap.
 const MAX_COMPARED_KEYS: usize = 1 << 10;
@@ -25,11 +26,9 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
         return counting::sort(order, keys, threads);
     }
     if threads == 1 && vector::can_sort::<K>(keys.len(), || digit::differing(keys[0], &*keys)) {
-        in_order(order, keys, 1, |keys| {
-            if first_unsorted_in_block(keys).is_some() {
-                vector::sort(keys);
-            }
-        });
+        if !is_sorted(order, keys, 1) {
+            vector::sort(order, keys);
+        }
         return Ok(());
     }
     if keys.len() <= MAX_COMPARED_KEYS {
@@ -42,19 +41,32 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
     Ok(())
 }
 
-/// Encodes `keys`, calls `sort`, which sorts them in ascending order, and decodes them.
-pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K])) {
-    // Inverting the bits twice restores them, so encoding and decoding are the same.
-    let invert = |keys: &mut [K]| {
-        if order == SortOrder::Descending {
-            for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| {
-                keys.iter_mut().for_each(|key| *key = order.applied_to(*key));
-            });
-        }
-    };
-    invert(keys);
-    sort(keys);
-    invert(keys);
+/// Encodes `keys`, calls `sort`, which sorts their bits in ascending order, and decodes these. What sorts need not know types but for their
+/// widths, and floats take the time of integers. Does nothing where keys are in order.
+pub(super) fn in_order<K: Key>(order: SortOrder, keys: &mut [K], threads: usize, sort: impl FnOnce(&mut [K::Bits])) {
+    if order == SortOrder::Ascending && TypeId::of::<K>() == TypeId::of::<K::Bits>() {
+        return sort(bytemuck::cast_slice_mut(keys));
+    }
+    if is_sorted(order, keys, threads) {
+        return;
+    }
+    replace_each(keys, threads, |key| bytemuck::cast(order.applied_to(key.to_ordered())));
+    sort(bytemuck::cast_slice_mut(keys));
+    replace_each(keys, threads, |bits| K::from_ordered(order.applied_to(bytemuck::cast(bits))));
+}
+
+/// Replaces each of `keys` by what `of` it is.
+fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sync) {
+    for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
+}
+
+/// Whether `keys` are in order. The scan ends early unless they are, or nearly so.
+fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
+    match order {
+        SortOrder::Ascending if threads > 1 => first_unsorted(keys).is_none(),
+        SortOrder::Ascending => first_unsorted_in_block(keys).is_none(),
+        SortOrder::Descending => keys.is_sorted_by(|a, b| a.to_ordered() >= b.to_ordered()),
+    }
 }
 
 /// Sorts `run` in ascending order. Stable. `scratch` has the same length.

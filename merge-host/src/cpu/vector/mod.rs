@@ -20,7 +20,7 @@ mod parts;
 mod quicksort;
 
 use super::digit;
-use crate::Key;
+use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
 use bytemuck::Zeroable;
@@ -76,10 +76,10 @@ pub(super) fn has_vectors<K: Key>() -> bool {
 }
 
 /// Sorts keys of a type for which [`has_vectors`] is true.
-pub(super) fn sort<K: Key>(keys: &mut [K]) {
+pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     assert!(has_vectors::<K>());
     // SAFETY: the processor has these instructions.
-    unsafe { sort_at((level(), steps(keys.len())), keys) }
+    unsafe { sort_at((level(), steps(keys.len())), order, keys) }
 }
 
 /// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
@@ -91,10 +91,12 @@ fn steps(len: usize) -> u32 {
 ///
 /// # Safety
 /// The processor has these instructions.
-unsafe fn sort_at<K: Key>((level, steps): (Level, u32), keys: &mut [K]) {
+unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
     let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
-    let flip = if is_signed { !(!K::Bits::zeroed() >> 1) } else { K::Bits::zeroed() };
+    let all = !K::Bits::zeroed();
+    let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
+    let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
     keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
     // SAFETY: the caller's promise.
     unsafe {
@@ -150,9 +152,14 @@ mod tests {
             for steps in [steps(keys.len()), 1] {
                 let mut sorted = keys.to_vec();
                 // SAFETY: the processor has these instructions.
-                unsafe { sort_at((level, steps), &mut sorted) };
+                unsafe { sort_at((level, steps), SortOrder::Ascending, &mut sorted) };
                 let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
                 assert!(same, "{what}, {level:?}, {} of {}", keys.len(), K::NAME);
+                sorted.copy_from_slice(keys);
+                // SAFETY: as above.
+                unsafe { sort_at((level, steps), SortOrder::Descending, &mut sorted) };
+                let same = sorted.iter().rev().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
+                assert!(same, "{what}, descending, {level:?}, {} of {}", keys.len(), K::NAME);
             }
         }
     }
