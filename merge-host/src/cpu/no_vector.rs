@@ -12,6 +12,14 @@ pub(super) fn has_vectors<K: Key>() -> bool {
     false
 }
 
+/// The most keys of a segment that [`sort_short`] sorts: none.
+pub(super) fn short<K: Key>() -> usize {
+    0
+}
+
+/// Leaves all segments as they are.
+pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) {}
+
 /// Sorts keys.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| order.applied_to(key.to_ordered()));

@@ -19,10 +19,8 @@ const SHARES_PER_THREAD: usize = 8;
 const SEGMENT_COST: usize = 8;
 /// Keys of a segment that justify all threads.
 const MIN_PARALLEL_KEYS: usize = 1 << 18;
-/// The greatest number of keys alone that comparisons sort fastest.
+/// The greatest number of keys alone that comparisons sort fastest, where there are no vector instructions.
 const MAX_COMPARED_KEYS: usize = 32;
-/// From so many keys alone on, vector instructions sort them faster.
-const MIN_VECTOR_KEYS: usize = 12;
 /// The greatest number of key-value pairs that comparisons sort fastest.
 const MAX_COMPARED_PAIRS: usize = 256;
 
@@ -40,14 +38,24 @@ pub(crate) fn sort_keys<K: Key>(
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
-    let most_compared = if vector::has_vectors::<K>() { MIN_VECTOR_KEYS - 1 } else { MAX_COMPARED_KEYS };
-    for_each_segment(RunMut::of_keys(keys), offsets, threads, |_, run, threads| {
-        if run.keys.len() <= most_compared {
-            // Equal keys have equal bits, so a stable sort gives the same result.
-            run.keys.sort_unstable_by_key(|key| order.applied_to(*key).to_ordered());
-            return Ok(());
-        }
-        sort::sort_keys(order, run.keys, threads)
+    let mut result = Ok(());
+    sort::in_order(order, keys, threads, |bits| result = sort_bits(bits, offsets, threads));
+    result
+}
+
+/// [`sort_keys`] of ordered bits.
+fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Result<(), Error> {
+    let short = vector::short::<B>();
+    for_each_share(RunMut::of_keys(bits), offsets, threads, |share, threads| {
+        vector::sort_short(share.run.keys, share.offsets);
+        share.for_each_segment(|run| match run.keys.len() {
+            len if len <= short => Ok(()),
+            len if short == 0 && len <= MAX_COMPARED_KEYS => {
+                run.keys.sort_unstable_by_key(|bits| bits.to_ordered());
+                Ok(())
+            }
+            _ => sort::sort_keys(SortOrder::Ascending, run.keys, threads),
+        })
     })
 }
 
@@ -58,12 +66,15 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     offsets: &[usize],
     threads: usize,
 ) -> Result<(), Error> {
-    for_each_segment(run, offsets, threads, |scratch, run, threads| {
-        if run.keys.len() <= MAX_COMPARED_PAIRS {
-            scratch.sort(order, run);
-            return Ok(());
-        }
-        sort_pairs::sort_pairs(order, run.keys, run.values, threads)
+    for_each_share(run, offsets, threads, |share, threads| {
+        let mut scratch = Scratch { keys: Vec::new(), values: Vec::new() };
+        share.for_each_segment(|run| {
+            if run.keys.len() <= MAX_COMPARED_PAIRS {
+                scratch.sort(order, run);
+                return Ok(());
+            }
+            sort_pairs::sort_pairs(order, run.keys, run.values, threads)
+        })
     })
 }
 
@@ -99,25 +110,27 @@ struct Share<'a, K, V> {
     is_long: bool,
 }
 
-/// Calls `sort` with each segment and the number of threads that are to sort it.
-fn for_each_segment<K: Key, V: Send>(
+impl<K, V> Share<'_, K, V> {
+    /// Calls `sort` with each segment.
+    fn for_each_segment(mut self, mut sort: impl FnMut(RunMut<K, V>) -> Result<(), Error>) -> Result<(), Error> {
+        let begin = self.offsets[0];
+        self.offsets.windows(2).try_for_each(|ends| sort(self.run.part(ends[0] - begin..ends[1] - begin)))
+    }
+}
+
+/// Calls `sort` with each share of the segments and the number of threads that are to sort it.
+fn for_each_share<K: Key, V: Send>(
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
-    sort: impl Fn(&mut Scratch<K, V>, RunMut<K, V>, usize) -> Result<(), Error> + Sync,
+    sort: impl Fn(Share<K, V>, usize) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
-    let sort_share = |mut share: Share<K, V>, threads| {
-        let mut scratch = Scratch { keys: Vec::new(), values: Vec::new() };
-        let begin = share.offsets[0];
-        let mut segments = share.offsets.windows(2);
-        segments.try_for_each(|ends| sort(&mut scratch, share.run.part(ends[0] - begin..ends[1] - begin), threads))
-    };
     if threads == 1 {
-        return sort_share(Share { offsets, run, is_long: false }, 1);
+        return sort(Share { offsets, run, is_long: false }, 1);
     }
     let (long, short): (Vec<_>, Vec<_>) = shares(run, offsets, threads).into_iter().partition(|share| share.is_long);
-    long.into_iter().try_for_each(|share| sort_share(share, threads))?;
-    parallel::try_for_each(short, |share| sort_share(share, 1))
+    long.into_iter().try_for_each(|share| sort(share, threads))?;
+    parallel::try_for_each(short, |share| sort(share, 1))
 }
 
 /// All segments, in shares that cost about the same, except for long segments, each of which is a share.

@@ -7,6 +7,7 @@
 //! | `network` | sorts of few keys |
 //! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
+//! | `short` | sorts of many segments of very few keys |
 //! | `parts` | what these two share |
 //!
 //! Keys are sorted as their ordered bits, which they are encoded to in place.
@@ -18,6 +19,7 @@ mod near;
 mod network;
 mod parts;
 mod quicksort;
+mod short;
 
 use super::digit;
 use crate::{Key, SortOrder};
@@ -82,6 +84,64 @@ pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     unsafe { sort_at((level(), steps(keys.len())), order, keys) }
 }
 
+/// The most keys of a segment that [`sort_short`] sorts: none where the processor has no vectors for keys of this type.
+pub(super) fn short<K: Key>() -> usize {
+    if has_vectors::<K>() { short_at::<K>(level()) } else { 0 }
+}
+
+/// The same for the instructions of `level`.
+fn short_at<K: Key>(level: Level) -> usize {
+    let lanes = match (size_of::<K>(), level) {
+        (4, Level::Avx512) => U32x16::LANES,
+        (4, _) => U32x8::LANES,
+        (_, Level::Avx512) => U64x8::LANES,
+        _ => I64x4::LANES,
+    };
+    short::MOST_ROWS * lanes
+}
+
+/// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they are. The first of `offsets`
+/// is where `keys` begin.
+pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
+    assert!(
+        offsets.is_sorted()
+            && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
+    );
+    if has_vectors::<K>() {
+        // SAFETY: the processor has these instructions.
+        unsafe { sort_short_at(level(), keys, offsets) }
+    }
+}
+
+/// Does what [`sort_short`] does, by the instructions of `level`.
+///
+/// # Safety
+/// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
+unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) {
+    let flip = flip::<K>(level, SortOrder::Ascending);
+    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
+    let words = keys.as_mut_ptr();
+    // SAFETY: the caller's promise. Keys have the size of these words.
+    unsafe {
+        match (size_of::<K>(), level) {
+            (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets),
+            (4, _) => short_u32_avx2(words.cast(), offsets),
+            (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets),
+            _ => short_i64_avx2(words.cast(), offsets),
+        }
+    }
+    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
+}
+
+/// What ordered bits are inverted by for the instructions of `level`, and for the other order.
+fn flip<K: Key>(level: Level, order: SortOrder) -> K::Bits {
+    // Instructions of AVX2 compare 8 bytes as signed numbers only.
+    let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
+    let all = !K::Bits::zeroed();
+    let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
+    if order == SortOrder::Descending { flip ^ all } else { flip }
+}
+
 /// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
 fn steps(len: usize) -> u32 {
     2 * len.max(1).ilog2()
@@ -92,11 +152,7 @@ fn steps(len: usize) -> u32 {
 /// # Safety
 /// The processor has these instructions.
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
-    // Instructions of AVX2 compare 8 bytes as signed numbers only.
-    let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
-    let all = !K::Bits::zeroed();
-    let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
-    let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
+    let flip = flip::<K>(level, order);
     keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
     // SAFETY: the caller's promise.
     unsafe {
@@ -110,9 +166,18 @@ unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: 
     keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
 }
 
-/// [`quicksort::sort`], compiled for an instruction set.
+/// [`quicksort::sort`] and [`short::sort`], compiled for an instruction set.
 macro_rules! sort {
-    ($name:ident: $lanes:ident, $feature:literal, $rows:literal $few:literal $square:literal) => {
+    ($name:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal $few:literal $square:literal) => {
+        /// Sorts short segments.
+        ///
+        /// # Safety
+        /// As for [`short::sort`].
+        #[target_feature(enable = $feature)]
+        unsafe fn $short(words: *mut <$lanes as Lanes>::Word, offsets: &[usize]) {
+            // SAFETY: the caller's promise.
+            unsafe { short::sort::<$lanes>(words, offsets) }
+        }
         const _: () = assert!($square == $lanes::LANES);
         /// Sorts words, which are divided up to `steps` times.
         #[target_feature(enable = $feature)]
@@ -122,10 +187,10 @@ macro_rules! sort {
         }
     };
 }
-sort!(sort_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
-sort!(sort_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
-sort!(sort_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 4 2 16);
-sort!(sort_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 8);
+sort!(sort_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
+sort!(sort_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
+sort!(sort_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 4 2 16);
+sort!(sort_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 8);
 
 #[cfg(test)]
 mod tests {
@@ -206,6 +271,46 @@ mod tests {
         check_all::<u64>(&mut random, seed);
         check_all::<i64>(&mut random, seed);
         check_all::<f64>(&mut random, seed);
+    }
+
+    fn check_short<K: Key>(random: &mut StdRng, seed: u64) {
+        for greatest in [1, 4, 8, 9, 17, 40, 80] {
+            let lengths: Vec<usize> = (0..1000).map(|_| random.random_range(0..=greatest)).collect();
+            let offsets: Vec<usize> = lengths
+                .iter()
+                .scan(3, |end, len| {
+                    let begin = *end;
+                    *end += len;
+                    Some(begin)
+                })
+                .chain([3 + lengths.iter().sum::<usize>()])
+                .collect();
+            let keys: Vec<K> = (0..offsets[1000] - 3)
+                .map(|_| K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()])))
+                .collect();
+            for level in levels() {
+                let most = short_at::<K>(level);
+                let (mut sorted, mut expected) = (keys.clone(), keys.clone());
+                // SAFETY: the processor has these instructions, and the offsets are those of the keys.
+                unsafe { sort_short_at(level, &mut sorted, &offsets) };
+                for ends in offsets.windows(2).filter(|ends| ends[1] - ends[0] <= most) {
+                    expected[ends[0] - 3..ends[1] - 3].sort_by_key(|key| key.to_ordered());
+                }
+                let same = sorted.iter().zip(&expected).all(|(a, b)| a.to_ordered() == b.to_ordered());
+                assert!(same, "up to {greatest}, {level:?}, {}, seed {seed}", K::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_sorts_short_segments() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        check_short::<u32>(&mut random, seed);
+        check_short::<f32>(&mut random, seed);
+        check_short::<u64>(&mut random, seed);
+        check_short::<i64>(&mut random, seed);
+        check_short::<f64>(&mut random, seed);
     }
 
     #[test]

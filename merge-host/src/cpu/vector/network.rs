@@ -116,7 +116,7 @@ unsafe fn sort_bitonic<L: Lanes>(mut row: L) -> L {
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn sort_row<L: Lanes>(row: L) -> L {
+pub(super) unsafe fn sort_row<L: Lanes>(row: L) -> L {
     // SAFETY: the caller's promise.
     unsafe {
         let mut row = step::<L, 1>(row);
@@ -140,7 +140,7 @@ unsafe fn sort_row<L: Lanes>(row: L) -> L {
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn merge_runs<L: Lanes, const N: usize, const SIZE: usize>(rows: &mut [L; N]) {
+pub(super) unsafe fn merge_runs<L: Lanes, const N: usize, const SIZE: usize>(rows: &mut [L; N]) {
     if SIZE >= N {
         return;
     }
