@@ -60,12 +60,13 @@ fn replace_each<K: Key>(keys: &mut [K], threads: usize, of: impl Fn(K) -> K + Sy
     for_each_block_of_keys(keys, ENCODE_BLOCK, threads, |_, keys| keys.iter_mut().for_each(|key| *key = of(*key)));
 }
 
-/// Whether `keys` are in order. The scan ends early unless they are, or nearly so.
+/// Whether `keys` are in order, as far as that is found out without encoding them: on several threads descending ones are encoded first. The
+/// scan ends early unless keys are in order, or nearly so.
 fn is_sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> bool {
     match order {
         SortOrder::Ascending if threads > 1 => first_unsorted(keys).is_none(),
         SortOrder::Ascending => first_unsorted_in_block(keys).is_none(),
-        SortOrder::Descending => keys.is_sorted_by(|a, b| a.to_ordered() >= b.to_ordered()),
+        SortOrder::Descending => threads == 1 && keys.is_sorted_by(|a, b| a.to_ordered() >= b.to_ordered()),
     }
 }
 

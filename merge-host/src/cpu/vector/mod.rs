@@ -107,8 +107,10 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
         offsets.is_sorted()
             && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
     );
-    if has_vectors::<K>() {
-        // SAFETY: the processor has these instructions.
+    let short = short::<K>();
+    // Long segments are not to be encoded for nothing.
+    if offsets.windows(2).any(|ends| (1..=short).contains(&(ends[1] - ends[0]))) {
+        // SAFETY: some segment is short, so that the processor has these instructions.
         unsafe { sort_short_at(level(), keys, offsets) }
     }
 }
@@ -118,28 +120,30 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
 /// # Safety
 /// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
 unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) {
-    let flip = flip::<K>(level, SortOrder::Ascending);
-    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
-    let words = keys.as_mut_ptr();
-    // SAFETY: the caller's promise. Keys have the size of these words.
-    unsafe {
-        match (size_of::<K>(), level) {
-            (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets),
-            (4, _) => short_u32_avx2(words.cast(), offsets),
-            (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets),
-            _ => short_i64_avx2(words.cast(), offsets),
+    in_words(level, SortOrder::Ascending, keys, |keys| {
+        let words = keys.as_mut_ptr();
+        // SAFETY: the caller's promise. Keys have the size of these words.
+        unsafe {
+            match (size_of::<K>(), level) {
+                (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets),
+                (4, _) => short_u32_avx2(words.cast(), offsets),
+                (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets),
+                _ => short_i64_avx2(words.cast(), offsets),
+            }
         }
-    }
-    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
+    });
 }
 
-/// What ordered bits are inverted by for the instructions of `level`, and for the other order.
-fn flip<K: Key>(level: Level, order: SortOrder) -> K::Bits {
+/// Encodes `keys` as words whose order the instructions of `level` know, calls `sort`, and decodes them.
+fn in_words<K: Key>(level: Level, order: SortOrder, keys: &mut [K], sort: impl FnOnce(&mut [K])) {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
     let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
     let all = !K::Bits::zeroed();
     let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
-    if order == SortOrder::Descending { flip ^ all } else { flip }
+    let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
+    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
+    sort(keys);
+    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
 }
 
 /// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
@@ -152,18 +156,15 @@ fn steps(len: usize) -> u32 {
 /// # Safety
 /// The processor has these instructions.
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
-    let flip = flip::<K>(level, order);
-    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
     // SAFETY: the caller's promise.
-    unsafe {
+    in_words(level, order, keys, |keys| unsafe {
         match (size_of::<K>(), level) {
             (4, Level::Avx512) => sort_u32_avx512(bytemuck::cast_slice_mut(keys), steps),
             (4, _) => sort_u32_avx2(bytemuck::cast_slice_mut(keys), steps),
             (_, Level::Avx512) => sort_u64_avx512(bytemuck::cast_slice_mut(keys), steps),
             _ => sort_i64_avx2(bytemuck::cast_slice_mut(keys), steps),
         }
-    }
-    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
+    });
 }
 
 /// [`quicksort::sort`] and [`short::sort`], compiled for an instruction set.
