@@ -28,7 +28,10 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
             "sort_rest",
         ],
     ),
-    ("divide_with_values", &["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]),
+    (
+        "divide_with_values",
+        &["divide_with_values", "divide_by_radix", "sort_buckets_with_values", "sort_rest_with_values"],
+    ),
     ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
     ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"]),
     ("sort_packed", &["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"]),

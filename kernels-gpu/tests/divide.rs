@@ -11,6 +11,7 @@ use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREA
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::sort::divide::divide::{self, divide};
+use kernels_gpu::sort::divide::divide_by_radix::divide_by_radix;
 use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets};
@@ -37,9 +38,9 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and how many long buckets
-/// there were.
-type Sorted<K> = (Vec<K>, [u32; 5]);
+/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, how many long buckets there
+/// were, and whether keys were divided by all of their bits.
+type Sorted<K> = (Vec<K>, [u32; 6]);
 
 /// The same, and where each key was.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
@@ -183,7 +184,7 @@ where
         sort_in_levels(&mut emulator, job, sampled, sides, coding, single, random)?;
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
@@ -274,12 +275,19 @@ where
     for level in 0..levels {
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
         choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
+        let decoding = coding;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
         emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
             divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
+        if plan.has_radix() {
+            // SAFETY: as above.
+            emulator.launch("divide_by_radix", 4, NT as u32, shared_bytes, || unsafe {
+                divide_by_radix::<_, V, NT, TILE_VT>(job, from, to, level, coding, decoding, u32::from(indexes))
+            })?;
+        }
     }
     let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
     // SAFETY: as above.
@@ -294,7 +302,7 @@ where
         return Ok(None);
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     let of_index = if indexes { 1 } else { 3 };
@@ -455,7 +463,7 @@ fn digits_of_two_levels_are_counted_at_once() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..6000).map(|_| random.random()).collect();
-    let (sorted, [rests, failures, twice, not_twice, _]) =
+    let (sorted, [rests, failures, twice, not_twice, ..]) =
         run(seed, &keys, false, 2, (8, 0)).expect("no fault").expect("keys are divided");
     assert_eq!((rests, failures, twice, not_twice), (0, 0, 1, 0), "seed {seed}");
     assert_eq!(sorted, common::sorted(keys), "seed {seed}");
@@ -468,7 +476,7 @@ fn digits_are_counted_once_more_where_counters_were_too_small() {
     // The sample is of other keys, which are spread evenly. Of these more are equal than a counter of 16 bits holds.
     let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
     let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
-    let (sorted, [_, _, twice, not_twice, _]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
+    let (sorted, [_, _, twice, not_twice, ..]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
         .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         .expect("keys are divided");
     assert_eq!((twice, not_twice > 0), (1, true), "seed {seed}");
@@ -597,21 +605,45 @@ fn bits_anded(words: u32, len: usize, random: &mut StdRng) -> Vec<u32> {
 }
 
 #[test]
-fn uneven_keys_with_values_are_divided_if_there_are_levels_enough() {
+fn uneven_keys_with_values_are_divided_by_all_of_their_bits() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    for words in 2..5 {
-        let keys = bits_anded(words, 3000, &mut random);
-        let is_divided = |levels: u32| {
-            // In ascending order.
-            let result = run_with_values::<u32, u32>(seed & !1, &keys, false, levels, (8, 0));
-            result.unwrap_or_else(|fault| panic!("{words} words, seed {seed}: {fault}")).is_some()
-        };
-        assert!(is_divided(4), "{words} words, seed {seed}");
-        // Those of more words may be even within an interval.
-        assert!(words > 2 || !is_divided(3), "{words} words, seed {seed}");
-        check_with_values::<u32, u32>(&keys, false, seed, 4, 8, &format!("bits of {words} words ANDed"));
-        check_with_values::<u32, u64>(&keys, true, seed ^ 1, 4, 8, &format!("bits of {words} words ANDed"));
+    let kinds: [(&str, fn(usize, &mut StdRng) -> Vec<u32>); 5] = [
+        ("bits of 2 words ANDed", |len, random| bits_anded(2, len, random)),
+        ("bits of 4 words ANDed", |len, random| bits_anded(4, len, random)),
+        ("bits of 3 words ORed", |len, random| bits_anded(3, len, random).iter().map(|bits| !bits).collect()),
+        ("descending", |len, _| (0..len as u32).rev().map(|i| i * 1_300_000).collect()),
+        ("nearly all equal", |len, random| {
+            (0..len as u32).map(|i| if i.is_multiple_of(50) { random.random() } else { 7 << 20 }).collect()
+        }),
+    ];
+    for (name, keys) in kinds {
+        // The last tile is full, or has one key, or all but one.
+        for len in [16 * TILE, 15 * TILE + 1, 16 * TILE - 1] {
+            let keys = keys(len, &mut random);
+            check_radix::<u32, u32>(&keys, seed, name);
+            check_radix::<u32, u64>(&keys, seed, name);
+            let floats: Vec<f32> = keys.iter().map(|&bits| f32::from_bits(bits)).collect();
+            check_radix::<f32, u32>(&floats, seed, name);
+            check_radix::<i32, u64>(&keys.iter().map(|&bits| bits as i32).collect::<Vec<_>>(), seed, name);
+        }
+    }
+}
+
+/// Sorts keys with values and argsorts them, in both orders, by divisions by all bits, which have to be chosen; where there are fewer
+/// levels keys are not divided.
+fn check_radix<K: TestKey<Bits: Bits>, V: Word>(keys: &[K], seed: u64, name: &str) {
+    for (seed, indexes) in [(seed, false), (seed ^ 1, true)] {
+        let what = format!("{name}, values of {} bytes, n = {}, seed {seed}", size_of::<V>(), keys.len());
+        let sort = |levels: u32| run_with_values::<K, V>(seed, keys, indexes, levels, (8, 0));
+        let result = sort(4).unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        let ((sorted, [.., is_radix]), from) = result.unwrap_or_else(|| panic!("{what}: not divided"));
+        assert_eq!(is_radix, 1, "{what}");
+        let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
+        let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
+        expected.sort_by(|i, j| if seed % 2 == 1 { order(j, i) } else { order(i, j) });
+        assert!(from == expected, "{what}");
+        assert!(bits(&sorted) == bits(&expected.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>()), "{what}");
     }
 }
 
@@ -633,7 +665,7 @@ fn long_buckets_are_sorted_by_larger_blocks() {
         let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
         let result = run(seed, &keys, false, 3, (8, 1))
             .unwrap_or_else(|fault| panic!("one in ten of {range}, seed {seed}: {fault}"));
-        let (sorted, [.., long]) = result.expect("keys are divided");
+        let (sorted, [.., long, _]) = result.expect("keys are divided");
         assert!(long > 0, "one in ten of {range}, seed {seed}");
         assert_eq!(sorted, common::sorted(keys), "one in ten of {range}, seed {seed}");
     }

@@ -146,6 +146,7 @@ pub(super) fn count<B: Bits, const NT: usize>(
         Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
         Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
         Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
+        Curve::Radix => count_by::<B, NT, 8>(keys, |key| digits.of_radix(coding.encode(key)), counts),
     }
 }
 

@@ -63,7 +63,16 @@ pub enum Curve {
     Logarithm,
     /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
     Value,
+    /// None: some of a key's bits, whatever those above them are. Divisions by all bits in turn, from the last ones on, which keep
+    /// the order of the one before, sort keys however uneven they are.
+    Radix,
 }
+
+/// Bits of a digit along [`Curve::Radix`].
+pub const RADIX_BITS: u32 = 8;
+
+/// Divisions by all bits of a key of 4 bytes.
+pub const RADIX_LEVELS: u32 = u32::BITS / RADIX_BITS;
 
 /// The bits of the float below those of the logarithms of all distances but 0.
 const BELOW_ONE: u32 = 0.5f32.to_bits();
@@ -122,7 +131,7 @@ impl<B: Bits> Digits<B> {
         let least = if curve == Curve::Logarithm && least > B::MIN { least - B::ONE } else { least };
         let range = greatest - least;
         let scale = match curve {
-            Curve::Distance => return Self::even(least, greatest, count),
+            Curve::Distance | Curve::Radix => return Self::even(least, greatest, count),
             Curve::Logarithm => Scale::even(logarithm(range), count),
             Curve::Value => {
                 let range = coding.decode(greatest).minus_as_floats(coding.decode(least));
@@ -133,6 +142,13 @@ impl<B: Bits> Digits<B> {
         };
         let digits = Self { least, greatest, curve, scale, count, within: WHOLE };
         Self { count: digits.of::<false>(greatest, coding) + 1, ..digits }
+    }
+
+    /// The bits of a key by which `level` of the divisions by all of them divides.
+    #[inline(always)]
+    pub fn radix(level: u32) -> Self {
+        let scale = Scale { shift: level * RADIX_BITS, factor: 0 };
+        Self { least: B::MIN, greatest: B::MAX, curve: Curve::Radix, scale, count: 1 << RADIX_BITS, within: WHOLE }
     }
 
     /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
@@ -170,7 +186,7 @@ impl<B: Bits> Digits<B> {
     }
 
     /// The digit, which is less than `count`, of a key that `coding` has encoded. If they are `LINEAR`, they are along the distance, as
-    /// nearly all are, and it is not looked whether they are.
+    /// nearly all are, and it is not looked whether they are. They are not those of [`of_radix`](Self::of_radix).
     #[inline(always)]
     pub fn of<const LINEAR: bool>(self, key: B, coding: Coding<B>) -> u32 {
         if LINEAR || self.is_linear() {
@@ -179,6 +195,12 @@ impl<B: Bits> Digits<B> {
             return self.scale.finer(self.clamped(key) - self.least, bits).wrapping_sub(first);
         }
         if self.curve == Curve::Value { self.of_value(key, coding) } else { self.of_logarithm(key) }
+    }
+
+    /// The digit of a key that is some of its bits.
+    #[inline(always)]
+    pub fn of_radix(self, key: B) -> u32 {
+        key.shifted_down(self.scale.shift).to_register() as u32 & const { (1 << RADIX_BITS) - 1 }
     }
 
     /// The digit of a key along the logarithm of its distance.

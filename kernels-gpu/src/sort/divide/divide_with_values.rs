@@ -60,17 +60,21 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
 ) {
     // SAFETY: the caller's promise.
     let (workspace, from, to) = unsafe { (Workspace::new(&job), from.arrays(job.plan.n), to.arrays(job.plan.n)) };
+    if workspace.is_radix() {
+        return;
+    }
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };
     let makes_indices = level == 0 && indexes != 0;
+    let codings = [coding, Coding::NONE];
     let mut tiles = Tiles::<B, true>::of(job.plan, workspace, level);
     while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.is_linear {
-                move_tile::<B, V, NT, VT, true>(tile, from, makes_indices, coding, memory, to);
+                move_tile::<B, V, NT, VT, true, false>(tile, from, makes_indices, codings, memory, to);
             } else {
-                move_tile::<B, V, NT, VT, false>(tile, from, makes_indices, coding, memory, to);
+                move_tile::<B, V, NT, VT, false, false>(tile, from, makes_indices, codings, memory, to);
             }
         }
         thread::sync_threads();
@@ -80,7 +84,7 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
 
 /// Shared memory of a tile.
 #[derive(Clone, Copy)]
-struct TileMemory<B, V> {
+pub(super) struct TileMemory<B, V> {
     keys: Shared<B>,
     values: Shared<V>,
     /// For each warp, and each two digits, how many of its keys have them; then the next slots of its keys.
@@ -95,7 +99,7 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
     /// The launch has [`shared_bytes`]; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
-    unsafe fn at_start<const NT: usize, const VT: usize>() -> Self {
+    pub unsafe fn at_start<const NT: usize, const VT: usize>() -> Self {
         let slots = const { (NT * VT) as u32 };
         // The greater ones first.
         let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
@@ -202,16 +206,30 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
     }
 }
 
-/// Moves the keys of a tile, and their values, to the places of their digits. A `USUAL` tile is full, and its digits are linear.
+/// The digit of a key that `coding` has encoded: some `RADIX` bits, or linear if it is `LINEAR`.
+#[inline(always)]
+fn digit_of<B: Bits, const LINEAR: bool, const RADIX: bool>(digits: Digits<B>, key: B, coding: Coding<B>) -> u32 {
+    if RADIX { digits.of_radix(key) } else { digits.of::<LINEAR>(key, coding) }
+}
+
+/// Moves the keys of a tile, and their values, to the places of their digits. The first of the codings encodes keys. Digits are some `RADIX`
+/// bits of the keys, which the second coding decodes then; or else those of a `FULL` tile are linear.
 ///
 /// # Safety
-/// All threads of the block make this call.
+/// All threads of the block make this call. A `FULL` tile is.
 #[inline(always)]
-unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const USUAL: bool>(
+pub(super) unsafe fn move_tile<
+    B: Bits,
+    V: Word,
+    const NT: usize,
+    const VT: usize,
+    const FULL: bool,
+    const RADIX: bool,
+>(
     tile: Tile,
     from: Arrays<B, V>,
     makes_indices: bool,
-    coding: Coding<B>,
+    [coding, decoding]: [Coding<B>; 2],
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
@@ -222,7 +240,7 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
     let first = first_row::<VT>();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
-        if is_here::<USUAL>(tile, first, i) {
+        if is_here::<FULL>(tile, first, i) {
             own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
         }
     }
@@ -232,8 +250,8 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
     let digits: Digits<B> = tile.digits();
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
-        if is_here::<USUAL>(tile, first, i) {
-            let digit = digits.of::<USUAL>(own[i], coding);
+        if is_here::<FULL>(tile, first, i) {
+            let digit = digit_of::<B, FULL, RADIX>(digits, own[i], coding);
             counters.fetch_add(TileMemory::<B, V>::counter(warp, digit / 2), 1 << (16 * (digit % 2)));
         }
     }
@@ -242,19 +260,20 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
     unsafe { memory.place_warps::<NT>() };
 
     // SAFETY: as above.
-    unsafe { move_to_slots::<B, V, NT, VT, USUAL>(own, tile, from.values, makes_indices, coding, memory) };
+    unsafe { move_to_slots::<B, V, NT, VT, FULL, RADIX>(own, tile, from.values, makes_indices, coding, memory) };
     shared::wait_for_copies();
     thread::sync_threads();
 
     let digits: Digits<B> = tile.digits();
-    let digit = |key: B| digits.of::<USUAL>(key, coding);
+    let digit = |key: B| digit_of::<B, FULL, RADIX>(digits, key, coding);
+    let decode = |key: B| if RADIX { decoding.decode(key) } else { key };
     let mut slot = thread();
     while slot + const { ((MOVED - 1) * NT) as u32 } < tile.len {
-        move_slots::<B, V, NT, MOVED>(slot, digit, memory, to);
+        move_slots::<B, V, NT, MOVED>(slot, digit, decode, memory, to);
         slot += const { (MOVED * NT) as u32 };
     }
     while slot < tile.len {
-        move_slots::<B, V, NT, 1>(slot, digit, memory, to);
+        move_slots::<B, V, NT, 1>(slot, digit, decode, memory, to);
         slot += NT as u32;
     }
 }
@@ -264,7 +283,7 @@ unsafe fn move_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const US
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const USUAL: bool>(
+unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool, const RADIX: bool>(
     own: [B; VT],
     tile: Tile,
     from: GlobalMut<V>,
@@ -279,11 +298,11 @@ unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, cons
     let next_slots = memory.of_warp::<NT, VT>(recomputed(thread::thread_idx_x()) / WARP_SIZE);
     let tile_values = from.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
-        let is_here = is_here::<USUAL>(tile, first, i);
-        let digit = digits.of::<USUAL>(own[i], coding);
+        let is_here = is_here::<FULL>(tile, first, i);
+        let digit = digit_of::<B, FULL, RADIX>(digits, own[i], coding);
         // SAFETY: all lanes of the warp are here, as below.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
-        if !USUAL {
+        if !FULL {
             // SAFETY: as above.
             alike &= unsafe { ballot(FULL_MASK, is_here) };
         }
@@ -322,12 +341,13 @@ fn is_here<const FULL: bool>(tile: Tile, first: u32, i: usize) -> bool {
     FULL || first + i as u32 * WARP_SIZE < tile.len
 }
 
-/// Moves what is in `N` slots, from `slot` on one in each `NT`.
+/// Moves what is in `N` slots, from `slot` on one in each `NT`, and decodes the keys.
 #[inline(always)]
 #[track_caller]
 fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
     slot: u32,
     digit: impl Fn(B) -> u32,
+    decode: impl Fn(B) -> B,
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
@@ -339,7 +359,7 @@ fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
     }
     let values = slots.map(|slot| memory.values.get(slot));
     for i in 0..N {
-        to.keys.set(places[i], keys[i]);
+        to.keys.set(places[i], decode(keys[i]));
     }
     for i in 0..N {
         to.values.set(places[i], values[i]);

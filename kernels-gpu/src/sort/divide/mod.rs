@@ -7,6 +7,7 @@
 //!   place_parts       with values: where those of each part go                  │ for a block become those of
 //!   place_buckets     where the keys of each digit go                           │ the next level
 //!   divide            the keys go there                                         │
+//!   divide_by_radix   the same of uneven keys with values                       │
 //!   sort_buckets      each bucket sorted by one block, in shared memory
 //!   sort_long_buckets the same of longer ones, by larger blocks: these need not be divided again
 //!   sort_rest         what is left when all levels are over, by merging
@@ -25,6 +26,7 @@ mod counters;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
+pub mod divide_by_radix;
 pub mod divide_with_values;
 mod offsets;
 pub mod once;

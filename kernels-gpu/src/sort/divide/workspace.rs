@@ -8,7 +8,7 @@
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::{Curve, Digits, FINER, Scale};
+use super::digits::{Curve, Digits, FINER, RADIX_LEVELS, Scale};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::key::Bits;
@@ -29,7 +29,7 @@ pub struct Layout {
 
 /// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else
 /// is counted.
-pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 7;
 
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 4;
@@ -70,6 +70,12 @@ impl Plan {
     #[inline(always)]
     pub const fn is_once(&self) -> bool {
         self.levels == 1 && self.in_order == 0
+    }
+
+    /// Whether keys of 4 bytes may be divided by all of their bits, as they can be where equal keys stay in their order.
+    #[inline(always)]
+    pub const fn has_radix(&self) -> bool {
+        self.in_order != 0 && self.levels >= RADIX_LEVELS
     }
 
     /// Keys of a part.
@@ -122,7 +128,7 @@ impl Plan {
 
     /// The most digits by which all keys are divided.
     #[inline(always)]
-    pub(super) fn most_first_digits(&self) -> u32 {
+    pub fn most_first_digits(&self) -> u32 {
         self.most_digits(self.n, self.parts(self.n))
     }
 }
@@ -347,6 +353,7 @@ const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 const LONG: usize = MOST_LEVELS * 3 + 5;
+const IS_RADIX: usize = MOST_LEVELS * 3 + 6;
 
 /// Stands for the first segment if the digits of two levels are to be counted at once.
 pub(super) const COUNTED_TWICE: u32 = u32::MAX;
@@ -453,6 +460,18 @@ impl Workspace {
         self.words.set(IS_TWICE, 1);
     }
 
+    /// Notes that all keys are divided by some of their bits at each level.
+    #[inline(always)]
+    pub fn divide_by_radix(self) {
+        self.words.set(IS_RADIX, 1);
+    }
+
+    /// Whether they are.
+    #[inline(always)]
+    pub fn is_radix(self) -> bool {
+        self.words.get(IS_RADIX) != 0
+    }
+
     /// Notes that a counter has overflowed, so that digits are to be counted again.
     #[inline(always)]
     pub fn count_once_more(self) {
@@ -492,7 +511,8 @@ impl Workspace {
         let curve = match flags & (LOGARITHM | VALUE) {
             0 => Curve::Distance,
             LOGARITHM => Curve::Logarithm,
-            _ => Curve::Value,
+            VALUE => Curve::Value,
+            _ => Curve::Radix,
         };
         let (least, greatest, count, within) = (wide(6), wide(8), flags >> DIGITS, words.get(10));
         let digits = Digits { least, greatest, curve, scale, count, within };
@@ -507,7 +527,12 @@ impl Workspace {
         let Digits { least, greatest, curve, scale: Scale { shift, factor }, count, within } = digits;
         let [least, greatest] = [least, greatest].map(Word::to_register);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let curve = flag(curve == Curve::Logarithm, LOGARITHM) | flag(curve == Curve::Value, VALUE);
+        let curve = match curve {
+            Curve::Distance => 0,
+            Curve::Logarithm => LOGARITHM,
+            Curve::Value => VALUE,
+            Curve::Radix => LOGARITHM | VALUE,
+        };
         words.set(0, start);
         words.set(1, len);
         words.set(2, first_part);

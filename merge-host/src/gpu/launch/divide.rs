@@ -18,8 +18,8 @@ use std::ffi::c_void;
 const TWO_DIVISIONS: usize = 1 << 24;
 
 /// From so many keys on, without values and with them, launches for a fourth division take little time beside the others: uneven keys may
-/// need it, and fewer of them with values are merged sooner.
-const FOUR_DIVISIONS: (usize, usize) = (1 << 26, 1 << 27);
+/// need it. Those with values are divided by all of their bits then.
+const FOUR_DIVISIONS: (usize, usize) = (1 << 26, 1 << 24);
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -41,6 +41,9 @@ const FEW_BLOCKS: usize = 4;
 
 /// Blocks of a multiprocessor that move what is left for later levels.
 const LEFT_BLOCKS: usize = 32;
+
+/// Blocks of a multiprocessor that divide by bits.
+const RADIX_BLOCKS: usize = 64;
 
 /// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
@@ -104,7 +107,7 @@ impl DividePlan {
             _ if n <= once => (1, MOST_DIGITS.0),
             _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
             // Uneven keys of 8 bytes are merged.
-            _ if n < four || value_bytes == 0 && size_of::<K>() == 8 => (3, MOST_DIGITS.1),
+            _ if n < four || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
         let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
@@ -133,7 +136,14 @@ impl DividePlan {
         let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
         let long = (self.plan.long > 0).then(|| of_key("sort_long_buckets"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
-        of_all.into_iter().chain(twice).chain(long).chain(in_order).chain([divide, sort_buckets, sort_rest]).collect()
+        let radix = self.plan.has_radix().then(|| self.radix_entry::<K>());
+        let of_some = twice.into_iter().chain(long).chain(in_order).chain(radix);
+        of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
+    }
+
+    /// The one that divides by bits.
+    fn radix_entry<K: Key>(self) -> Entry {
+        ("divide_by_radix", format!("{}v{}", bits(size_of::<K>()), self.value_bytes))
     }
 
     /// Those that move keys.
@@ -352,8 +362,18 @@ impl<K: Key> Division<K> {
         let keys_alone = arguments![job, from.keys, to.keys, level, coding];
         let with_values = arguments![job, from, to, level, coding, indexes];
         let [entry, ..] = self.how.moving_entries::<K>();
+        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         // SAFETY: these are the arguments of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&entry, shape, if value_bytes == 0 { &keys_alone } else { &with_values }) }
+        unsafe { queue.launch(&entry, shape, arguments)? };
+        if !plan.has_radix() {
+            return Ok(());
+        }
+        let tiles = (plan.n as usize).div_ceil(tile.keys());
+        let shape = Shape { blocks: tiles.min(RADIX_BLOCKS * queue.multiprocessors()), ..shape };
+        let decoding = self.coding;
+        let arguments = arguments![job, from, to, level, coding, decoding, indexes];
+        // SAFETY: as above.
+        unsafe { queue.launch(&self.how.radix_entry::<K>(), shape, &arguments) }
     }
 
     /// Queues the sort of buckets, and of what is left.
@@ -406,6 +426,8 @@ mod tests {
             for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
+                    // By all bits keys are divided as one segment at each level.
+                    assert!(!plan.plan.has_radix() || plan.plan.most_first_digits() == 256, "{n} keys");
                     let bytes = plan.list_bytes();
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
