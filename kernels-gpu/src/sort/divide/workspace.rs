@@ -93,9 +93,14 @@ impl Plan {
     /// As many keys as this have one counter, or more of them have.
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
-        // In order a tile has 128 words for its counts of 256 digits, two in a word, and 16 for its share of those of its part. Else a
-        // segment, which has more keys than a bucket, has room for nine digits at least.
-        at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
+        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of its part, which may be
+        // of 16 tiles, or of 4 if there have to be 256 digits. Else a segment, which has more keys than a bucket, has room for nine
+        // digits at least.
+        at_least_one(match (self.in_order != 0, self.has_radix()) {
+            (false, _) => self.bucket / 9,
+            (true, false) => self.tile / 147,
+            (true, true) => self.tile / 195,
+        })
     }
 
     /// How many counters a segment of `len` keys has for each of its digits, times two.

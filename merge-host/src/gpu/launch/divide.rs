@@ -27,8 +27,9 @@ const MOST_DIGITS: (u32, u32) = (1024, 512);
 /// The same of keys with values, however many.
 const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 
-/// From so many keys with values on, parts are of several tiles: of how many.
-const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
+/// From so many keys with values on, parts are of several tiles: of how many. The first row is where keys may be divided by their bits:
+/// there is no room to count those of 256 digits for each tile.
+const SEVERAL_TILES: [(usize, u32); 2] = [(FOUR_DIVISIONS.1, 4), ((1 << 26) + 1, 16)];
 
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
@@ -110,7 +111,11 @@ impl DividePlan {
             _ if n < four || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
-        let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
+        let tiles = match SEVERAL_TILES {
+            [_, (many, tiles)] if value_bytes > 0 && n >= many => tiles,
+            [(some, tiles), _] if value_bytes > 0 && n >= some => tiles,
+            _ => 1,
+        };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
         // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
@@ -423,7 +428,7 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         fn check<K: Key>() {
-            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 28, divisions::MOST_KEYS] {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
                     // By all bits keys are divided as one segment at each level.
