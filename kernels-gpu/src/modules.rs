@@ -21,6 +21,8 @@ pub const FAMILIES: [(&str, &[&str]); 10] = [
             "count_digits",
             "place_parts",
             "place_buckets",
+            "begin_radix",
+            "place_radix",
             "divide",
             "sort_buckets",
             "sort_wide_buckets",

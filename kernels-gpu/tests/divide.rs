@@ -7,12 +7,14 @@ use cuda_std::{GlobalMut, Word};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::sort::divide::by_radix::{
+    RADIX_SHARED_BYTES, RADIX_THREADS, begin_radix, divide_by_radix, place_radix,
+};
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
 use kernels_gpu::sort::divide::digits::RADIX_LEVELS;
 use kernels_gpu::sort::divide::divide::{self, divide};
-use kernels_gpu::sort::divide::divide_by_radix::divide_by_radix;
 use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
 use kernels_gpu::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets};
@@ -39,9 +41,9 @@ const LONG_VT: usize = 15;
 const FEW: usize = 5;
 const LONG_FEW: usize = 7;
 
-/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, how many long buckets there
-/// were, and whether keys were divided by all of their bits.
-type Sorted<K> = (Vec<K>, [u32; 6]);
+/// Sorted keys, and how many rests and failures there were, whether digits were to be counted twice, and were not, and how many long buckets
+/// there were.
+type Sorted<K> = (Vec<K>, [u32; 5]);
 
 /// The same, and where each key was.
 type SortedWithOrigins<K> = (Sorted<K>, Vec<u64>);
@@ -57,6 +59,7 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         long: 0,
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
+        radix: 0,
     }
 }
 
@@ -185,7 +188,7 @@ where
         sort_in_levels(&mut emulator, job, sampled, sides, coding, single, random)?;
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
@@ -247,6 +250,40 @@ fn sort_in_levels<B: Bits>(
     Ok(())
 }
 
+/// Stands for the levels of keys that are divided by all of their bits where they are uneven.
+const BY_RADIX: u32 = u32::MAX;
+
+/// The divisions by all bits, as the host launches them.
+fn sort_by_radix<B: Bits, V: Word>(
+    emulator: &mut Emulator,
+    job: Job,
+    sides: [Elements<B, V>; 2],
+    decoding: Coding<B>,
+    indexes: bool,
+) -> Result<(), Fault> {
+    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+    emulator.launch("begin_radix", 1, RADIX_THREADS, RADIX_SHARED_BYTES, || unsafe { begin_radix::<B>(job) })?;
+    for level in 0..RADIX_LEVELS {
+        let [from, to] = if level % 2 == 0 { sides } else { [sides[1], sides[0]] };
+        let coding = if level == 0 { decoding } else { Coding::NONE };
+        // SAFETY: as above.
+        emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
+            count_digits::<_, NT>(job, from.keys, level, coding)
+        })?;
+        // SAFETY: as above.
+        emulator.launch("place_parts", 3, PARTS_THREADS, 0, || unsafe { place_parts::<B>(job, level) })?;
+        // SAFETY: as above.
+        let place = || unsafe { place_radix::<B>(job, level) };
+        emulator.launch("place_radix", 1, RADIX_THREADS, RADIX_SHARED_BYTES, place)?;
+        let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<B>(), size_of::<V>());
+        // SAFETY: as above.
+        emulator.launch("divide_by_radix", 4, NT as u32, shared_bytes, || unsafe {
+            divide_by_radix::<_, V, NT, TILE_VT>(job, from, to, level, coding, decoding, u32::from(indexes))
+        })?;
+    }
+    Ok(())
+}
+
 /// The same for keys with values `V`, which are their indices if this `indexes`: sorted keys, and where each was.
 fn run_with_values<K: TestKey, V: Word>(
     seed: u64,
@@ -265,9 +302,11 @@ where
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
     let values = if indexes { emulator.uninit::<V>(n) } else { emulator.buffer(&values) };
     let values_scratch = emulator.uninit::<V>(n);
+    let by_radix = levels == BY_RADIX;
     // There is no room to count 256 digits for each tile.
-    let tiles = if levels < RADIX_LEVELS && seed.is_multiple_of(3) { 1 } else { TILES };
-    let plan = plan(n, levels, tiles, true);
+    let tiles = if !by_radix && seed.is_multiple_of(3) { 1 } else { TILES };
+    let levels = if by_radix { 3 } else { levels };
+    let plan = Plan { radix: u32::from(by_radix), ..plan(n, levels, tiles, true) };
     let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
@@ -278,19 +317,12 @@ where
     for level in 0..levels {
         let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
         choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
-        let decoding = coding;
         let coding = if level == 0 { coding } else { Coding::NONE };
         let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
         emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
             divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
-        if plan.has_radix() {
-            // SAFETY: as above.
-            emulator.launch("divide_by_radix", 4, NT as u32, shared_bytes, || unsafe {
-                divide_by_radix::<_, V, NT, TILE_VT>(job, from, to, level, coding, decoding, u32::from(indexes))
-            })?;
-        }
     }
     let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
     // SAFETY: as above.
@@ -301,11 +333,17 @@ where
     emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
         sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
+    if by_radix {
+        let plan = Plan { levels: RADIX_LEVELS, bucket: 0, ..plan };
+        let lists = emulator.uninit::<u32>(Layout::of(&plan).words as usize);
+        let job = Job::new(lists.as_mut_ptr(), found.as_mut_ptr(), plan);
+        sort_by_radix::<K::Bits, V>(&mut emulator, job, [at, other], coding, indexes)?;
+    }
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         return Ok(None);
     }
     let words = emulator.read(words)?;
-    let left = [0, 1, 2, 3, 4, 5].map(|i| words[RESTS + i]);
+    let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
     let sorted: Vec<K> =
         emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
     let of_index = if indexes { 1 } else { 3 };
@@ -466,7 +504,7 @@ fn digits_of_two_levels_are_counted_at_once() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..6000).map(|_| random.random()).collect();
-    let (sorted, [rests, failures, twice, not_twice, ..]) =
+    let (sorted, [rests, failures, twice, not_twice, _]) =
         run(seed, &keys, false, 2, (8, 0)).expect("no fault").expect("keys are divided");
     assert_eq!((rests, failures, twice, not_twice), (0, 0, 1, 0), "seed {seed}");
     assert_eq!(sorted, common::sorted(keys), "seed {seed}");
@@ -479,7 +517,7 @@ fn digits_are_counted_once_more_where_counters_were_too_small() {
     // The sample is of other keys, which are spread evenly. Of these more are equal than a counter of 16 bits holds.
     let sampled: Vec<u32> = (0..140_000).map(|_| random.random()).collect();
     let keys: Vec<u32> = (0..140_000).map(|i| if i % 100 == 0 { random.random() } else { 1 << 31 }).collect();
-    let (sorted, [_, _, twice, not_twice, ..]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
+    let (sorted, [_, _, twice, not_twice, _]) = run_sampled(seed, &sampled, &keys, false, 3, (8, 1))
         .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         .expect("keys are divided");
     assert_eq!((twice, not_twice > 0), (1, true), "seed {seed}");
@@ -631,17 +669,19 @@ fn uneven_keys_with_values_are_divided_by_all_of_their_bits() {
             check_radix::<i32, u64>(&keys.iter().map(|&bits| bits as i32).collect::<Vec<_>>(), seed, name);
         }
     }
+    // Even ones are divided as ever, and then not by their bits.
+    let even: Vec<u32> = (0..3000).map(|_| random.random()).collect();
+    check_radix::<u32, u32>(&even, seed, "uniform");
+    check_with_values::<u32, u32>(&even, true, seed, BY_RADIX, 8, "uniform");
 }
 
-/// Sorts keys with values and argsorts them, in both orders, by divisions by all bits, which have to be chosen; where there are fewer
-/// levels keys are not divided.
+/// Sorts keys with values and argsorts them, in both orders: by divisions by all bits if they are uneven.
 fn check_radix<K: TestKey<Bits: Bits>, V: Word>(keys: &[K], seed: u64, name: &str) {
     for (seed, indexes) in [(seed, false), (seed ^ 1, true)] {
         let what = format!("{name}, values of {} bytes, n = {}, seed {seed}", size_of::<V>(), keys.len());
-        let sort = |levels: u32| run_with_values::<K, V>(seed, keys, indexes, levels, (8, 0));
-        let result = sort(4).unwrap_or_else(|fault| panic!("{what}: {fault}"));
-        let ((sorted, [.., is_radix]), from) = result.unwrap_or_else(|| panic!("{what}: not divided"));
-        assert_eq!(is_radix, 1, "{what}");
+        let result = run_with_values::<K, V>(seed, keys, indexes, BY_RADIX, (8, 0));
+        let ((sorted, _), from) =
+            result.unwrap_or_else(|fault| panic!("{what}: {fault}")).unwrap_or_else(|| panic!("{what}: not sorted"));
         let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
         let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
         expected.sort_by(|i, j| if seed % 2 == 1 { order(j, i) } else { order(i, j) });
@@ -668,7 +708,7 @@ fn long_buckets_are_sorted_by_larger_blocks() {
         let keys: Vec<u32> = (0..3000).map(|i| close(i, &mut random)).collect();
         let result = run(seed, &keys, false, 3, (8, 1))
             .unwrap_or_else(|fault| panic!("one in ten of {range}, seed {seed}: {fault}"));
-        let (sorted, [.., long, _]) = result.expect("keys are divided");
+        let (sorted, [.., long]) = result.expect("keys are divided");
         assert!(long > 0, "one in ten of {range}, seed {seed}");
         assert_eq!(sorted, common::sorted(keys), "one in ten of {range}, seed {seed}");
     }

@@ -154,36 +154,18 @@ pub unsafe fn choose_digits<B: Bits>(
             i += thread::grid_dim_x();
             continue;
         }
-        if level > 0 && workspace.is_radix() {
-            if thread == 0 {
-                set_radix::<B>(job, workspace, level);
-            }
-            note_parts(workspace, i, first_part, plan.parts(len));
-            return;
-        }
         // There are two digits more.
         let most = plan.most_digits(len, parts) - 2;
         let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
         let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
-        let by_radix = choice.is_none() && size_of::<B>() == 4 && plan.has_radix();
-        if choice.is_none() && !by_radix {
-            return;
-        }
+        let Some(Choice { digits, exact, twice }) = choice else { return };
+        let count = digits.count;
         if level == 0 && thread == 0 {
             detection.divide();
             workspace.begin(plan.parts(plan.n));
         }
-        let Some(Choice { digits, exact, twice }) = choice else {
-            if thread == 0 {
-                workspace.divide_by_radix();
-                set_radix::<B>(job, workspace, level);
-            }
-            note_parts(workspace, i, first_part, plan.parts(len));
-            return;
-        };
-        let count = digits.count;
         if thread == 0 {
             let counters = workspace.add_counters(level, plan.counters(len, count));
             let segment = Segment { start, len, first_part, counters, exact, skipped: false, digits };
@@ -205,17 +187,6 @@ pub unsafe fn choose_digits<B: Bits>(
         thread::sync_threads();
         i += thread::grid_dim_x();
     }
-}
-
-/// Makes all keys the one segment of `level`, which is divided by some of their bits. One thread does. Counters need not be 0: those of parts
-/// are set, and the digits' are sums of these.
-#[inline(always)]
-#[track_caller]
-fn set_radix<B: Bits>(job: Job, workspace: Workspace, level: u32) {
-    let (digits, len) = (Digits::<B>::radix(level), job.plan.n);
-    let counters = workspace.add_counters(level, job.plan.counters(len, digits.count));
-    let segment = Segment { start: 0, len, first_part: 0, counters, exact: false, skipped: false, digits };
-    workspace.set_segment(0, segment);
 }
 
 /// What a sample is to tell.
@@ -314,11 +285,12 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
             return wanted * digits_of_even(fullest) <= most
                 && unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) };
         }
-        // Uneven keys take more levels. Those with values are divided by all of their bits instead.
-        let is_enough = size_of::<B>() == 4 && plan.levels > 2 && plan.in_order == 0 && fullest <= SAMPLE / UNEVEN;
-        if plan.has_radix() {
+        if plan.radix != 0 {
             return false;
         }
+        // Uneven keys take more levels. With values, where there are fewer digits, too many are needed.
+        let takes_more = plan.levels > 2 && plan.in_order == 0;
+        let is_enough = size_of::<B>() == 4 && takes_more && fullest <= SAMPLE / UNEVEN;
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
         // SAFETY: as above.
         is_enough || unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) }

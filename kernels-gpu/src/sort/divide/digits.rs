@@ -63,8 +63,7 @@ pub enum Curve {
     Logarithm,
     /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
     Value,
-    /// None: some of a key's bits, whatever those above them are. Divisions by all bits in turn, from the last ones on, which keep
-    /// the order of the one before, sort keys however uneven they are.
+    /// Nothing: some bits of a key, whatever those above them are.
     Radix,
 }
 
@@ -197,12 +196,6 @@ impl<B: Bits> Digits<B> {
         if self.curve == Curve::Value { self.of_value(key, coding) } else { self.of_logarithm(key) }
     }
 
-    /// The digit of a key that is some of its bits.
-    #[inline(always)]
-    pub fn of_radix(self, key: B) -> u32 {
-        key.shifted_down(self.scale.shift).to_register() as u32 & const { (1 << RADIX_BITS) - 1 }
-    }
-
     /// The digit of a key along the logarithm of its distance.
     #[inline(always)]
     pub fn of_logarithm(self, key: B) -> u32 {
@@ -214,6 +207,12 @@ impl<B: Bits> Digits<B> {
     pub fn of_value(self, key: B, coding: Coding<B>) -> u32 {
         let [value, least] = [self.clamped(key), self.least].map(|key| coding.decode(key));
         (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
+    }
+
+    /// The digit of a key that is some of its bits.
+    #[inline(always)]
+    pub fn of_radix(self, key: B) -> u32 {
+        key.shifted_down(self.scale.shift).to_register() as u32 & const { (1 << RADIX_BITS) - 1 }
     }
 
     /// Whether they are along the distance.

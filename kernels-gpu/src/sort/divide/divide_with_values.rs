@@ -60,9 +60,6 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
 ) {
     // SAFETY: the caller's promise.
     let (workspace, from, to) = unsafe { (Workspace::new(&job), from.arrays(job.plan.n), to.arrays(job.plan.n)) };
-    if workspace.is_radix() {
-        return;
-    }
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };
     let makes_indices = level == 0 && indexes != 0;
@@ -72,9 +69,25 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 && tile.is_linear {
-                move_tile::<B, V, NT, VT, true, false>(tile, from, makes_indices, codings, memory, to);
+                move_tile::<B, V, NT, VT, true, false>(
+                    tile,
+                    || tile.digits(),
+                    from,
+                    makes_indices,
+                    codings,
+                    memory,
+                    to,
+                );
             } else {
-                move_tile::<B, V, NT, VT, false, false>(tile, from, makes_indices, codings, memory, to);
+                move_tile::<B, V, NT, VT, false, false>(
+                    tile,
+                    || tile.digits(),
+                    from,
+                    makes_indices,
+                    codings,
+                    memory,
+                    to,
+                );
             }
         }
         thread::sync_threads();
@@ -212,7 +225,7 @@ fn digit_of<B: Bits, const LINEAR: bool, const RADIX: bool>(digits: Digits<B>, k
     if RADIX { digits.of_radix(key) } else { digits.of::<LINEAR>(key, coding) }
 }
 
-/// Moves the keys of a tile, and their values, to the places of their digits. The first of the codings encodes keys. Digits are some `RADIX`
+/// Moves the keys of a tile, and their values, to the places of their `digits`. The first of the codings encodes keys. Digits are some `RADIX`
 /// bits of the keys, which the second coding decodes then; or else those of a `FULL` tile are linear.
 ///
 /// # Safety
@@ -227,6 +240,7 @@ pub(super) unsafe fn move_tile<
     const RADIX: bool,
 >(
     tile: Tile,
+    digits: impl Fn() -> Digits<B>,
     from: Arrays<B, V>,
     makes_indices: bool,
     [coding, decoding]: [Coding<B>; 2],
@@ -247,11 +261,11 @@ pub(super) unsafe fn move_tile<
     coding.encode_all(&mut own);
     find_places::<B, NT>(tile, distances);
     thread::sync_threads();
-    let digits: Digits<B> = tile.digits();
+    let of_tile = digits();
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
         if is_here::<FULL>(tile, first, i) {
-            let digit = digit_of::<B, FULL, RADIX>(digits, own[i], coding);
+            let digit = digit_of::<B, FULL, RADIX>(of_tile, own[i], coding);
             counters.fetch_add(TileMemory::<B, V>::counter(warp, digit / 2), 1 << (16 * (digit % 2)));
         }
     }
@@ -260,12 +274,14 @@ pub(super) unsafe fn move_tile<
     unsafe { memory.place_warps::<NT>() };
 
     // SAFETY: as above.
-    unsafe { move_to_slots::<B, V, NT, VT, FULL, RADIX>(own, tile, from.values, makes_indices, coding, memory) };
+    unsafe {
+        move_to_slots::<B, V, NT, VT, FULL, RADIX>(own, tile, digits(), from.values, makes_indices, coding, memory)
+    };
     shared::wait_for_copies();
     thread::sync_threads();
 
-    let digits: Digits<B> = tile.digits();
-    let digit = |key: B| digit_of::<B, FULL, RADIX>(digits, key, coding);
+    let of_tile = digits();
+    let digit = |key: B| digit_of::<B, FULL, RADIX>(of_tile, key, coding);
     let decode = |key: B| if RADIX { decoding.decode(key) } else { key };
     let mut slot = thread();
     while slot + const { ((MOVED - 1) * NT) as u32 } < tile.len {
@@ -286,13 +302,13 @@ pub(super) unsafe fn move_tile<
 unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool, const RADIX: bool>(
     own: [B; VT],
     tile: Tile,
+    digits: Digits<B>,
     from: GlobalMut<V>,
     makes_indices: bool,
     coding: Coding<B>,
     memory: TileMemory<B, V>,
 ) {
     let TileMemory { keys, values, .. } = memory;
-    let digits: Digits<B> = tile.digits();
     let (first, lane) = (first_row::<VT>(), recomputed(thread::thread_idx_x()) % WARP_SIZE);
     let lanes_up_to = FULL_MASK >> (WARP_SIZE - 1 - lane);
     let next_slots = memory.of_warp::<NT, VT>(recomputed(thread::thread_idx_x()) / WARP_SIZE);

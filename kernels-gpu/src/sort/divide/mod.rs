@@ -7,11 +7,12 @@
 //!   place_parts       with values: where those of each part go                  │ for a block become those of
 //!   place_buckets     where the keys of each digit go                           │ the next level
 //!   divide            the keys go there                                         │
-//!   divide_by_radix   the same of uneven keys with values                       │
 //!   sort_buckets      each bucket sorted by one block, in shared memory
 //!   sort_long_buckets the same of longer ones, by larger blocks: these need not be divided again
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
+//!
+//! Uneven keys of 4 bytes with values are divided by all of their bits instead, in [`by_radix`].
 //!
 //! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
 //!
@@ -19,6 +20,7 @@
 //! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
 //! nothing can tell. Those with values do: kernels whose names end in `_with_values` move both, and equal keys stay in their order.
 
+pub mod by_radix;
 pub mod choose_digits;
 pub mod count_digits;
 pub mod count_twice;
@@ -26,7 +28,6 @@ mod counters;
 pub mod digits;
 #[allow(clippy::module_inception)]
 pub mod divide;
-pub mod divide_by_radix;
 pub mod divide_with_values;
 mod offsets;
 pub mod once;

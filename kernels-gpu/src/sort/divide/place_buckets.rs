@@ -7,7 +7,6 @@
 //!   long buckets                           │   │         │      or not so many: a larger block sorts them
 //! ```
 
-use super::digits::RADIX_LEVELS;
 use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
@@ -81,22 +80,6 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
     while i < workspace.segments(level) {
         let segment = workspace.segment::<B>(i);
         let offsets = workspace.offsets(job.plan, i);
-        if workspace.is_radix() {
-            // There are no buckets: all keys are divided again, or in order.
-            let begins = offsets.begins();
-            // SAFETY: all threads of the block are here.
-            unsafe {
-                place_digits::<{ PLACE_THREADS as usize }, { own_digits_capacity(PLACE_THREADS as usize) }>(
-                    begins,
-                    memory.scan,
-                    |digit, begin, _| begins.set(digit as usize, begin),
-                );
-            }
-            if level + 1 < RADIX_LEVELS && thread::thread_idx_x() == 0 {
-                workspace.add_pending(level + 1, (0, segment.len), job.plan.parts(segment.len), 0);
-            }
-            return;
-        }
         let is_counted_twice = level == 0 && workspace.is_counted_twice();
         let counts = if is_counted_twice { workspace.first_counters(offsets.digits()) } else { offsets.begins() };
         let note = |digit: u32, begin: u32| offsets.begins().set(digit as usize, begin);

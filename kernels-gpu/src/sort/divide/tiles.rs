@@ -26,7 +26,7 @@ pub(super) struct Tile {
 impl Tile {
     /// Tile `number` of all keys, where these are one segment, if there are so many.
     #[inline(always)]
-    pub fn of_all<B: Bits>(plan: Plan, workspace: Workspace, number: u32) -> Option<Self> {
+    pub fn of_all(plan: Plan, workspace: Workspace, number: u32) -> Option<Self> {
         let begin = number as usize * plan.tile as usize;
         let is_there = begin < plan.n as usize;
         let len = plan.tile.min(plan.n.wrapping_sub(begin as u32));

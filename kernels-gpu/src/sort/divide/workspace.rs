@@ -8,7 +8,7 @@
 //!   rest       keys that all divisions have left too many for a block
 //! ```
 
-use super::digits::{Curve, Digits, FINER, RADIX_LEVELS, Scale};
+use super::digits::{Curve, Digits, FINER, Scale};
 use super::offsets::Offsets;
 use super::{DIGITS_CAPACITY, MOST_DIGITS, MOST_DIGITS_IN_ORDER, MOST_LEVELS, usual_len};
 use crate::key::Bits;
@@ -29,7 +29,7 @@ pub struct Layout {
 
 /// Words of the list's heads: for each level how many segments, parts and counters there are; and how many buckets and rests, and what else
 /// is counted.
-pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 7;
+pub const HEAD_WORDS: usize = MOST_LEVELS * 3 + 6;
 
 /// Words of a pending segment, or of a rest.
 const PENDING: usize = 4;
@@ -55,7 +55,7 @@ pub struct Plan {
     pub tile: u32,
     /// Tiles of a part.
     pub tiles: u32,
-    /// Keys of a bucket, at most.
+    /// Keys of a bucket, at most; or 0 if there are none, because keys are divided by all of their bits.
     pub bucket: u32,
     /// Keys of a long bucket, at most: more than those of another one, or 0 if there are no long ones.
     pub long: u32,
@@ -63,6 +63,8 @@ pub struct Plan {
     pub in_order: u32,
     /// Whether the digits of two levels may be counted at once: 1, or else 0.
     pub twice: u32,
+    /// Whether keys that are uneven are divided by all of their bits instead: 1, or else 0.
+    pub radix: u32,
 }
 
 impl Plan {
@@ -70,12 +72,6 @@ impl Plan {
     #[inline(always)]
     pub const fn is_once(&self) -> bool {
         self.levels == 1 && self.in_order == 0
-    }
-
-    /// Whether keys of 4 bytes may be divided by all of their bits, as they can be where equal keys stay in their order.
-    #[inline(always)]
-    pub const fn has_radix(&self) -> bool {
-        self.in_order != 0 && self.levels >= RADIX_LEVELS
     }
 
     /// Keys of a part.
@@ -94,12 +90,12 @@ impl Plan {
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
         // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of its part, which may be
-        // of 16 tiles, or of 4 if there have to be 256 digits. Else a segment, which has more keys than a bucket, has room for nine
+        // of 16 tiles, or of 4 where there have to be 256 digits. Else a segment, which has more keys than a bucket, has room for nine
         // digits at least.
-        at_least_one(match (self.in_order != 0, self.has_radix()) {
-            (false, _) => self.bucket / 9,
-            (true, false) => self.tile / 147,
-            (true, true) => self.tile / 195,
+        at_least_one(match (self.in_order != 0, self.bucket) {
+            (true, 0) => self.tile / 195,
+            (true, _) => self.tile / 147,
+            (false, bucket) => bucket / 9,
         })
     }
 
@@ -161,7 +157,10 @@ impl Layout {
     pub const fn of(plan: &Plan) -> Self {
         let (n, bucket) = (plan.n as usize, plan.bucket as usize);
         // Segments have more keys than a bucket, but for the first one.
-        let segments = n / bucket + 1;
+        let segments = match n.checked_div(bucket) {
+            Some(full) => full + 1,
+            None => 1,
+        };
         let all = Self::cleared(plan);
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
@@ -358,7 +357,6 @@ const FAILURES: usize = MOST_LEVELS * 3 + 2;
 const IS_TWICE: usize = MOST_LEVELS * 3 + 3;
 const IS_ONCE_MORE: usize = MOST_LEVELS * 3 + 4;
 const LONG: usize = MOST_LEVELS * 3 + 5;
-const IS_RADIX: usize = MOST_LEVELS * 3 + 6;
 
 /// Stands for the first segment if the digits of two levels are to be counted at once.
 pub(super) const COUNTED_TWICE: u32 = u32::MAX;
@@ -413,8 +411,14 @@ impl Workspace {
     /// Notes that the first level is one segment, and its parts.
     #[inline(always)]
     pub fn begin(self, parts: u32) {
-        self.words.set(SEGMENTS, 1);
-        self.words.set(PARTS, parts);
+        self.begin_level(0, parts);
+    }
+
+    /// Notes that `level` is one segment, and its parts.
+    #[inline(always)]
+    pub fn begin_level(self, level: u32, parts: u32) {
+        self.words.set(level as usize * 3 + SEGMENTS, 1);
+        self.words.set(level as usize * 3 + PARTS, parts);
     }
 
     #[inline(always)]
@@ -463,18 +467,6 @@ impl Workspace {
     #[inline(always)]
     pub fn count_twice(self) {
         self.words.set(IS_TWICE, 1);
-    }
-
-    /// Notes that all keys are divided by some of their bits at each level.
-    #[inline(always)]
-    pub fn divide_by_radix(self) {
-        self.words.set(IS_RADIX, 1);
-    }
-
-    /// Whether they are.
-    #[inline(always)]
-    pub fn is_radix(self) -> bool {
-        self.words.get(IS_RADIX) != 0
     }
 
     /// Notes that a counter has overflowed, so that digits are to be counted again.

@@ -6,9 +6,10 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
+use kernels_gpu::sort::divide::digits::RADIX_LEVELS;
 use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
-    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, divide_with_values, once,
+    self as divisions, FEW_LEFT, by_radix, choose_digits, count_digits, count_twice, divide, divide_with_values, once,
     place_buckets, place_parts, sort_buckets, sort_buckets_with_values,
 };
 use kernels_gpu::tuning::{self, DivideTile, Tile};
@@ -17,9 +18,11 @@ use std::ffi::c_void;
 /// Up to so many keys alone, launches for a third division take longer than they save.
 const TWO_DIVISIONS: usize = 1 << 24;
 
-/// From so many keys on, without values and with them, launches for a fourth division take little time beside the others: uneven keys may
-/// need it. Those with values are divided by all of their bits then.
-const FOUR_DIVISIONS: (usize, usize) = (1 << 26, 1 << 24);
+/// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
+const FOUR_DIVISIONS: usize = 1 << 26;
+
+/// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged sooner.
+const BY_RADIX: usize = 1 << 24;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -27,9 +30,14 @@ const MOST_DIGITS: (u32, u32) = (1024, 512);
 /// The same of keys with values, however many.
 const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 
-/// From so many keys with values on, parts are of several tiles: of how many. The first row is where keys may be divided by their bits:
-/// there is no room to count those of 256 digits for each tile.
-const SEVERAL_TILES: [(usize, u32); 2] = [(FOUR_DIVISIONS.1, 4), ((1 << 26) + 1, 16)];
+/// From so many keys with values on, parts are of several tiles: of how many.
+const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
+
+/// Tiles of a part of fewer keys that may be divided by all of their bits: there is no room to count those of 256 digits for each tile.
+const FEW_TILES: u32 = 4;
+
+/// Blocks of a multiprocessor that divide keys by their bits.
+const RADIX_BLOCKS: usize = 64;
 
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
@@ -42,9 +50,6 @@ const FEW_BLOCKS: usize = 4;
 
 /// Blocks of a multiprocessor that move what is left for later levels.
 const LEFT_BLOCKS: usize = 32;
-
-/// Blocks of a multiprocessor that divide by bits.
-const RADIX_BLOCKS: usize = 64;
 
 /// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
@@ -102,26 +107,28 @@ impl DividePlan {
         };
         let usual = divisions::usual_len(bucket.keys());
         let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
-        let four = if value_bytes == 0 { FOUR_DIVISIONS.0 } else { FOUR_DIVISIONS.1 };
+        let radix = value_bytes > 0 && size_of::<K>() == 4 && n >= BY_RADIX;
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
             _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
-            // Uneven keys of 8 bytes are merged.
-            _ if n < four || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
+            // Uneven keys of 8 bytes are merged, and those with values are merged or divided by all of their bits.
+            _ if n < FOUR_DIVISIONS || value_bytes > 0 || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
-        let tiles = match SEVERAL_TILES {
-            [_, (many, tiles)] if value_bytes > 0 && n >= many => tiles,
-            [(some, tiles), _] if value_bytes > 0 && n >= some => tiles,
-            _ => 1,
+        let tiles = match value_bytes > 0 && n >= SEVERAL_TILES.0 {
+            true => SEVERAL_TILES.1,
+            false if radix => FEW_TILES,
+            false => 1,
         };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
         // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
         let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
         let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
-        let plan = Plan { n: n as u32, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
+        let n = n as u32;
+        let plan =
+            Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, radix: radix as u32 };
         Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
@@ -141,7 +148,8 @@ impl DividePlan {
         let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
         let long = (self.plan.long > 0).then(|| of_key("sort_long_buckets"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
-        let radix = self.plan.has_radix().then(|| self.radix_entry::<K>());
+        let radix = [of_key("begin_radix"), of_key("place_radix"), self.radix_entry::<K>()];
+        let radix = radix.into_iter().filter(|_| self.has_radix());
         let of_some = twice.into_iter().chain(long).chain(in_order).chain(radix);
         of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
     }
@@ -149,6 +157,21 @@ impl DividePlan {
     /// The one that divides by bits.
     fn radix_entry<K: Key>(self) -> Entry {
         ("divide_by_radix", format!("{}v{}", bits(size_of::<K>()), self.value_bytes))
+    }
+
+    /// Whether uneven keys are divided by all of their bits, instead of being merged.
+    pub(super) const fn has_radix(self) -> bool {
+        self.plan.radix != 0
+    }
+
+    /// How keys are divided by all of their bits.
+    const fn radix_plan(self) -> Plan {
+        Plan { levels: RADIX_LEVELS, bucket: 0, ..self.plan }
+    }
+
+    /// Bytes of the lists of divisions by all bits, if there are any.
+    pub(super) fn radix_bytes(self) -> usize {
+        if self.has_radix() { Layout::of(&self.radix_plan()).words as usize * size_of::<u32>() } else { 0 }
     }
 
     /// Those that move keys.
@@ -325,18 +348,11 @@ impl<K: Key> Division<K> {
             };
             launch("count_twice", twice, &arguments![job, keys, coding])?;
         }
-        let parts = plan.parts(plan.n) as usize;
-        let count = Shape {
-            blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
-            threads: count_digits::COUNT_THREADS as u32,
-            shared_bytes: count_digits::COUNT_SHARED_BYTES,
-        };
-        launch("count_digits", count, &arguments![job, keys, level, coding])?;
+        launch("count_digits", count_shape::<K>(queue, plan), &arguments![job, keys, level, coding])?;
         if value_bytes > 0 {
             // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
             let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
-            let place = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
-            launch("place_parts", place, &arguments![job, level])?;
+            launch("place_parts", parts_shape(blocks), &arguments![job, level])?;
         }
         let place = Shape {
             blocks: of_segments,
@@ -344,6 +360,46 @@ impl<K: Key> Division<K> {
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };
         launch("place_buckets", place, &arguments![job, level, decodes])
+    }
+
+    /// Queues the divisions by all bits, unless keys are in order or divided otherwise. They use lists of their own, at `lists`, where the
+    /// plan [`has_radix`](DividePlan::has_radix).
+    ///
+    /// # Safety
+    /// As for [`finish`](Self::finish); at `lists` are [`DividePlan::radix_bytes`].
+    pub(super) unsafe fn sort_by_radix(&self, queue: &impl Queue, lists: Address) -> Result<(), Error> {
+        let &Self { how, coding: decoding, .. } = self;
+        let DividePlan { value_bytes, tile, indexes, .. } = how;
+        let launch = |entry: Entry, shape, arguments: &[*mut c_void]| {
+            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
+            unsafe { queue.launch(&entry, shape, arguments) }
+        };
+        let of_key = |kernel| (kernel, bits(size_of::<K>()));
+        let plan = how.radix_plan();
+        let job = Job::new(lists as *mut u32, self.job.order, plan);
+        let one = Shape { blocks: 1, threads: by_radix::RADIX_THREADS, shared_bytes: by_radix::RADIX_SHARED_BYTES };
+        let tiles = (plan.n as usize).div_ceil(tile.keys());
+        let divide = Shape {
+            blocks: tiles.min(RADIX_BLOCKS * queue.multiprocessors()),
+            threads: tile.threads as u32,
+            shared_bytes: divide_with_values::shared_bytes(
+                tile.threads,
+                tile.items_per_thread,
+                size_of::<K>(),
+                value_bytes,
+            ),
+        };
+        let indexes = u32::from(indexes);
+        launch(of_key("begin_radix"), one, &arguments![job])?;
+        for level in 0..RADIX_LEVELS {
+            let ((from, to), coding) = (self.sides_at(level), self.coding_at(level));
+            let keys = from.keys;
+            launch(of_key("count_digits"), count_shape::<K>(queue, plan), &arguments![job, keys, level, coding])?;
+            launch(of_key("place_parts"), parts_shape(PLACE_FIRST_BLOCKS), &arguments![job, level])?;
+            launch(of_key("place_radix"), one, &arguments![job, level])?;
+            launch(how.radix_entry::<K>(), divide, &arguments![job, from, to, level, coding, decoding, indexes])?;
+        }
+        Ok(())
     }
 
     /// Queues the division of a level.
@@ -367,18 +423,8 @@ impl<K: Key> Division<K> {
         let keys_alone = arguments![job, from.keys, to.keys, level, coding];
         let with_values = arguments![job, from, to, level, coding, indexes];
         let [entry, ..] = self.how.moving_entries::<K>();
-        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
         // SAFETY: these are the arguments of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&entry, shape, arguments)? };
-        if !plan.has_radix() {
-            return Ok(());
-        }
-        let tiles = (plan.n as usize).div_ceil(tile.keys());
-        let shape = Shape { blocks: tiles.min(RADIX_BLOCKS * queue.multiprocessors()), ..shape };
-        let decoding = self.coding;
-        let arguments = arguments![job, from, to, level, coding, decoding, indexes];
-        // SAFETY: as above.
-        unsafe { queue.launch(&self.how.radix_entry::<K>(), shape, &arguments) }
+        unsafe { queue.launch(&entry, shape, if value_bytes == 0 { &keys_alone } else { &with_values }) }
     }
 
     /// Queues the sort of buckets, and of what is left.
@@ -421,6 +467,20 @@ impl<K: Key> Division<K> {
     }
 }
 
+/// The launch that counts digits.
+fn count_shape<K: Key>(queue: &impl Queue, plan: Plan) -> Shape {
+    Shape {
+        blocks: (plan.parts(plan.n) as usize).min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
+        threads: count_digits::COUNT_THREADS as u32,
+        shared_bytes: count_digits::COUNT_SHARED_BYTES,
+    }
+}
+
+/// The launch that finds where parts go, in so many blocks.
+fn parts_shape(blocks: usize) -> Shape {
+    Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,12 +488,12 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         fn check<K: Key>() {
-            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
-                    // By all bits keys are divided as one segment at each level.
-                    assert!(!plan.plan.has_radix() || plan.plan.most_first_digits() == 256, "{n} keys");
-                    let bytes = plan.list_bytes();
+                    let bytes = plan.list_bytes().max(plan.radix_bytes());
+                    // All keys are one segment at each level.
+                    assert!(!plan.has_radix() || plan.radix_plan().most_first_digits() == 256, "{n} keys");
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
             }

@@ -196,10 +196,17 @@ impl SortPlan {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
         let lists = runs + align(RUNS_BYTES);
-        // Of splits and lists one is needed, and the heads of the lists, which say so where it is the splits.
+        // Of splits, lists, and those of divisions by all bits, one is needed; and the heads of the lists, which say so where it is not these.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
+        let radix_bytes = self.divide.map_or(0, DividePlan::radix_bytes);
         let splits = lists + align(heads);
-        Layout { values, runs, lists, splits, end: (splits + self.split_bytes(n)).max(lists + list_bytes) }
+        Layout {
+            values,
+            runs,
+            lists,
+            splits,
+            end: (splits + self.split_bytes(n).max(radix_bytes)).max(lists + list_bytes),
+        }
     }
 
     /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
@@ -316,7 +323,17 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     // either the divisions or the merges have something to do, and splits are behind the heads of the lists.
     unsafe {
         division.decide(queue)?;
-        queue.join(|queue| division.finish(queue), |queue| merge_sort::<K>(queue, plan, coding, at, parts, random))
+        queue.join(
+            |queue| division.finish(queue),
+            |queue| {
+                if !divide.has_radix() {
+                    return merge_sort::<K>(queue, plan, coding, at, parts, random);
+                }
+                // First of all this notes that keys are divided, if they are not in order.
+                division.sort_by_radix(queue, parts.splits)?;
+                use_order::<K>(queue, plan, coding, at, parts)
+            },
+        )
     }
 }
 
@@ -343,14 +360,8 @@ unsafe fn merge_sort<K: Key>(
     let mut passes = plan.passes(n);
     // The last kernel decodes.
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    if plan.indexes {
-        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-        launch("set_indices", &bits(value_bytes), shape, &arguments![values, n, detected])?;
-    }
-    if n >= DETECTION_KEYS {
-        // SAFETY: the caller's promise; all of this is in the workspace.
-        unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
-    }
+    // SAFETY: the caller's promise.
+    unsafe { use_order::<K>(queue, plan, coding, at, workspace)? };
     // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
         Some(_) if kernels.takes_several => {
@@ -397,6 +408,30 @@ unsafe fn merge_sort<K: Key>(
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
+    }
+    Ok(())
+}
+
+/// Queues what begins the sort of keys that are not divided: their indices, if there are to be any, and what makes use of detected runs.
+///
+/// # Safety
+/// As for [`sort`].
+unsafe fn use_order<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    Workspace { scratch, detected, splits, .. }: Workspace,
+) -> Result<(), Error> {
+    let Arrays { values, len: n, value_bytes, .. } = at;
+    if plan.indexes {
+        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+        unsafe { queue.launch(&("set_indices", bits(value_bytes)), shape, &arguments![values, n, detected])? };
+    }
+    if n >= DETECTION_KEYS {
+        // SAFETY: the caller's promise; all of this is in the workspace.
+        unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     Ok(())
 }
