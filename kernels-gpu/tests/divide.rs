@@ -63,6 +63,9 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
     }
 }
 
+/// How the keys of an array of some length are drawn.
+type DrawAll = fn(usize, &mut StdRng) -> Vec<u32>;
+
 /// How key `i` of an array is drawn.
 type Draw = fn(&mut StdRng, u32) -> u32;
 
@@ -649,7 +652,7 @@ fn bits_anded(words: u32, len: usize, random: &mut StdRng) -> Vec<u32> {
 fn uneven_keys_with_values_are_divided_by_all_of_their_bits() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    let kinds: [(&str, fn(usize, &mut StdRng) -> Vec<u32>); 5] = [
+    let kinds: [(&str, DrawAll); 5] = [
         ("bits of 2 words ANDed", |len, random| bits_anded(2, len, random)),
         ("bits of 4 words ANDed", |len, random| bits_anded(4, len, random)),
         ("bits of 3 words ORed", |len, random| bits_anded(3, len, random).iter().map(|bits| !bits).collect()),
