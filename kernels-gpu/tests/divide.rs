@@ -8,7 +8,7 @@ use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::sort::divide::by_radix::{
-    RADIX_SHARED_BYTES, RADIX_THREADS, begin_radix, divide_by_radix, place_radix,
+    FIRST_RADIX, RADIX_SHARED_BYTES, RADIX_THREADS, begin_radix, divide_by_radix, place_radix,
 };
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
@@ -142,7 +142,8 @@ fn sort_in_three_launches<B: Bits>(
 /// The lists of a division, and the words of `detect_runs`.
 fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
-    words.resize(Layout::of(&plan).words as usize, u32::MAX);
+    let by_radix = if plan.radix != 0 { Layout::of(&radix_plan(plan)).words } else { 0 };
+    words.resize(Layout::of(&plan).words.max(by_radix) as usize, u32::MAX);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
@@ -256,6 +257,11 @@ fn sort_in_levels<B: Bits>(
 /// Stands for the levels of keys that are divided by all of their bits where they are uneven.
 const BY_RADIX: u32 = u32::MAX;
 
+/// How keys are divided by all of their bits.
+fn radix_plan(plan: Plan) -> Plan {
+    Plan { levels: RADIX_LEVELS, bucket: 0, ..plan }
+}
+
 /// The divisions by all bits, as the host launches them.
 fn sort_by_radix<B: Bits, V: Word>(
     emulator: &mut Emulator,
@@ -266,9 +272,9 @@ fn sort_by_radix<B: Bits, V: Word>(
 ) -> Result<(), Fault> {
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("begin_radix", 1, RADIX_THREADS, RADIX_SHARED_BYTES, || unsafe { begin_radix::<B>(job) })?;
-    for level in 0..RADIX_LEVELS {
+    for level in FIRST_RADIX..FIRST_RADIX + RADIX_LEVELS {
         let [from, to] = if level % 2 == 0 { sides } else { [sides[1], sides[0]] };
-        let coding = if level == 0 { decoding } else { Coding::NONE };
+        let coding = if level == FIRST_RADIX { decoding } else { Coding::NONE };
         // SAFETY: as above.
         emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
             count_digits::<_, NT>(job, from.keys, level, coding)
@@ -317,30 +323,43 @@ where
     let side =
         |keys: &Buffer<K::Bits>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
     let (at, other) = (side(&keys, &values), side(&scratch, &values_scratch));
-    for level in 0..levels {
-        let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
-        choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
-        let coding = if level == 0 { coding } else { Coding::NONE };
-        let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
+    choose_and_place(&mut emulator, job, (at.keys, at.keys), 0, coding, single, random)?;
+    let finish = |emulator: &mut Emulator| {
+        for level in 0..levels {
+            let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
+            if level > 0 {
+                choose_and_place(emulator, job, (from.keys, from.keys), level, coding, single, random)?;
+            }
+            let coding = if level == 0 { coding } else { Coding::NONE };
+            let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
+            // SAFETY: as above.
+            emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
+                divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
+            })?;
+        }
+        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
-        emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
-            divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
+        emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
+            sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
         })?;
-    }
-    let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
-    // SAFETY: as above.
-    emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
-        sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
-    })?;
-    // SAFETY: as above.
-    emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
-        sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
-    })?;
+        // SAFETY: as above.
+        emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
+            sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
+        })
+    };
     if by_radix {
-        let plan = Plan { levels: RADIX_LEVELS, bucket: 0, ..plan };
-        let lists = emulator.uninit::<u32>(Layout::of(&plan).words as usize);
-        let job = Job::new(lists.as_mut_ptr(), found.as_mut_ptr(), plan);
-        sort_by_radix::<K::Bits, V>(&mut emulator, job, [at, other], coding, indexes)?;
+        // The host launches both on streams of their own: either may be the first.
+        let job = Job::new(job.words, job.order, radix_plan(plan));
+        let sides = [at, other];
+        if seed & 2 == 0 {
+            finish(&mut emulator)?;
+            sort_by_radix::<K::Bits, V>(&mut emulator, job, sides, coding, indexes)?;
+        } else {
+            sort_by_radix::<K::Bits, V>(&mut emulator, job, sides, coding, indexes)?;
+            finish(&mut emulator)?;
+        }
+    } else {
+        finish(&mut emulator)?;
     }
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         return Ok(None);
@@ -680,7 +699,7 @@ fn uneven_keys_with_values_are_divided_by_all_of_their_bits() {
 
 /// Sorts keys with values and argsorts them, in both orders: by divisions by all bits if they are uneven.
 fn check_radix<K: TestKey<Bits: Bits>, V: Word>(keys: &[K], seed: u64, name: &str) {
-    for (seed, indexes) in [(seed, false), (seed ^ 1, true)] {
+    for (seed, indexes) in [(seed, false), (seed ^ 1, true), (seed ^ 2, false), (seed ^ 3, true)] {
         let what = format!("{name}, values of {} bytes, n = {}, seed {seed}", size_of::<V>(), keys.len());
         let result = run_with_values::<K, V>(seed, keys, indexes, BY_RADIX, (8, 0));
         let ((sorted, _), from) =

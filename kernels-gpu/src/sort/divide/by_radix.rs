@@ -1,16 +1,18 @@
 //! Dividing keys with values by all of their bits: what uneven ones take.
 //!
 //! ```text
-//!   level      bits of a key
-//!     0        │        │        │        │ ██████ │
-//!     1        │        │        │ ██████ │        │     each division keeps the order of the one before, so that
-//!     2        │        │ ██████ │        │        │     after the last one keys are in order by all bits
-//!     3        │ ██████ │        │        │        │
+//!   division   bits of a key
+//!     first    │        │        │        │ ██████ │
+//!     second   │        │        │ ██████ │        │     each division keeps the order of the one before, so that
+//!     third    │        │ ██████ │        │        │     after the last one keys are in order by all bits
+//!     last     │ ██████ │        │        │        │
 //! ```
 //!
-//! That takes the same time for any keys, and there are no buckets to sort in the end. It is a sort of its own, with lists of its own, which may run
-//! beside the divisions that follow the keys' values: of both one has something to do. `count_digits` and `place_parts` are those of these.
+//! That takes the same time for any keys, and there are no buckets to sort in the end. It is a sort of its own, which may run beside the
+//! divisions that follow the keys' values: of both one has something to do. `count_digits` and `place_parts` are those of these, and so are the
+//! words of the lists, but for those that say what there is to do: these divisions have the last levels.
 
+use super::MOST_LEVELS;
 use super::choose_digits::note_parts;
 use super::digits::{Digits, RADIX_LEVELS};
 use super::divide_with_values::{TileMemory, move_tile};
@@ -26,41 +28,43 @@ use cuda_std::prelude::*;
 /// Threads of a block of [`begin_radix`] and [`place_radix`].
 pub const RADIX_THREADS: u32 = PLACE_THREADS;
 
+/// The level of the first division by bits of a key. That of the last one is the last there is.
+pub const FIRST_RADIX: u32 = LAST_RADIX + 1 - RADIX_LEVELS;
+const LAST_RADIX: u32 = MOST_LEVELS as u32 - 1;
+
 /// Bytes of dynamic shared memory of [`place_radix`].
 pub const RADIX_SHARED_BYTES: u32 = BLOCK_WORDS * size_of::<u32>() as u32;
 
-/// Makes all keys the one segment of `level`. One thread does. Its counters are those of the level before; they need not be 0, since each part
-/// sets its own, and those of the digits are sums of these.
+/// Makes all keys the one segment of `level`. One thread does. Its counters are the words of the level before; they need not be 0, since each
+/// part sets its own, and those of the digits are sums of these.
 #[inline(always)]
 #[track_caller]
 fn begin_level<B: Bits>(job: Job, workspace: Workspace, level: u32) {
-    let (digits, len) = (Digits::<B>::radix(level), job.plan.n);
+    let (digits, len) = (Digits::<B>::radix(level - FIRST_RADIX), job.plan.n);
     let counters = workspace.add_counters(level, job.plan.counters(len, digits.count));
     workspace.begin_level(level, job.plan.parts(len));
     workspace.set_segment(0, Segment { start: 0, len, first_part: 0, counters, exact: false, skipped: false, digits });
 }
 
-/// Kernel: begins the first level of divisions by all bits, unless keys are in order or divided otherwise, and notes that they are divided.
+/// Kernel: begins [the first](FIRST_RADIX) of these divisions, unless keys are in order or divided otherwise, and notes that they are divided.
 ///
 /// # Safety
-/// What [`Job`] says holds, but that no words need to be 0 before. `choose_digits` has been called, with other lists. There is one block, of
-/// [`RADIX_THREADS`].
+/// What [`Job`] says holds, with the plan of these divisions and the words in which those by value are listed. `choose_digits` has been
+/// called with these. There is one block, of [`RADIX_THREADS`].
 #[kernel(u32 = <u32>)]
 pub unsafe fn begin_radix<B: Bits>(job: Job) {
     // SAFETY: the caller's promise.
     let (workspace, detection) = unsafe { (Workspace::new(&job), Detection::new(job.order)) };
-    let (thread, is_done) = (thread::thread_idx_x(), detection.is_done());
+    let is_done = detection.is_done();
     thread::sync_threads();
-    if thread == 0 {
-        workspace.clear();
-        if !is_done {
-            detection.divide();
-            begin_level::<B>(job, workspace, 0);
-        }
+    if is_done {
+        return;
     }
-    if !is_done {
-        note_parts(workspace, 0, 0, job.plan.parts(job.plan.n));
+    if thread::thread_idx_x() == 0 {
+        detection.divide();
+        begin_level::<B>(job, workspace, FIRST_RADIX);
     }
+    note_parts(workspace, 0, 0, job.plan.parts(job.plan.n));
 }
 
 /// Kernel: makes the counters of `level` the indices at which the keys of each digit begin, and begins the next level.
@@ -86,7 +90,7 @@ pub unsafe fn place_radix<B: Bits>(job: Job, level: u32) {
         );
     }
     thread::sync_threads();
-    if level + 1 < RADIX_LEVELS && thread::thread_idx_x() == 0 {
+    if level < LAST_RADIX && thread::thread_idx_x() == 0 {
         begin_level::<B>(job, workspace, level + 1);
     }
 }
@@ -116,10 +120,10 @@ pub unsafe fn divide_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize
     }
     // SAFETY: the caller's promise; barriers divide the accesses.
     let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };
-    let makes_indices = level == 0 && indexes != 0;
-    let codings = [coding, if level + 1 == RADIX_LEVELS { decoding } else { Coding::NONE }];
+    let makes_indices = level == FIRST_RADIX && indexes != 0;
+    let codings = [coding, if level == LAST_RADIX { decoding } else { Coding::NONE }];
     // The words of the segment are of the next level by now.
-    let digits = || Digits::radix(level);
+    let digits = || Digits::radix(level - FIRST_RADIX);
     let mut number = thread::block_idx_x();
     while let Some(tile) = Tile::of_all(job.plan, workspace, number) {
         // SAFETY: all threads of the block are here.

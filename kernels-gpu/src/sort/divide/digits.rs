@@ -143,10 +143,10 @@ impl<B: Bits> Digits<B> {
         Self { count: digits.of::<false>(greatest, coding) + 1, ..digits }
     }
 
-    /// The bits of a key by which `level` of the divisions by all of them divides.
+    /// The bits of a key by which division `number`, counted from 0, of those by all of them divides.
     #[inline(always)]
-    pub fn radix(level: u32) -> Self {
-        let scale = Scale { shift: level * RADIX_BITS, factor: 0 };
+    pub fn radix(number: u32) -> Self {
+        let scale = Scale { shift: number * RADIX_BITS, factor: 0 };
         Self { least: B::MIN, greatest: B::MAX, curve: Curve::Radix, scale, count: 1 << RADIX_BITS, within: WHOLE }
     }
 

@@ -22,7 +22,7 @@ const TWO_DIVISIONS: usize = 1 << 24;
 const FOUR_DIVISIONS: usize = 1 << 26;
 
 /// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged sooner.
-const BY_RADIX: usize = 1 << 24;
+const BY_RADIX: usize = 1 << 25;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -169,11 +169,6 @@ impl DividePlan {
         Plan { levels: RADIX_LEVELS, bucket: 0, ..self.plan }
     }
 
-    /// Bytes of the lists of divisions by all bits, if there are any.
-    pub(super) fn radix_bytes(self) -> usize {
-        if self.has_radix() { Layout::of(&self.radix_plan()).words as usize * size_of::<u32>() } else { 0 }
-    }
-
     /// Those that move keys.
     fn moving_entries<K: Key>(self) -> [Entry; 3] {
         let keys = bits(size_of::<K>());
@@ -195,9 +190,10 @@ impl DividePlan {
     /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
     pub(super) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
-    /// Bytes of the lists.
+    /// Bytes of the lists, which are also those of divisions by all bits, if there may be any.
     pub(super) fn list_bytes(self) -> usize {
-        Layout::of(&self.plan).words as usize * size_of::<u32>()
+        let by_radix = if self.has_radix() { Layout::of(&self.radix_plan()).words } else { 0 };
+        Layout::of(&self.plan).words.max(by_radix) as usize * size_of::<u32>()
     }
 
     /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
@@ -362,12 +358,11 @@ impl<K: Key> Division<K> {
         launch("place_buckets", place, &arguments![job, level, decodes])
     }
 
-    /// Queues the divisions by all bits, unless keys are in order or divided otherwise. They use lists of their own, at `lists`, where the
-    /// plan [`has_radix`](DividePlan::has_radix).
+    /// Queues the divisions by all bits, unless keys are in order or divided otherwise. The plan [`has_radix`](DividePlan::has_radix).
     ///
     /// # Safety
-    /// As for [`finish`](Self::finish); at `lists` are [`DividePlan::radix_bytes`].
-    pub(super) unsafe fn sort_by_radix(&self, queue: &impl Queue, lists: Address) -> Result<(), Error> {
+    /// As for [`finish`](Self::finish), which may run at the same time.
+    pub(super) unsafe fn sort_by_radix(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how, coding: decoding, .. } = self;
         let DividePlan { value_bytes, tile, indexes, .. } = how;
         let launch = |entry: Entry, shape, arguments: &[*mut c_void]| {
@@ -376,7 +371,7 @@ impl<K: Key> Division<K> {
         };
         let of_key = |kernel| (kernel, bits(size_of::<K>()));
         let plan = how.radix_plan();
-        let job = Job::new(lists as *mut u32, self.job.order, plan);
+        let job = Job::new(self.job.words, self.job.order, plan);
         let one = Shape { blocks: 1, threads: by_radix::RADIX_THREADS, shared_bytes: by_radix::RADIX_SHARED_BYTES };
         let tiles = (plan.n as usize).div_ceil(tile.keys());
         let divide = Shape {
@@ -391,9 +386,9 @@ impl<K: Key> Division<K> {
         };
         let indexes = u32::from(indexes);
         launch(of_key("begin_radix"), one, &arguments![job])?;
-        for level in 0..RADIX_LEVELS {
-            let ((from, to), coding) = (self.sides_at(level), self.coding_at(level));
-            let keys = from.keys;
+        for number in 0..RADIX_LEVELS {
+            let ((from, to), coding) = (self.sides_at(number), self.coding_at(number));
+            let (level, keys) = (by_radix::FIRST_RADIX + number, from.keys);
             launch(of_key("count_digits"), count_shape::<K>(queue, plan), &arguments![job, keys, level, coding])?;
             launch(of_key("place_parts"), parts_shape(PLACE_FIRST_BLOCKS), &arguments![job, level])?;
             launch(of_key("place_radix"), one, &arguments![job, level])?;
@@ -488,10 +483,10 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         fn check<K: Key>() {
-            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 28, divisions::MOST_KEYS] {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 25, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
-                    let bytes = plan.list_bytes().max(plan.radix_bytes());
+                    let bytes = plan.list_bytes();
                     // All keys are one segment at each level.
                     assert!(!plan.has_radix() || plan.radix_plan().most_first_digits() == 256, "{n} keys");
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");

@@ -196,17 +196,10 @@ impl SortPlan {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
         let lists = runs + align(RUNS_BYTES);
-        // Of splits, lists, and those of divisions by all bits, one is needed; and the heads of the lists, which say so where it is not these.
+        // Of splits and lists one is needed, and the heads of the lists, which say so where it is the splits.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
-        let radix_bytes = self.divide.map_or(0, DividePlan::radix_bytes);
         let splits = lists + align(heads);
-        Layout {
-            values,
-            runs,
-            lists,
-            splits,
-            end: (splits + self.split_bytes(n).max(radix_bytes)).max(lists + list_bytes),
-        }
+        Layout { values, runs, lists, splits, end: (splits + self.split_bytes(n)).max(lists + list_bytes) }
     }
 
     /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
@@ -330,7 +323,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
                     return merge_sort::<K>(queue, plan, coding, at, parts, random);
                 }
                 // First of all this notes that keys are divided, if they are not in order.
-                division.sort_by_radix(queue, parts.splits)?;
+                division.sort_by_radix(queue)?;
                 use_order::<K>(queue, plan, coding, at, parts)
             },
         )
