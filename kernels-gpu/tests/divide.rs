@@ -59,7 +59,6 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         long: 0,
         in_order: u32::from(in_order),
         twice: u32::from(!in_order),
-        radix: 0,
     }
 }
 
@@ -140,9 +139,9 @@ fn sort_in_three_launches<B: Bits>(
 }
 
 /// The lists of a division, and the words of `detect_runs`.
-fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
+fn lists(emulator: &mut Emulator, plan: Plan, by_radix: bool) -> [Buffer<u32>; 2] {
     let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
-    let by_radix = if plan.radix != 0 { Layout::of(&radix_plan(plan)).words } else { 0 };
+    let by_radix = if by_radix { Layout::of(&radix_plan(plan)).words } else { 0 };
     words.resize(Layout::of(&plan).words.max(by_radix) as usize, u32::MAX);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
@@ -181,7 +180,7 @@ where
     let scratch = emulator.uninit::<K::Bits>(n);
     let has_long = size_of::<K>() == 4 && levels > 2;
     let plan = Plan { long: if has_long { (NT * LONG_VT) as u32 } else { 0 }, ..plan(n, levels, 1, false) };
-    let [words, found] = lists(&mut emulator, plan);
+    let [words, found] = lists(&mut emulator, plan, false);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
@@ -315,8 +314,8 @@ where
     // There is no room to count 256 digits for each tile.
     let tiles = if !by_radix && seed.is_multiple_of(3) { 1 } else { TILES };
     let levels = if by_radix { 3 } else { levels };
-    let plan = Plan { radix: u32::from(by_radix), ..plan(n, levels, tiles, true) };
-    let [words, found] = lists(&mut emulator, plan);
+    let plan = plan(n, levels, tiles, true);
+    let [words, found] = lists(&mut emulator, plan, by_radix);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
@@ -655,11 +654,16 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(divided("uniform, divided once", |random, _| random.random(), 1));
     assert!(!divided("bits of three words ANDed, divided once", bits_anded, 1));
     assert!(!divided("in descending runs, divided once", |_, i| (29 - i % 30) << 27 | i, 1));
-    assert!(!divided(
+    assert!(divided(
         "bits of three words ORed",
         |random, _| (0..3).fold(0, |bits, _| bits | random.random::<u32>()),
         3
     ));
+    let at_both_ends: Draw = |random, i| {
+        let bits = (0..5).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
+        if i.is_multiple_of(2) { bits } else { !bits }
+    };
+    assert!(!divided("bits of five words ANDed, or ORed", at_both_ends, 3));
 }
 
 /// Keys whose bits are those of `words` random words ANDed.

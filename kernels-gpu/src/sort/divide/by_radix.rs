@@ -24,6 +24,7 @@ use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 /// Threads of a block of [`begin_radix`] and [`place_radix`].
 pub const RADIX_THREADS: u32 = PLACE_THREADS;
@@ -123,7 +124,7 @@ pub unsafe fn divide_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize
     let makes_indices = level == FIRST_RADIX && indexes != 0;
     let codings = [coding, if level == LAST_RADIX { decoding } else { Coding::NONE }];
     // The words of the segment are of the next level by now.
-    let digits = || Digits::radix(level - FIRST_RADIX);
+    let digits = || Digits::radix(recomputed(level) % RADIX_LEVELS);
     let mut number = thread::block_idx_x();
     while let Some(tile) = Tile::of_all(job.plan, workspace, number) {
         // SAFETY: all threads of the block are here.

@@ -285,9 +285,6 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
             return wanted * digits_of_even(fullest) <= most
                 && unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) };
         }
-        if plan.radix != 0 {
-            return false;
-        }
         // Uneven keys take more levels. With values, where there are fewer digits, too many are needed.
         let takes_more = plan.levels > 2 && plan.in_order == 0;
         let is_enough = size_of::<B>() == 4 && takes_more && fullest <= SAMPLE / UNEVEN;
@@ -409,6 +406,7 @@ unsafe fn spread<B: Bits, const SAMPLED: usize>(
     // Keys that are even along it have some that are too frequent for one division.
     if !once {
         look(Curve::Logarithm);
+        look(Curve::Mirrored);
     }
     best
 }

@@ -144,7 +144,9 @@ pub(super) fn count<B: Bits, const NT: usize>(
     // A loop for each curve: one for all takes more registers.
     match digits.curve {
         Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
-        Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts),
+        Curve::Logarithm | Curve::Mirrored => {
+            count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts)
+        }
         Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
         Curve::Radix => count_by::<B, NT, 8>(keys, |key| digits.of_radix(coding.encode(key)), counts),
     }

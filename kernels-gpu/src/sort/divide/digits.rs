@@ -61,6 +61,8 @@ pub enum Curve {
     Distance,
     /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf distribution.
     Logarithm,
+    /// The same of its distance from the greatest one, turned round. It spreads keys of which many are great.
+    Mirrored,
     /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
     Value,
     /// Nothing: some bits of a key, whatever those above them are.
@@ -126,12 +128,13 @@ impl<B: Bits> Digits<B> {
     /// The same along `curve`, for keys as `coding` encodes them.
     #[inline(always)]
     pub fn along(curve: Curve, least: B, greatest: B, count: u32, coding: Coding<B>) -> Self {
-        // The least key itself has another logarithm than those below.
+        // The least key itself has another logarithm than those below, or the greatest one than those above.
         let least = if curve == Curve::Logarithm && least > B::MIN { least - B::ONE } else { least };
+        let greatest = if curve == Curve::Mirrored && greatest < B::MAX { greatest + B::ONE } else { greatest };
         let range = greatest - least;
         let scale = match curve {
             Curve::Distance | Curve::Radix => return Self::even(least, greatest, count),
-            Curve::Logarithm => Scale::even(logarithm(range), count),
+            Curve::Logarithm | Curve::Mirrored => Scale::even(logarithm(range), count),
             Curve::Value => {
                 let range = coding.decode(greatest).minus_as_floats(coding.decode(least));
                 // One digit for all if that is not finite, or too small.
@@ -139,8 +142,12 @@ impl<B: Bits> Digits<B> {
                 Scale { shift: 0, factor: if factor.is_finite() { factor } else { 0.0 }.to_bits() }
             }
         };
-        let digits = Self { least, greatest, curve, scale, count, within: WHOLE };
-        Self { count: digits.of::<false>(greatest, coding) + 1, ..digits }
+        let digits = Self { least, greatest, curve, scale, count: 1, within: WHOLE };
+        let last = match curve {
+            Curve::Value => digits.of_value(greatest, coding),
+            _ => scale.of(logarithm(range)),
+        };
+        Self { count: last + 1, ..digits }
     }
 
     /// The bits of a key by which division `number`, counted from 0, of those by all of them divides.
@@ -168,11 +175,15 @@ impl<B: Bits> Digits<B> {
         if exact {
             return (digit > 0 || self.least == B::MIN) && (digit + 1 < self.count || self.greatest == B::MAX);
         }
-        // Those below have the digit of `least`, unless there are none.
-        let first = if self.least == B::MIN { 0 } else { 1 };
+        // Those below have the digit of `least`, unless there are none; or those above that of `greatest`.
+        let (is_all, digit) = match self.curve {
+            Curve::Logarithm => (self.least == B::MIN, digit),
+            Curve::Mirrored => (self.greatest == B::MAX, self.count - 1 - digit),
+            _ => return false,
+        };
+        let first = if is_all { 0 } else { 1 };
         let of = |distance: u32| self.scale.of(logarithm(B::from_register(distance as u64)));
-        self.curve == Curve::Logarithm
-            && digit == of(first)
+        digit == of(first)
             && digit < of(first + 1)
             && (first == 0 || digit > of(first - 1))
             && self.greatest - self.least > B::from_register(first as u64)
@@ -199,7 +210,10 @@ impl<B: Bits> Digits<B> {
     /// The digit of a key along the logarithm of its distance.
     #[inline(always)]
     pub fn of_logarithm(self, key: B) -> u32 {
-        self.scale.of(logarithm(self.clamped(key) - self.least))
+        let key = self.clamped(key);
+        let is_mirrored = self.curve == Curve::Mirrored;
+        let digit = self.scale.of(logarithm(if is_mirrored { self.greatest - key } else { key - self.least }));
+        if is_mirrored { self.count - 1 - digit } else { digit }
     }
 
     /// The digit of a key that `coding` has encoded along its value.
@@ -326,9 +340,11 @@ mod tests {
         let words = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 60);
         for count in [1, 2, 32, 254, 1022] {
             for descending in [false, true] {
-                along(Curve::Logarithm, &(0..10_000).map(|i| words(i) as u32).collect::<Vec<_>>(), count, descending);
-                along(Curve::Logarithm, &(0..10_000).map(words).collect::<Vec<_>>(), count, descending);
-                for curve in [Curve::Logarithm, Curve::Value] {
+                for curve in [Curve::Logarithm, Curve::Mirrored] {
+                    along(curve, &(0..10_000).map(|i| words(i) as u32).collect::<Vec<_>>(), count, descending);
+                    along(curve, &(0..10_000).map(words).collect::<Vec<_>>(), count, descending);
+                }
+                for curve in [Curve::Logarithm, Curve::Mirrored, Curve::Value] {
                     // Of all exponents, of both signs, NaN and infinite.
                     along(
                         curve,
@@ -361,14 +377,29 @@ mod tests {
         let small: Vec<_> = (0..32_000u64).map(|i| (i | 1 << 20) >> (i % 20)).collect();
         assert!(fullest(&along(Curve::Logarithm, &small, 32, false)) <= 2500);
         assert!(fullest(&along(Curve::Distance, &small, 32, false)) >= 20_000);
+        let great: Vec<_> = small.iter().map(|key| !key).collect();
+        assert!(fullest(&along(Curve::Mirrored, &great, 32, false)) <= 2500);
+        assert!(fullest(&along(Curve::Logarithm, &great, 32, false)) >= 20_000);
     }
 
     #[test]
     fn logarithms_tell_the_least_key_apart() {
         for (least, greatest) in [(0, 1000), (0, u32::MAX), (1, 5), (77, 1_000_000), (1 << 31, u32::MAX), (5, 6)] {
             for count in [2, 8, 100, 1022] {
+                let mirrored = Digits::along(Curve::Mirrored, !greatest, !least, count, Coding::NONE);
                 let digits = Digits::along(Curve::Logarithm, least, greatest, count, Coding::NONE);
+                assert_eq!(digits.count, mirrored.count);
                 let of = |key: u32| digits.of::<false>(key, Coding::NONE);
+                for key in [least, greatest, least / 2 + greatest / 2, 0, u32::MAX, least.saturating_add(1)] {
+                    assert_eq!(
+                        mirrored.of::<false>(!key, Coding::NONE),
+                        digits.count - 1 - of(key),
+                        "{digits:?}, {key}"
+                    );
+                }
+                for digit in 0..digits.count {
+                    assert_eq!(mirrored.is_one_key(digits.count - 1 - digit, false), digits.is_one_key(digit, false));
+                }
                 let only = if digits.least == 0 { 0 } else { least };
                 for digit in (0..digits.count).filter(|&digit| digits.is_one_key(digit, false)) {
                     assert_eq!(digit, of(only), "{digits:?}");

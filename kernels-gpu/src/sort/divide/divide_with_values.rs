@@ -315,7 +315,7 @@ unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, cons
     let tile_values = from.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
         let is_here = is_here::<FULL>(tile, first, i);
-        let digit = digit_of::<B, FULL, RADIX>(digits, own[i], coding);
+        let digit = digit_of::<B, FULL, RADIX>(if FULL { digits } else { digits.again() }, own[i], coding);
         // SAFETY: all lanes of the warp are here, as below.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
         if !FULL {

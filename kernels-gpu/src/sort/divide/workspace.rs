@@ -63,8 +63,6 @@ pub struct Plan {
     pub in_order: u32,
     /// Whether the digits of two levels may be counted at once: 1, or else 0.
     pub twice: u32,
-    /// Whether keys that are uneven are divided by all of their bits instead: 1, or else 0.
-    pub radix: u32,
 }
 
 impl Plan {
@@ -166,10 +164,12 @@ impl Layout {
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
         // Between two digits of a segment that have too many keys for a block, any two neighbouring buckets have more than one bucket's
-        // keys together, or there are half as many keys to a digit as to a bucket; and of those of equal keys all but one are full.
-        // At each level but the first, which is one segment, there are at most as many segments, and at each one digits with too many
-        // keys, as there are full buckets.
-        let most_buckets = (1 + 2 * plan.levels as usize) * segments;
+        // keys together, or there are half as many keys to a digit as to a bucket; and of those of equal keys all but one are full. So there
+        // are two buckets at most for each full one, and one more for each segment and each digit with too many keys. At each level there
+        // are no more of either than full buckets; at the first one there is one segment, and its digits are the segments of the second.
+        let first = if segments < DIGITS_CAPACITY as usize { segments } else { DIGITS_CAPACITY as usize };
+        let of_later = if plan.levels > 1 { first + (2 * plan.levels as usize - 3) * segments } else { 0 };
+        let most_buckets = 2 * segments + first + of_later;
         // Pending segments are listed from the beginning of their words on, and long buckets from the end: these have other keys, and more of
         // them than a bucket, too, so that there are as many words as both need.
         let pending = buckets + most_buckets * BUCKET;
@@ -329,8 +329,8 @@ pub(super) struct Bucket {
 /// Flags of a segment, between the bits of a shift and those of a number of digits.
 const EXACT: u32 = 1 << 8;
 const SKIPPED: u32 = 1 << 9;
-const LOGARITHM: u32 = 1 << 10;
-const VALUE: u32 = 1 << 11;
+/// Where the number of the curve is, of three bits.
+const CURVE: u32 = 10;
 const SHIFT: u32 = 0xff;
 const DIGITS: u32 = 16;
 
@@ -505,10 +505,11 @@ impl Workspace {
         let wide = |at: usize| B::from_register(words.get(at) as u64 | (words.get(at + 1) as u64) << 32);
         let [start, len, first_part, counters, flags, factor] = [0, 1, 2, 3, 4, 5].map(|at| words.get(at));
         let scale = Scale { shift: flags & SHIFT, factor };
-        let curve = match flags & (LOGARITHM | VALUE) {
+        let curve = match flags >> CURVE & 7 {
             0 => Curve::Distance,
-            LOGARITHM => Curve::Logarithm,
-            VALUE => Curve::Value,
+            1 => Curve::Logarithm,
+            2 => Curve::Mirrored,
+            3 => Curve::Value,
             _ => Curve::Radix,
         };
         let (least, greatest, count, within) = (wide(6), wide(8), flags >> DIGITS, words.get(10));
@@ -524,17 +525,11 @@ impl Workspace {
         let Digits { least, greatest, curve, scale: Scale { shift, factor }, count, within } = digits;
         let [least, greatest] = [least, greatest].map(Word::to_register);
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let curve = match curve {
-            Curve::Distance => 0,
-            Curve::Logarithm => LOGARITHM,
-            Curve::Value => VALUE,
-            Curve::Radix => LOGARITHM | VALUE,
-        };
         words.set(0, start);
         words.set(1, len);
         words.set(2, first_part);
         words.set(3, counters);
-        words.set(4, shift | flag(exact, EXACT) | flag(skipped, SKIPPED) | curve | count << DIGITS);
+        words.set(4, shift | flag(exact, EXACT) | flag(skipped, SKIPPED) | (curve as u32) << CURVE | count << DIGITS);
         words.set(5, factor);
         words.set(6, least as u32);
         words.set(7, (least >> 32) as u32);

@@ -22,7 +22,7 @@ const TWO_DIVISIONS: usize = 1 << 24;
 const FOUR_DIVISIONS: usize = 1 << 26;
 
 /// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged sooner.
-const BY_RADIX: usize = 1 << 25;
+const BY_RADIX: usize = 1 << 24;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -33,7 +33,7 @@ const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 /// From so many keys with values on, parts are of several tiles: of how many.
 const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
 
-/// Tiles of a part of fewer keys that may be divided by all of their bits: there is no room to count those of 256 digits for each tile.
+/// Tiles of a part of fewer keys that are divided by all of their bits: there is no room to count those of 256 digits in full for each tile.
 const FEW_TILES: u32 = 4;
 
 /// Blocks of a multiprocessor that divide keys by their bits.
@@ -73,6 +73,8 @@ const PLACE_BLOCKS: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
     plan: Plan,
+    /// Whether uneven keys are divided by all of their bits.
+    has_radix: bool,
     /// Bytes of a value, or 0.
     value_bytes: usize,
     /// Values are to begin as the keys' indices.
@@ -107,7 +109,7 @@ impl DividePlan {
         };
         let usual = divisions::usual_len(bucket.keys());
         let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
-        let radix = value_bytes > 0 && size_of::<K>() == 4 && n >= BY_RADIX;
+        let has_radix = value_bytes > 0 && size_of::<K>() == 4 && n >= BY_RADIX;
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
@@ -116,20 +118,15 @@ impl DividePlan {
             _ if n < FOUR_DIVISIONS || value_bytes > 0 || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
-        let tiles = match value_bytes > 0 && n >= SEVERAL_TILES.0 {
-            true => SEVERAL_TILES.1,
-            false if radix => FEW_TILES,
-            false => 1,
-        };
+        let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
         let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
         // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
         let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
         let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
         let n = n as u32;
-        let plan =
-            Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice, radix: radix as u32 };
-        Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
+        let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
+        Some(Self { plan, has_radix, value_bytes, indexes, most_digits, tile, bucket })
     }
 
     /// Whether one division is enough that nothing has to stay in order in.
@@ -161,12 +158,13 @@ impl DividePlan {
 
     /// Whether uneven keys are divided by all of their bits, instead of being merged.
     pub(super) const fn has_radix(self) -> bool {
-        self.plan.radix != 0
+        self.has_radix
     }
 
     /// How keys are divided by all of their bits.
     const fn radix_plan(self) -> Plan {
-        Plan { levels: RADIX_LEVELS, bucket: 0, ..self.plan }
+        let tiles = if self.plan.tiles > FEW_TILES { self.plan.tiles } else { FEW_TILES };
+        Plan { levels: RADIX_LEVELS, tiles, bucket: 0, ..self.plan }
     }
 
     /// Those that move keys.
@@ -483,7 +481,7 @@ mod tests {
     #[test]
     fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         fn check<K: Key>() {
-            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 25, 1 << 28, divisions::MOST_KEYS] {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
                     let bytes = plan.list_bytes();
