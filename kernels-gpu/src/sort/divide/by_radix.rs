@@ -14,7 +14,7 @@
 
 use super::MOST_LEVELS;
 use super::choose_digits::note_parts;
-use super::digits::{Digits, RADIX_LEVELS};
+use super::digits::{Digits, RADIX, RADIX_LEVELS};
 use super::divide_with_values::{TileMemory, move_tile};
 use super::place_buckets::{PLACE_THREADS, own_digits_capacity, place_digits};
 use super::tiles::Tile;
@@ -130,9 +130,9 @@ pub unsafe fn divide_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize
         // SAFETY: all threads of the block are here.
         unsafe {
             if tile.len == (NT * VT) as u32 {
-                move_tile::<B, V, NT, VT, true, true>(tile, digits, from, makes_indices, codings, memory, to);
+                move_tile::<B, V, NT, VT, true, RADIX>(tile, digits, from, makes_indices, codings, memory, to);
             } else {
-                move_tile::<B, V, NT, VT, false, true>(tile, digits, from, makes_indices, codings, memory, to);
+                move_tile::<B, V, NT, VT, false, RADIX>(tile, digits, from, makes_indices, codings, memory, to);
             }
         }
         thread::sync_threads();

@@ -1,6 +1,6 @@
 //! The first step of a division: by which digits keys are divided, from a sample of them.
 
-use super::digits::{Curve, Digits, FINER, WHOLE};
+use super::digits::{ANY, Curve, Digits, FINER, WHOLE};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
@@ -29,9 +29,13 @@ const FINE: u32 = 32;
 /// Bits of the number of an interval.
 const INTERVAL_BITS: u32 = INTERVALS.trailing_zeros();
 
-/// What part of the sample the fullest interval has, at most, of keys that are divided although they are uneven: more than that are
+/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven: if it has more, they are
 /// merged sooner.
-const UNEVEN: u32 = 3;
+const UNEVEN: u32 = SAMPLE / 3;
+
+/// The same for more levels of divisions than three, if so few keys are left after [`DEPTH`] looks.
+const UNEVEN_IN_MORE: u32 = SAMPLE / 2;
+const LEFT: u32 = SAMPLE / 5;
 
 /// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of most digits that these
 /// are written in small pieces.
@@ -159,7 +163,8 @@ pub unsafe fn choose_digits<B: Bits>(
         let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
-        let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }>(&job, part, coding, how, scan, intervals) };
+        let choice =
+            unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, scan, intervals) };
         let Some(Choice { digits, exact, twice }) = choice else { return };
         let count = digits.count;
         if level == 0 && thread == 0 {
@@ -214,13 +219,14 @@ pub(super) struct Choice<B> {
     pub twice: bool,
 }
 
-/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided.
+/// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided. Keys that
+/// need not stay in order are divided `ONCE`, or there are several levels.
 ///
 /// # Safety
 /// All threads of the block make this call, of whom [`of_thread`] samples `SAMPLED`; nothing else uses `scan`, of [`BLOCK_WORDS`], nor
 /// `intervals`, which has a word for each of [`INTERVALS`].
 #[inline(always)]
-pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
+pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
@@ -250,7 +256,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     let (least, greatest) = unsafe { range(sample, scan) };
     // SAFETY: as above.
     let Spread { is_exact, curve, fullest } =
-        unsafe { spread(sample, (least, greatest), most, coding, plan.is_once(), intervals) };
+        unsafe { spread::<_, _, ONCE>(sample, (least, greatest), most, coding, intervals) };
     // If digits are to be even, those of the next level can be counted at once, unless keys are of few values, or too many.
     let wanted = len.div_ceil(job.usual.max(1));
     let twice = plan.twice != 0
@@ -266,7 +272,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
     } else {
         // After the last level nothing is divided any more.
         let single = if level + 1 < plan.levels { single } else { most };
-        let scatters = level == 0 && !plan.is_once() && !is_even(fullest, SAMPLE);
+        let scatters = level == 0 && !ONCE && !is_even(fullest, SAMPLE);
         let most = if scatters { most.min(MOST_FIRST) } else { most };
         let count = if twice { wanted.div_ceil(FINER) } else { digits_for(len, fullest, job.usual, single, most) };
         // There are keys a little beyond those sampled. Near the least one logarithms are of few keys each.
@@ -278,19 +284,23 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize>(
         if is_exact || is_even(fullest, SAMPLE) {
             return true;
         }
-        if plan.is_once() {
+        if ONCE {
             // Digits are to be so narrow that the keys of the fullest interval fit buckets, if they are even.
             let inside = (curve, coding, DEPTH_ONCE);
             // SAFETY: all threads of the block are here, since they all know the same, as below.
             return wanted * digits_of_even(fullest) <= most
-                && unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) };
+                && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
         // Uneven keys take more levels. With values, where there are fewer digits, too many are needed.
         let takes_more = plan.levels > 2 && plan.in_order == 0;
-        let is_enough = size_of::<B>() == 4 && takes_more && fullest <= SAMPLE / UNEVEN;
+        let takes_more = takes_more && size_of::<B>() == 4;
+        if takes_more && fullest <= UNEVEN {
+            return true;
+        }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
         // SAFETY: as above.
-        is_enough || unsafe { is_even_within(sample, (least, greatest), most, inside, intervals, scan) }
+        let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
+        left == 0 || takes_more && plan.levels > 3 && fullest <= UNEVEN_IN_MORE && left <= LEFT
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
     divides.then_some(Choice { digits, exact: is_exact, twice })
@@ -370,17 +380,16 @@ fn is_narrow<B: Bits>(least: B, greatest: B, most: u32) -> bool {
 }
 
 /// Looks at a sample between the `range` of its keys, along one curve after the other until one is even, but not along the logarithm if keys
-/// are divided `once`. Up to `most` numbers have a digit each.
+/// are divided `ONCE`. Up to `most` numbers have a digit each.
 ///
 /// # Safety
 /// All threads of the block make this call; `intervals` has a word for each interval, which nothing else uses.
 #[inline(always)]
-unsafe fn spread<B: Bits, const SAMPLED: usize>(
+unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     sample: [B; SAMPLED],
     (least, greatest): (B, B),
     most: u32,
     coding: Coding<B>,
-    once: bool,
     intervals: Shared<u32>,
 ) -> Spread {
     let mut best = Spread { is_exact: is_narrow(least, greatest, most), curve: Curve::Distance, fullest: 0 };
@@ -404,7 +413,7 @@ unsafe fn spread<B: Bits, const SAMPLED: usize>(
         look(Curve::Value);
     }
     // Keys that are even along it have some that are too frequent for one division.
-    if !once {
+    if !ONCE {
         look(Curve::Logarithm);
         look(Curve::Mirrored);
     }
@@ -420,7 +429,7 @@ fn intervals_along<B: Bits>(curve: Curve, least: B, greatest: B, coding: Coding<
 /// The interval of a key. A digit more than there are to be belongs to the last one.
 #[inline(always)]
 fn interval<B: Bits>(of_intervals: Digits<B>, key: B, coding: Coding<B>) -> u32 {
-    (of_intervals.of::<false>(key, coding) / FINE).min(INTERVALS - 1)
+    (of_intervals.of::<ANY>(key, coding) / FINE).min(INTERVALS - 1)
 }
 
 /// How many of those keys of a sample that are counted the fullest of `of_intervals` has, and which one that is.
@@ -454,21 +463,21 @@ unsafe fn fullest_interval<B: Bits, const SAMPLED: usize>(
     (fullest >> INTERVAL_BITS, fullest & (INTERVALS - 1))
 }
 
-/// Whether digits of equal width along a curve have about equally many keys of a sample; or those of the fullest interval have; or those of
-/// its fullest one, and so on, for `depth` looks; or are so few that up to `most` digits have one each. Floats are even along the distance
-/// within a power of two.
+/// How many keys of a sample are left if one looks at those of the fullest interval along a curve, then at those of its fullest one, and so on,
+/// `depth` times. It is 0 if one of these looks finds that digits of equal width have about equally many of them, or that they are so few that
+/// up to `most` digits have one each. Floats are even along the distance within a power of two.
 ///
 /// # Safety
 /// As for [`block_range`] and [`spread`].
 #[inline(always)]
-unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
+unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     (mut low, mut high): (B, B),
     most: u32,
     (curve, coding, depth): (Curve, Coding<B>, u32),
     intervals: Shared<u32>,
     scan: Shared<u32>,
-) -> bool {
+) -> u32 {
     let (mut sampled, mut looks) = (SAMPLE, 0);
     while looks < depth {
         let of_intervals = intervals_along(curve, low, high, coding);
@@ -476,7 +485,7 @@ unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
         // SAFETY: the caller's promise.
         let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, coding, here, intervals) };
         if is_even(keys, sampled) {
-            return true;
+            return 0;
         }
         let (mut first, mut last) = (B::MAX, B::MIN);
         for at in 0..SAMPLED {
@@ -488,10 +497,10 @@ unsafe fn is_even_within<B: Bits, const SAMPLED: usize>(
         // SAFETY: the caller's promise.
         (low, high) = unsafe { block_range(first, last, scan) };
         if is_narrow(low, high, most) {
-            return true;
+            return 0;
         }
         sampled = keys;
         looks += 1;
     }
-    false
+    sampled
 }

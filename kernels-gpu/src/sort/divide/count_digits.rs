@@ -1,7 +1,7 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::counters::{COUNTER_WORDS, Counters};
-use super::digits::{Curve, Digits};
+use super::digits::{Curve, Digits, LINEAR};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
 use super::{DIGITS_CAPACITY, clear};
@@ -76,7 +76,7 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
         let share_len = (len - first).min((parts_end - part) * plan.part());
         counts.clear::<NT>(digits.count);
         thread::sync_threads();
-        count::<B, NT>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
+        count::<B, NT, false>(keys.slice((start + first) as usize, share_len as usize), digits, coding, counts);
         thread::sync_threads();
         counts.add_to::<NT>(workspace.offsets(plan, i).begins());
         thread::sync_threads();
@@ -107,7 +107,7 @@ fn count_part<B: Bits, const NT: usize>(
     let (mut i, end) = (part * tiles, ((part + 1) * tiles).min(len.div_ceil(tile)));
     while i < end {
         let begin = i * tile;
-        count::<B, NT>(keys.slice(begin as usize, (len - begin).min(tile) as usize), digits, coding, counts);
+        count::<B, NT, false>(keys.slice(begin as usize, (len - begin).min(tile) as usize), digits, coding, counts);
         thread::sync_threads();
         if tiles > 1 {
             let (of_tile, mut word) = (offsets.of_tile(i), thread);
@@ -132,10 +132,10 @@ fn count_part<B: Bits, const NT: usize>(
     thread::sync_threads();
 }
 
-/// Counts how many of `keys` have each digit.
+/// Counts how many of `keys` have each digit. Those of keys that are divided `ONCE` are not along a logarithm, nor are they bits.
 #[inline(always)]
 #[track_caller]
-pub(super) fn count<B: Bits, const NT: usize>(
+pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
     keys: GlobalMut<B>,
     digits: Digits<B>,
     coding: Coding<B>,
@@ -143,11 +143,11 @@ pub(super) fn count<B: Bits, const NT: usize>(
 ) {
     // A loop for each curve: one for all takes more registers.
     match digits.curve {
-        Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<true>(coding.encode(key), coding), counts),
-        Curve::Logarithm | Curve::Mirrored => {
-            count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key)), counts)
-        }
+        Curve::Distance => count_by::<B, NT, 8>(keys, |key| digits.of::<LINEAR>(coding.encode(key), coding), counts),
         Curve::Value => count_by::<B, NT, 4>(keys, |key| digits.of_value(coding.encode(key), coding), counts),
+        _ if ONCE => (),
+        Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key), false), counts),
+        Curve::Mirrored => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key), true), counts),
         Curve::Radix => count_by::<B, NT, 8>(keys, |key| digits.of_radix(coding.encode(key)), counts),
     }
 }

@@ -101,6 +101,17 @@ pub struct Digits<B> {
     pub within: u32,
 }
 
+/// It is known that a curve is [`Curve::Distance`], as it nearly always is. What is not known is looked at for each key.
+pub const LINEAR: u32 = 0;
+/// It is known that it is [`Curve::Mirrored`].
+pub const MIRRORED: u32 = 1;
+/// It is known that it is [`Curve::Radix`].
+pub const RADIX: u32 = 2;
+/// It is known that it is none of these.
+pub const OTHER: u32 = 3;
+/// It is known that it is not [`Curve::Radix`].
+pub const ANY: u32 = 4;
+
 /// That digits are of all keys.
 pub const WHOLE: u32 = u32::MAX;
 
@@ -195,23 +206,28 @@ impl<B: Bits> Digits<B> {
         key.max(self.least).min(self.greatest)
     }
 
-    /// The digit, which is less than `count`, of a key that `coding` has encoded. If they are `LINEAR`, they are along the distance, as
-    /// nearly all are, and it is not looked whether they are. They are not those of [`of_radix`](Self::of_radix).
+    /// The digit, which is less than `count`, of a key that `coding` has encoded. `ALONG` is what is known of their curve: [`LINEAR`],
+    /// [`MIRRORED`], [`RADIX`], [`OTHER`] or [`ANY`].
     #[inline(always)]
-    pub fn of<const LINEAR: bool>(self, key: B, coding: Coding<B>) -> u32 {
-        if LINEAR || self.is_linear() {
+    pub fn of<const ALONG: u32>(self, key: B, coding: Coding<B>) -> u32 {
+        if ALONG == RADIX {
+            return self.of_radix(key);
+        }
+        if ALONG == LINEAR || ALONG == ANY && self.curve == Curve::Distance {
             // The same for all keys.
             let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
             return self.scale.finer(self.clamped(key) - self.least, bits).wrapping_sub(first);
         }
-        if self.curve == Curve::Value { self.of_value(key, coding) } else { self.of_logarithm(key) }
+        if ALONG != MIRRORED && self.curve == Curve::Value {
+            return self.of_value(key, coding);
+        }
+        self.of_logarithm(key, ALONG == MIRRORED || ALONG == ANY && self.curve == Curve::Mirrored)
     }
 
-    /// The digit of a key along the logarithm of its distance.
+    /// The digit of a key along the logarithm of its distance, which `is_mirrored` or not.
     #[inline(always)]
-    pub fn of_logarithm(self, key: B) -> u32 {
+    pub fn of_logarithm(self, key: B, is_mirrored: bool) -> u32 {
         let key = self.clamped(key);
-        let is_mirrored = self.curve == Curve::Mirrored;
         let digit = self.scale.of(logarithm(if is_mirrored { self.greatest - key } else { key - self.least }));
         if is_mirrored { self.count - 1 - digit } else { digit }
     }
@@ -227,12 +243,6 @@ impl<B: Bits> Digits<B> {
     #[inline(always)]
     pub fn of_radix(self, key: B) -> u32 {
         key.shifted_down(self.scale.shift).to_register() as u32 & const { (1 << RADIX_BITS) - 1 }
-    }
-
-    /// Whether they are along the distance.
-    #[inline(always)]
-    pub fn is_linear(self) -> bool {
-        self.curve == Curve::Distance
     }
 
     /// A key's digit and its finer digit within that, in one number: its digit times [`FINER`] and its finer digit.
@@ -264,7 +274,7 @@ mod tests {
     use std::vec::Vec;
 
     fn linear<B: Bits>(digits: Digits<B>, key: B) -> u32 {
-        digits.of::<true>(key, Coding::NONE)
+        digits.of::<LINEAR>(key, Coding::NONE)
     }
 
     #[test]
@@ -326,7 +336,7 @@ mod tests {
         assert!(digits.count <= count + 1, "{digits:?}");
         let digits: Vec<_> = bits
             .iter()
-            .map(|&key| digits.of::<false>(key, coding))
+            .map(|&key| digits.of::<ANY>(key, coding))
             .inspect(|&digit| assert!(digit < digits.count))
             .collect();
         let mut in_order: Vec<_> = bits.into_iter().zip(digits.iter().copied()).collect();
@@ -389,13 +399,9 @@ mod tests {
                 let mirrored = Digits::along(Curve::Mirrored, !greatest, !least, count, Coding::NONE);
                 let digits = Digits::along(Curve::Logarithm, least, greatest, count, Coding::NONE);
                 assert_eq!(digits.count, mirrored.count);
-                let of = |key: u32| digits.of::<false>(key, Coding::NONE);
+                let of = |key: u32| digits.of::<ANY>(key, Coding::NONE);
                 for key in [least, greatest, least / 2 + greatest / 2, 0, u32::MAX, least.saturating_add(1)] {
-                    assert_eq!(
-                        mirrored.of::<false>(!key, Coding::NONE),
-                        digits.count - 1 - of(key),
-                        "{digits:?}, {key}"
-                    );
+                    assert_eq!(mirrored.of::<ANY>(!key, Coding::NONE), digits.count - 1 - of(key), "{digits:?}, {key}");
                 }
                 for digit in 0..digits.count {
                     assert_eq!(mirrored.is_one_key(digits.count - 1 - digit, false), digits.is_one_key(digit, false));

@@ -6,7 +6,7 @@
 //!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
 
-use super::digits::Digits;
+use super::digits::{ANY, Curve, Digits, LINEAR, MIRRORED, OTHER};
 use super::tiles::{Tile, Tiles};
 use super::workspace::Job;
 use super::{DIGITS_CAPACITY, clear};
@@ -54,13 +54,13 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
-            // There are no registers for a form of their own for keys of 8 bytes along curves.
-            if tile.len < (NT * VT) as u32 || size_of::<B>() == 8 && !tile.is_linear {
-                move_tile::<B, NT, VT, false, false>(tile, from, coding, memory, to);
-            } else if tile.is_linear {
-                move_tile::<B, NT, VT, true, true>(tile, from, coding, memory, to);
-            } else {
-                move_tile::<B, NT, VT, true, false>(tile, from, coding, memory, to);
+            match tile.curve {
+                _ if tile.len < (NT * VT) as u32 => move_tile::<B, NT, VT, false, ANY>(tile, from, coding, memory, to),
+                Curve::Distance => move_tile::<B, NT, VT, true, LINEAR>(tile, from, coding, memory, to),
+                // There are no registers for a form of their own for keys of 8 bytes along other curves.
+                _ if size_of::<B>() == 8 => move_tile::<B, NT, VT, false, ANY>(tile, from, coding, memory, to),
+                Curve::Mirrored => move_tile::<B, NT, VT, true, MIRRORED>(tile, from, coding, memory, to),
+                _ => move_tile::<B, NT, VT, true, OTHER>(tile, from, coding, memory, to),
             }
         }
         thread::sync_threads();
@@ -178,13 +178,13 @@ fn next_slots<B: Bits>(
     slots
 }
 
-/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, and its digits are `LINEAR`, or it is not
-/// known that they are.
+/// Moves the keys of a tile to the places of their digits. The tile is `FULL`, or it is not known that it is. `ALONG` is what is known of the
+/// curve: see [`Digits::of`].
 ///
 /// # Safety
 /// All threads of the block make this call.
 #[inline(always)]
-unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const LINEAR: bool>(
+unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const ALONG: u32>(
     tile: Tile,
     from: GlobalMut<B>,
     coding: Coding<B>,
@@ -199,7 +199,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
     thread::sync_threads();
     // SAFETY: the caller's promise.
     unsafe {
-        move_keys::<B, NT, VT, FULL, LINEAR>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
+        move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
     }
 }
 
@@ -209,7 +209,7 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
 /// All threads of the block make this call, after a barrier, with counters of the tile that are 0.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const LINEAR: bool>(
+pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const FULL: bool, const ALONG: u32>(
     tile: Tile,
     digits: Digits<B>,
     mut own: [B; VT],
@@ -224,7 +224,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     let is_here = |i: usize| self::is_here::<NT, FULL>(thread, i, tile.len);
     for i in 0..VT {
         if is_here(i) {
-            begins.fetch_add(digits.of::<LINEAR>(own[i], coding), 1);
+            begins.fetch_add(digits.of::<ALONG>(own[i], coding), 1);
         }
     }
     thread::sync_threads();
@@ -235,14 +235,14 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     let digits = digits.again();
     // In batches, each of loads and then of stores: the compiler does not change their order, and they take long to arrive.
     // Other tiles and digits take more registers.
-    let batch = match (FULL, LINEAR) {
-        (true, true) => BATCH,
-        (true, false) => BATCH / 2,
+    let batch = match (FULL, ALONG) {
+        (true, LINEAR) => BATCH,
+        (true, _) => BATCH / 2,
         _ => BATCH / 4,
     };
     for first in (0..VT).step_by(batch) {
         let rows = first..(first + batch).min(VT);
-        let digit = |key| digits.of::<LINEAR>(key, coding);
+        let digit = |key| digits.of::<ALONG>(key, coding);
         let slots = next_slots(begins, digit, &own, rows.clone(), is_here);
         for i in rows {
             if is_here(i) {
@@ -274,7 +274,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
         }
         let mut places = [0; BATCH];
         for i in rows.clone() {
-            let distance = if is_here(i) { distances.get(digits.of::<LINEAR>(own[i], coding)) } else { 0 };
+            let distance = if is_here(i) { distances.get(digits.of::<ALONG>(own[i], coding)) } else { 0 };
             places[i - first] = distance.wrapping_add(thread + (i * NT) as u32);
         }
         for i in rows {

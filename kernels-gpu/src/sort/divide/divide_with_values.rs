@@ -9,7 +9,7 @@
 //!
 //! Values go the same ways. They are on their way to shared memory while slots of other keys are found.
 
-use super::digits::Digits;
+use super::digits::{ANY, Curve, Digits, LINEAR, RADIX};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Arrays, Elements, Job, Workspace};
 use super::{MOST_DIGITS_IN_ORDER, clear};
@@ -68,26 +68,11 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     while let Some(tile) = tiles.next() {
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len == (NT * VT) as u32 && tile.is_linear {
-                move_tile::<B, V, NT, VT, true, false>(
-                    tile,
-                    || tile.digits(),
-                    from,
-                    makes_indices,
-                    codings,
-                    memory,
-                    to,
-                );
+            let digits = || tile.digits();
+            if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
+                move_tile::<B, V, NT, VT, true, LINEAR>(tile, digits, from, makes_indices, codings, memory, to);
             } else {
-                move_tile::<B, V, NT, VT, false, false>(
-                    tile,
-                    || tile.digits(),
-                    from,
-                    makes_indices,
-                    codings,
-                    memory,
-                    to,
-                );
+                move_tile::<B, V, NT, VT, false, ANY>(tile, digits, from, makes_indices, codings, memory, to);
             }
         }
         thread::sync_threads();
@@ -219,14 +204,8 @@ fn find_places<B: Bits, const NT: usize>(tile: Tile, distances: Shared<u32>) {
     }
 }
 
-/// The digit of a key that `coding` has encoded: some `RADIX` bits, or linear if it is `LINEAR`.
-#[inline(always)]
-fn digit_of<B: Bits, const LINEAR: bool, const RADIX: bool>(digits: Digits<B>, key: B, coding: Coding<B>) -> u32 {
-    if RADIX { digits.of_radix(key) } else { digits.of::<LINEAR>(key, coding) }
-}
-
-/// Moves the keys of a tile, and their values, to the places of their `digits`. The first of the codings encodes keys. Digits are some `RADIX`
-/// bits of the keys, which the second coding decodes then; or else those of a `FULL` tile are linear.
+/// Moves the keys of a tile, and their values, to the places of their `digits`. The first of the codings encodes keys; the second one decodes those
+/// that are divided by all of their bits. `ALONG` is what is known of the curve: see [`Digits::of`].
 ///
 /// # Safety
 /// All threads of the block make this call. A `FULL` tile is.
@@ -237,7 +216,7 @@ pub(super) unsafe fn move_tile<
     const NT: usize,
     const VT: usize,
     const FULL: bool,
-    const RADIX: bool,
+    const ALONG: u32,
 >(
     tile: Tile,
     digits: impl Fn() -> Digits<B>,
@@ -265,7 +244,7 @@ pub(super) unsafe fn move_tile<
     let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
     for i in 0..VT {
         if is_here::<FULL>(tile, first, i) {
-            let digit = digit_of::<B, FULL, RADIX>(of_tile, own[i], coding);
+            let digit = of_tile.of::<ALONG>(own[i], coding);
             counters.fetch_add(TileMemory::<B, V>::counter(warp, digit / 2), 1 << (16 * (digit % 2)));
         }
     }
@@ -275,14 +254,14 @@ pub(super) unsafe fn move_tile<
 
     // SAFETY: as above.
     unsafe {
-        move_to_slots::<B, V, NT, VT, FULL, RADIX>(own, tile, digits(), from.values, makes_indices, coding, memory)
+        move_to_slots::<B, V, NT, VT, FULL, ALONG>(own, tile, digits(), from.values, makes_indices, coding, memory)
     };
     shared::wait_for_copies();
     thread::sync_threads();
 
     let of_tile = digits();
-    let digit = |key: B| digit_of::<B, FULL, RADIX>(of_tile, key, coding);
-    let decode = |key: B| if RADIX { decoding.decode(key) } else { key };
+    let digit = |key: B| of_tile.of::<ALONG>(key, coding);
+    let decode = |key: B| if ALONG == RADIX { decoding.decode(key) } else { key };
     let mut slot = thread();
     while slot + const { ((MOVED - 1) * NT) as u32 } < tile.len {
         move_slots::<B, V, NT, MOVED>(slot, digit, decode, memory, to);
@@ -299,7 +278,7 @@ pub(super) unsafe fn move_tile<
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool, const RADIX: bool>(
+unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, const FULL: bool, const ALONG: u32>(
     own: [B; VT],
     tile: Tile,
     digits: Digits<B>,
@@ -315,7 +294,7 @@ unsafe fn move_to_slots<B: Bits, V: Word, const NT: usize, const VT: usize, cons
     let tile_values = from.slice(tile.begin as usize, tile.len as usize);
     for i in 0..VT {
         let is_here = is_here::<FULL>(tile, first, i);
-        let digit = digit_of::<B, FULL, RADIX>(if FULL { digits } else { digits.again() }, own[i], coding);
+        let digit = if FULL { digits } else { digits.again() }.of::<ALONG>(own[i], coding);
         // SAFETY: all lanes of the warp are here, as below.
         let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
         if !FULL {

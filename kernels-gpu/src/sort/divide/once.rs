@@ -11,7 +11,7 @@
 use super::choose_digits::{Choice, How, INTERVALS, choose, note_parts, of_thread};
 use super::count_digits::{COUNT_THREADS, count};
 use super::counters::{COUNTER_WORDS, Counters};
-use super::digits::Digits;
+use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::divide::{TileMemory, load, move_keys};
 use super::place_buckets::{
     PLACE_SHARED_BYTES, PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment,
@@ -74,7 +74,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let most = plan.most_first_digits() - 2;
     let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
-    let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }>(&job, keys, coding, how, scan, intervals) };
+    let choice =
+        unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, scan, intervals) };
     let Some(Choice { digits, exact, .. }) = choice else { return };
     let [counters, _] = workspace.once(plan, digits.count);
     if block == 0 {
@@ -92,7 +93,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     // A share of whole rows of threads.
     let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
     let first = (block as usize * share).min(keys.len());
-    count::<B, COUNT_THREADS>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
+    count::<B, COUNT_THREADS, true>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
     thread::sync_threads();
     counts.add_to::<COUNT_THREADS>(counters);
 }
@@ -136,10 +137,10 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
         let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
         // SAFETY: all threads of the block are here.
         unsafe {
-            if tile.len == (NT * VT) as u32 && tile.is_linear {
-                place_and_move::<B, NT, VT, OWN, true, true>(&job, workspace, tile, from, coding, to);
+            if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
+                place_and_move::<B, NT, VT, OWN, true, LINEAR>(&job, workspace, tile, from, coding, to);
             } else {
-                place_and_move::<B, NT, VT, OWN, false, false>(&job, workspace, tile, from, coding, to);
+                place_and_move::<B, NT, VT, OWN, false, ANY>(&job, workspace, tile, from, coding, to);
             }
         }
     } else if workspace.segments(0) > 0 {
@@ -159,7 +160,7 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     }
 }
 
-/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `LINEAR` are as for
+/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG` are as for
 /// [`move_keys`].
 ///
 /// # Safety
@@ -171,7 +172,7 @@ unsafe fn place_and_move<
     const VT: usize,
     const OWN: usize,
     const FULL: bool,
-    const LINEAR: bool,
+    const ALONG: u32,
 >(
     job: &Job,
     workspace: Workspace,
@@ -211,7 +212,7 @@ unsafe fn place_and_move<
     }
     let base = |digit: u32| memory.distances.get(digit);
     // SAFETY: the caller's promise.
-    unsafe { move_keys::<B, NT, VT, FULL, LINEAR>(tile, digits, own, coding, memory, to, moved, base) };
+    unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
 /// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, it

@@ -1,6 +1,6 @@
 //! The tiles of the segments of a level, of which each block moves some.
 
-use super::digits::Digits;
+use super::digits::{Curve, Digits};
 use super::offsets::Offsets;
 use super::workspace::{Plan, Segment, Workspace};
 use crate::key::Bits;
@@ -19,8 +19,8 @@ pub(super) struct Tile {
     pub begin: u32,
     /// How many keys it has.
     pub len: u32,
-    /// Whether their digits are linear.
-    pub is_linear: bool,
+    /// What their digits are linear in.
+    pub curve: Curve,
 }
 
 impl Tile {
@@ -30,7 +30,7 @@ impl Tile {
         let begin = number as usize * plan.tile as usize;
         let is_there = begin < plan.n as usize;
         let len = plan.tile.min(plan.n.wrapping_sub(begin as u32));
-        is_there.then_some(Self { plan, workspace, number, begin: begin as u32, len, is_linear: false })
+        is_there.then_some(Self { plan, workspace, number, begin: begin as u32, len, curve: Curve::Radix })
     }
 
     /// The number of its part.
@@ -110,8 +110,8 @@ impl<B: Bits, const IN_ORDER: bool> Tiles<B, IN_ORDER> {
                 workspace.segment(workspace.segment_of_part(part));
             let begin = ((part - first_part) * tiles + of_part) * plan.tile;
             if !skipped && begin < len {
-                let (tile_len, is_linear) = (plan.tile.min(len - begin), digits.is_linear());
-                return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len, is_linear });
+                let (tile_len, curve) = (plan.tile.min(len - begin), digits.curve);
+                return Some(Tile { plan, workspace, number, begin: start + begin, len: tile_len, curve });
             }
             // That was the last one of its part.
             self.next = if level < FEW_LEFT { number + thread::grid_dim_x() } else { Self::next_part(part, tiles) };
