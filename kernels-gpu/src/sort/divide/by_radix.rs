@@ -33,6 +33,13 @@ pub const RADIX_THREADS: u32 = PLACE_THREADS;
 pub const FIRST_RADIX: u32 = LAST_RADIX + 1 - RADIX_LEVELS;
 const LAST_RADIX: u32 = MOST_LEVELS as u32 - 1;
 
+/// The digits of such a level.
+#[inline(always)]
+fn digits_of_level<B: Bits>(level: u32) -> Digits<B> {
+    const { assert!(FIRST_RADIX.is_multiple_of(RADIX_LEVELS), "the remainder is which one of these levels it is") };
+    Digits::radix(level % RADIX_LEVELS)
+}
+
 /// Bytes of dynamic shared memory of [`place_radix`].
 pub const RADIX_SHARED_BYTES: u32 = BLOCK_WORDS * size_of::<u32>() as u32;
 
@@ -41,7 +48,7 @@ pub const RADIX_SHARED_BYTES: u32 = BLOCK_WORDS * size_of::<u32>() as u32;
 #[inline(always)]
 #[track_caller]
 fn begin_level<B: Bits>(job: Job, workspace: Workspace, level: u32) {
-    let (digits, len) = (Digits::<B>::radix(level - FIRST_RADIX), job.plan.n);
+    let (digits, len) = (digits_of_level::<B>(level), job.plan.n);
     let counters = workspace.add_counters(level, job.plan.counters(len, digits.count));
     workspace.begin_level(level, job.plan.parts(len));
     workspace.set_segment(0, Segment { start: 0, len, first_part: 0, counters, exact: false, skipped: false, digits });
@@ -124,7 +131,7 @@ pub unsafe fn divide_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize
     let makes_indices = level == FIRST_RADIX && indexes != 0;
     let codings = [coding, if level == LAST_RADIX { decoding } else { Coding::NONE }];
     // The words of the segment are of the next level by now.
-    let digits = || Digits::radix(recomputed(level) % RADIX_LEVELS);
+    let digits = || digits_of_level(recomputed(level));
     let mut number = thread::block_idx_x();
     while let Some(tile) = Tile::of_all(job.plan, workspace, number) {
         // SAFETY: all threads of the block are here.

@@ -292,8 +292,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
                 && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
         // Uneven keys take more levels. With values, where there are fewer digits, too many are needed.
-        let takes_more = plan.levels > 2 && plan.in_order == 0;
-        let takes_more = takes_more && size_of::<B>() == 4;
+        let takes_more = size_of::<B>() == 4 && plan.levels > 2 && plan.in_order == 0;
         if takes_more && fullest <= UNEVEN {
             return true;
         }
