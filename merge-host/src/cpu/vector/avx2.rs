@@ -190,7 +190,7 @@ impl Lanes for I64x4 {
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
         // SAFETY: as above.
         unsafe {
-            let [a, b] = [self.0, other.0].map(|words| _mm256_castsi256_pd(words));
+            let (a, b) = (_mm256_castsi256_pd(self.0), _mm256_castsi256_pd(other.0));
             let greater = _mm256_castsi256_pd(_mm256_cmpgt_epi64(self.0, other.0));
             let (least, greatest) = (_mm256_blendv_pd(a, b, greater), _mm256_blendv_pd(b, a, greater));
             (Self(_mm256_castpd_si256(least)), Self(_mm256_castpd_si256(greatest)))

@@ -23,6 +23,24 @@ macro_rules! word {
 }
 word!(u32 u64 i64);
 
+/// Memory to `N` vectors.
+///
+/// A loop: a closure is not compiled for the instruction set where it is not inlined, and then each instruction is a call.
+///
+/// # Safety
+/// The processor has the instruction set; `from` points to `N * LANES` words.
+#[inline(always)]
+pub(super) unsafe fn load_rows<L: Lanes, const N: usize>(from: *const L::Word) -> [L; N] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut rows = [L::splat(L::Word::MAX); N];
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = L::load(from.add(i * L::LANES));
+        }
+        rows
+    }
+}
+
 /// A vector of `LANES` words, a power of two.
 pub(super) trait Lanes: Copy {
     type Word: Word;

@@ -10,7 +10,7 @@
 //! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks, to the array where
 //! they are to be in the end.
 
-use super::lanes::{Lanes, Word};
+use super::lanes::{Lanes, Word, load_rows};
 use super::network;
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::pivot;
@@ -79,8 +79,7 @@ unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize
     unsafe {
         let mut sides = Sides::<L>::new([from, other], (begin, end), pivot);
         while end - at >= BATCH * L::LANES {
-            let rows: [L; BATCH] = std::array::from_fn(|i| L::load(from.add(at + i * L::LANES)));
-            for row in rows {
+            for row in load_rows::<L, BATCH>(from.add(at)) {
                 sides.add_row(row);
             }
             at += BATCH * L::LANES;

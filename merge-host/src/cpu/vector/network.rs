@@ -8,7 +8,7 @@
 //!   2 4 5 …      7 8 9 …           …
 //! ```
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Word};
 use std::mem::MaybeUninit;
 
 /// The most lanes of a vector.
@@ -203,14 +203,17 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const SQUARE: usize>(
     let words: *mut L::Word = words.as_mut_ptr().cast();
     // SAFETY: the caller's promise. There are words for the most lanes of each row.
     unsafe {
-        let mut rows: [L; ROWS] = std::array::from_fn(|i| {
+        // Loops rather than closures, as in `load_rows`.
+        let mut rows = [L::splat(L::Word::MAX); ROWS];
+        for (i, row) in rows.iter_mut().enumerate() {
             let first = i * L::LANES;
-            L::load_first(from.wrapping_add(first), len as isize - first as isize)
-        });
+            *row = L::load_first(from.wrapping_add(first), len as isize - first as isize);
+        }
         if ROWS >= SQUARE {
             let mut first = 0;
             while first < ROWS {
-                let mut square: [L; SQUARE] = std::array::from_fn(|i| rows[first + i]);
+                let mut square = [rows[first]; SQUARE];
+                square.copy_from_slice(&rows[first..first + SQUARE]);
                 sort_columns(&mut square);
                 transpose(&mut square);
                 rows[first..first + SQUARE].copy_from_slice(&square);

@@ -10,7 +10,7 @@
 //!
 //! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
 
-use super::lanes::{Lanes, Word};
+use super::lanes::{Lanes, Word, load_rows};
 use super::parts::{Part, Parts, Sides};
 use super::{near, network};
 use std::hint::select_unpredictable;
@@ -121,10 +121,9 @@ unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> u
     // SAFETY: the caller's promise. Of both sides, the one with less room gets that of what is read next, and so has enough for all of it.
     unsafe {
         let mut sides = Sides::<L>::new([words; 2], (0, len), pivot);
-        let load = |from: usize| -> [L; BATCH] { std::array::from_fn(|i| L::load(words.add(from + i * L::LANES))) };
-        let held = [load(0), load(end)];
+        let held = [load_rows::<L, BATCH>(words), load_rows::<L, BATCH>(words.add(end))];
         while end - at >= batch {
-            for row in load(next_from(&mut at, &mut end, &sides, batch)) {
+            for row in load_rows::<L, BATCH>(words.add(next_from(&mut at, &mut end, &sides, batch))) {
                 sides.add_row(row);
             }
         }

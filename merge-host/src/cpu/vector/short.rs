@@ -71,7 +71,7 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize>(words: *mut L::Word, batch: &[
     let end = last + last_len;
     // SAFETY: the caller's promise.
     unsafe {
-        // Loops rather than closures, which are not compiled for the instruction set where they are not inlined.
+        // Loops rather than closures, as in `load_rows`.
         let mut segments = [[L::splat(L::Word::MAX); ROWS]; SEGMENTS];
         for (rows, &(begin, len)) in segments.iter_mut().zip(batch) {
             for (i, row) in rows.iter_mut().enumerate() {
