@@ -346,18 +346,16 @@ where
             sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
         })
     };
+    // The host launches both on streams of their own: either may be the first.
+    let finishes_first = !by_radix || seed & 2 == 0;
+    if finishes_first {
+        finish(&mut emulator)?;
+    }
     if by_radix {
-        // The host launches both on streams of their own: either may be the first.
         let job = Job::new(job.words, job.order, radix_plan(plan));
-        let sides = [at, other];
-        if seed & 2 == 0 {
-            finish(&mut emulator)?;
-            sort_by_radix::<K::Bits, V>(&mut emulator, job, sides, coding, indexes)?;
-        } else {
-            sort_by_radix::<K::Bits, V>(&mut emulator, job, sides, coding, indexes)?;
-            finish(&mut emulator)?;
-        }
-    } else {
+        sort_by_radix::<K::Bits, V>(&mut emulator, job, [at, other], coding, indexes)?;
+    }
+    if !finishes_first {
         finish(&mut emulator)?;
     }
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {

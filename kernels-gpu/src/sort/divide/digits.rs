@@ -61,7 +61,7 @@ pub enum Curve {
     Distance,
     /// About the logarithm of that: its bits as a float. It spreads keys of which many are small, as those of a Zipf distribution.
     Logarithm,
-    /// The same of its distance from the greatest one, turned round. It spreads keys of which many are great.
+    /// About the logarithm of a key's distance from the greatest one, negated. It spreads keys of which many are large.
     Mirrored,
     /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
     Value,

@@ -21,7 +21,7 @@ const TWO_DIVISIONS: usize = 1 << 24;
 /// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
 const FOUR_DIVISIONS: usize = 1 << 26;
 
-/// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged sooner.
+/// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged.
 const BY_RADIX: usize = 1 << 24;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
@@ -73,8 +73,8 @@ const PLACE_BLOCKS: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
     plan: Plan,
-    /// Whether uneven keys are divided by all of their bits.
-    has_radix: bool,
+    /// Whether uneven keys are divided by all of their bits, instead of being merged.
+    pub(super) has_radix: bool,
     /// Bytes of a value, or 0.
     value_bytes: usize,
     /// Values are to begin as the keys' indices.
@@ -146,7 +146,7 @@ impl DividePlan {
         let long = (self.plan.long > 0).then(|| of_key("sort_long_buckets"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
         let radix = [of_key("begin_radix"), of_key("place_radix"), self.radix_entry::<K>()];
-        let radix = radix.into_iter().filter(|_| self.has_radix());
+        let radix = radix.into_iter().filter(|_| self.has_radix);
         let of_some = twice.into_iter().chain(long).chain(in_order).chain(radix);
         of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
     }
@@ -156,15 +156,20 @@ impl DividePlan {
         ("divide_by_radix", format!("{}v{}", bits(size_of::<K>()), self.value_bytes))
     }
 
-    /// Whether uneven keys are divided by all of their bits, instead of being merged.
-    pub(super) const fn has_radix(self) -> bool {
-        self.has_radix
-    }
-
     /// How keys are divided by all of their bits.
     const fn radix_plan(self) -> Plan {
         let tiles = if self.plan.tiles > FEW_TILES { self.plan.tiles } else { FEW_TILES };
         Plan { levels: RADIX_LEVELS, tiles, bucket: 0, ..self.plan }
+    }
+
+    /// The launch of `blocks` blocks that divide tiles.
+    fn divide_shape<K: Key>(self, blocks: usize) -> Shape {
+        let Self { tile, value_bytes, .. } = self;
+        let shared_bytes = match value_bytes {
+            0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
+            _ => divide_with_values::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
+        };
+        Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
 
     /// Those that move keys.
@@ -190,7 +195,7 @@ impl DividePlan {
 
     /// Bytes of the lists, which are also those of divisions by all bits, if there may be any.
     pub(super) fn list_bytes(self) -> usize {
-        let by_radix = if self.has_radix() { Layout::of(&self.radix_plan()).words } else { 0 };
+        let by_radix = if self.has_radix { Layout::of(&self.radix_plan()).words } else { 0 };
         Layout::of(&self.plan).words.max(by_radix) as usize * size_of::<u32>()
     }
 
@@ -362,7 +367,6 @@ impl<K: Key> Division<K> {
     /// As for [`finish`](Self::finish), which may run at the same time.
     pub(super) unsafe fn sort_by_radix(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how, coding: decoding, .. } = self;
-        let DividePlan { value_bytes, tile, indexes, .. } = how;
         let launch = |entry: Entry, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(&entry, shape, arguments) }
@@ -371,18 +375,9 @@ impl<K: Key> Division<K> {
         let plan = how.radix_plan();
         let job = Job::new(self.job.words, self.job.order, plan);
         let one = Shape { blocks: 1, threads: by_radix::RADIX_THREADS, shared_bytes: by_radix::RADIX_SHARED_BYTES };
-        let tiles = (plan.n as usize).div_ceil(tile.keys());
-        let divide = Shape {
-            blocks: tiles.min(RADIX_BLOCKS * queue.multiprocessors()),
-            threads: tile.threads as u32,
-            shared_bytes: divide_with_values::shared_bytes(
-                tile.threads,
-                tile.items_per_thread,
-                size_of::<K>(),
-                value_bytes,
-            ),
-        };
-        let indexes = u32::from(indexes);
+        let tiles = (plan.n as usize).div_ceil(how.tile.keys());
+        let divide = how.divide_shape::<K>(tiles.min(RADIX_BLOCKS * queue.multiprocessors()));
+        let indexes = u32::from(how.indexes);
         launch(of_key("begin_radix"), one, &arguments![job])?;
         for number in 0..RADIX_LEVELS {
             let ((from, to), coding) = (self.sides_at(number), self.coding_at(number));
@@ -400,19 +395,14 @@ impl<K: Key> Division<K> {
     /// # Safety
     /// As for [`finish`](Self::finish).
     unsafe fn divide(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
-        let &Self { how: DividePlan { plan, value_bytes, tile, indexes, .. }, job, .. } = self;
+        let &Self { how, job, .. } = self;
+        let DividePlan { plan, value_bytes, indexes, .. } = how;
         let ((from, to), coding, indexes) = (self.sides_at(level), self.coding_at(level), u32::from(indexes));
         // Segments may have a part each that is not full.
         let parts = plan.parts(plan.n) as usize + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
-        let shape = Shape {
-            // Blocks that take one tile each are faster than those that take several.
-            blocks: if level < FEW_LEFT { parts * plan.tiles as usize } else { LEFT_BLOCKS * queue.multiprocessors() },
-            threads: tile.threads as u32,
-            shared_bytes: match value_bytes {
-                0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
-                _ => divide_with_values::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
-            },
-        };
+        // Blocks that take one tile each are faster than those that take several.
+        let blocks = if level < FEW_LEFT { parts * plan.tiles as usize } else { LEFT_BLOCKS * queue.multiprocessors() };
+        let shape = how.divide_shape::<K>(blocks);
         let keys_alone = arguments![job, from.keys, to.keys, level, coding];
         let with_values = arguments![job, from, to, level, coding, indexes];
         let [entry, ..] = self.how.moving_entries::<K>();
@@ -486,7 +476,7 @@ mod tests {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
                     let bytes = plan.list_bytes();
                     // All keys are one segment at each level.
-                    assert!(!plan.has_radix() || plan.radix_plan().most_first_digits() == 256, "{n} keys");
+                    assert!(!plan.has_radix || plan.radix_plan().most_first_digits() == 256, "{n} keys");
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
             }

@@ -319,7 +319,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         queue.join(
             |queue| division.finish(queue),
             |queue| {
-                if !divide.has_radix() {
+                if !divide.has_radix {
                     return merge_sort::<K>(queue, plan, coding, at, parts, random);
                 }
                 // First of all this notes that keys are divided, if they are not in order.
