@@ -188,14 +188,14 @@ template <class K> static void sort_rows(const char *type, size_t n, Dist dist) 
   }
 }
 
-// Uniform keys, whose values are their indices.
-template <class K, class V> static void sort_pairs_rows(const char *type, size_t n) {
-  Dev<K> in(n), a(n), b(n); Dev<V> vin(n), va(n), vb(n); std::string more = in.keys(UNIFORM); vin.keys(SORTED);
+// Keys whose values are their indices.
+template <class K, class V> static void sort_pairs_rows(const char *type, size_t n, Dist dist = UNIFORM) {
+  Dev<K> in(n), a(n), b(n); Dev<V> vin(n), va(n), vb(n); std::string more = in.keys(dist); vin.keys(SORTED);
   int reps = n > (1u << 28) ? 5 : 11;
   auto reset = [&] {
     CHECK(cudaMemcpyAsync(a.p, in.p, n * sizeof(K), cudaMemcpyDeviceToDevice)); CHECK(cudaMemcpyAsync(va.p, vin.p, n * sizeof(V), cudaMemcpyDeviceToDevice));
   };
-  auto line = [&](const char *op, Timing t) { row(op, type, n, "uniform", t, 2.0 * n * (sizeof(K) + sizeof(V)), more.c_str()); };
+  auto line = [&](const char *op, Timing t) { row(op, type, n, DIST_NAMES[dist], t, 2.0 * n * (sizeof(K) + sizeof(V)), more.c_str()); };
   if (wanted("cub_merge_sort_pairs")) {
     size_t bytes = 0; CHECK(cub::DeviceMergeSort::StableSortPairs(nullptr, bytes, a.p, va.p, (int64_t)n, Less())); Dev<char> tmp(bytes);
     line("cub_merge_sort_pairs", time_it(reset, [&] { CHECK(cub::DeviceMergeSort::StableSortPairs(tmp.p, bytes, a.p, va.p, (int64_t)n, Less())); }, reps));

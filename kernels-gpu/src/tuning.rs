@@ -77,8 +77,22 @@ pub struct Row {
     pub small_runs_8: Tile,
     /// The most keys that are few.
     pub small_sort: usize,
-    /// The most keys that are too few to be divided.
-    pub merged_sort: usize,
+    /// The most keys of 4 bytes alone that are merged even if they could be sorted by all bits.
+    pub merged_4: usize,
+    /// The same of keys with values.
+    pub merged_4v: usize,
+    /// The most keys of 4 bytes alone that are too few to be divided.
+    pub undivided_4: usize,
+    /// The same of keys of 8 bytes.
+    pub undivided_8: usize,
+    /// The same of keys of 4 bytes with values.
+    pub undivided_4v: usize,
+    /// The same of keys of 8 bytes with values.
+    pub undivided_8v: usize,
+    /// The most keys that are few for a sort by all bits.
+    pub few_radix: usize,
+    /// The same with values of 4 bytes.
+    pub few_radix_v4: usize,
     /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
     /// tolerance makes searches shorter and tiles smaller.
     pub rank_tolerance: u32,
@@ -108,6 +122,16 @@ pub struct Row {
     pub divide_8v4: DivideTile,
     /// Divisions of keys of 8 bytes with values of 8 bytes.
     pub divide_8v8: DivideTile,
+    /// Sorts by all bits of keys of 4 bytes.
+    pub radix_4: DivideTile,
+    /// The same of few keys.
+    pub few_radix_4: DivideTile,
+    /// The same with values of 4 bytes.
+    pub radix_4v4: DivideTile,
+    /// The same of few keys.
+    pub few_radix_4v4: DivideTile,
+    /// The same with values of 8 bytes.
+    pub radix_4v8: DivideTile,
     /// Buckets that one block sorts: a power of two threads.
     pub buckets_4: Tile,
     /// Buckets that one block sorts: a power of two threads.
@@ -142,7 +166,14 @@ pub const SM_90: Row = Row {
     small_runs_4: Tile { threads: 256, items_per_thread: 9 },
     small_runs_8: Tile { threads: 256, items_per_thread: 9 },
     small_sort: 1 << 20,
-    merged_sort: 1 << 19,
+    merged_4: 1 << 17,
+    merged_4v: 1 << 17,
+    undivided_4: 1 << 17,
+    undivided_8: 1 << 19,
+    undivided_4v: 1 << 23,
+    undivided_8v: 1 << 20,
+    few_radix: 1 << 19,
+    few_radix_v4: 1 << 18,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,
@@ -154,9 +185,14 @@ pub const SM_90: Row = Row {
     divide_8: DivideTile { threads: 384, items_per_thread: 16, blocks: 3 },
     divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
     divide_4v4: DivideTile { threads: 384, items_per_thread: 32, blocks: 2 },
-    divide_4v8: DivideTile { threads: 512, items_per_thread: 16, blocks: 2 },
+    divide_4v8: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
     divide_8v4: DivideTile { threads: 448, items_per_thread: 17, blocks: 2 },
-    divide_8v8: DivideTile { threads: 512, items_per_thread: 12, blocks: 2 },
+    divide_8v8: DivideTile { threads: 512, items_per_thread: 11, blocks: 2 },
+    radix_4: DivideTile { threads: 512, items_per_thread: 33, blocks: 2 },
+    few_radix_4: DivideTile { threads: 512, items_per_thread: 9, blocks: 2 },
+    radix_4v4: DivideTile { threads: 384, items_per_thread: 30, blocks: 2 },
+    few_radix_4v4: DivideTile { threads: 512, items_per_thread: 7, blocks: 2 },
+    radix_4v8: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
     buckets_4: Tile { threads: 512, items_per_thread: 9 },
     buckets_8: Tile { threads: 512, items_per_thread: 9 },
     long_buckets_4: Tile { threads: 1024, items_per_thread: 15 },
@@ -225,7 +261,42 @@ pub const fn divide(bytes: usize, n: usize) -> (DivideTile, Tile) {
     }
 }
 
-/// The same for keys with values of `value_bytes` bytes, 4 or 8.
+/// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0.
+pub const fn radix(value_bytes: usize, n: usize) -> DivideTile {
+    match (value_bytes, is_few_for_radix(value_bytes, n)) {
+        (0, false) => ROW.radix_4,
+        (0, true) => ROW.few_radix_4,
+        (4, false) => ROW.radix_4v4,
+        (4, true) => ROW.few_radix_4v4,
+        _ => ROW.radix_4v8,
+    }
+}
+
+/// Whether sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, take the shape for few.
+pub const fn is_few_for_radix(value_bytes: usize, n: usize) -> bool {
+    match value_bytes {
+        0 => n <= ROW.few_radix,
+        4 => n <= ROW.few_radix_v4,
+        _ => false,
+    }
+}
+
+/// The most keys that are merged even if they could be sorted by all bits, with values of `value_bytes` bytes, or 0.
+pub const fn merged(value_bytes: usize) -> usize {
+    if value_bytes == 0 { ROW.merged_4 } else { ROW.merged_4v }
+}
+
+/// The most keys of `bytes` bytes that are too few to be divided, with values of `value_bytes` bytes, or 0.
+pub const fn undivided(bytes: usize, value_bytes: usize) -> usize {
+    match (bytes, value_bytes) {
+        (4, 0) => ROW.undivided_4,
+        (_, 0) => ROW.undivided_8,
+        (4, _) => ROW.undivided_4v,
+        _ => ROW.undivided_8v,
+    }
+}
+
+/// The same as [`divide`] for keys with values of `value_bytes` bytes, 4 or 8.
 pub const fn divide_with_values(bytes: usize, value_bytes: usize) -> (DivideTile, Tile) {
     match (bytes, value_bytes) {
         (4, 4) => (ROW.divide_4v4, ROW.buckets_4v),

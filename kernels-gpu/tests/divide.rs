@@ -7,15 +7,11 @@ use cuda_std::{GlobalMut, Word};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
-use kernels_gpu::sort::divide::by_radix::{
-    FIRST_RADIX, RADIX_SHARED_BYTES, RADIX_THREADS, begin_radix, divide_by_radix, place_radix,
-};
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
-use kernels_gpu::sort::divide::digits::RADIX_LEVELS;
 use kernels_gpu::sort::divide::divide::{self, divide};
-use kernels_gpu::sort::divide::divide_with_values::{self, divide_with_values};
+use kernels_gpu::sort::divide::divide_with_values::divide_with_values;
 use kernels_gpu::sort::divide::once::{self, COUNT_ONCE_SHARED_BYTES, count_once, divide_once, sort_once};
 use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS, own_digits_capacity, place_buckets};
 use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
@@ -23,7 +19,9 @@ use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets, sort_long_buck
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
-use kernels_gpu::sort::divide::workspace::{Elements, Job, Layout, Plan, RESTS};
+use kernels_gpu::sort::divide::workspace::{Job, Layout, Plan, RESTS};
+use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::tile_in_order;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -61,9 +59,6 @@ fn plan(n: usize, levels: u32, tiles: u32, in_order: bool) -> Plan {
         twice: u32::from(!in_order),
     }
 }
-
-/// How the keys of an array of some length are drawn.
-type DrawAll = fn(usize, &mut StdRng) -> Vec<u32>;
 
 /// How key `i` of an array is drawn.
 type Draw = fn(&mut StdRng, u32) -> u32;
@@ -134,15 +129,14 @@ fn sort_in_three_launches<B: Bits>(
     })?;
     // SAFETY: as above.
     emulator.launch("sort_once", 4, NT as u32, once::sort_shared_bytes(NT, VT, size_of::<B>()), || unsafe {
-        sort_once::<_, NT, VT, FEW>(job, from, to, coding, to, Coding::NONE, random)
+        sort_once::<_, NT, VT, FEW>(job, from, to, coding, to, Coding::NONE, random, 1)
     })
 }
 
 /// The lists of a division, and the words of `detect_runs`.
-fn lists(emulator: &mut Emulator, plan: Plan, by_radix: bool) -> [Buffer<u32>; 2] {
+fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
     let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
-    let by_radix = if by_radix { Layout::of(&radix_plan(plan)).words } else { 0 };
-    words.resize(Layout::of(&plan).words.max(by_radix) as usize, u32::MAX);
+    words.resize(Layout::of(&plan).words as usize, u32::MAX);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
@@ -180,7 +174,7 @@ where
     let scratch = emulator.uninit::<K::Bits>(n);
     let has_long = size_of::<K>() == 4 && levels > 2;
     let plan = Plan { long: if has_long { (NT * LONG_VT) as u32 } else { 0 }, ..plan(n, levels, 1, false) };
-    let [words, found] = lists(&mut emulator, plan, false);
+    let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
@@ -253,45 +247,6 @@ fn sort_in_levels<B: Bits>(
     Ok(())
 }
 
-/// Stands for the levels of keys that are divided by all of their bits where they are uneven.
-const BY_RADIX: u32 = u32::MAX;
-
-/// How keys are divided by all of their bits.
-fn radix_plan(plan: Plan) -> Plan {
-    Plan { levels: RADIX_LEVELS, bucket: 0, ..plan }
-}
-
-/// The divisions by all bits, as the host launches them.
-fn sort_by_radix<B: Bits, V: Word>(
-    emulator: &mut Emulator,
-    job: Job,
-    sides: [Elements<B, V>; 2],
-    decoding: Coding<B>,
-    indexes: bool,
-) -> Result<(), Fault> {
-    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("begin_radix", 1, RADIX_THREADS, RADIX_SHARED_BYTES, || unsafe { begin_radix::<B>(job) })?;
-    for level in FIRST_RADIX..FIRST_RADIX + RADIX_LEVELS {
-        let [from, to] = if level % 2 == 0 { sides } else { [sides[1], sides[0]] };
-        let coding = if level == FIRST_RADIX { decoding } else { Coding::NONE };
-        // SAFETY: as above.
-        emulator.launch("count_digits", 3, NT as u32, COUNT_SHARED_BYTES, || unsafe {
-            count_digits::<_, NT>(job, from.keys, level, coding)
-        })?;
-        // SAFETY: as above.
-        emulator.launch("place_parts", 3, PARTS_THREADS, 0, || unsafe { place_parts::<B>(job, level) })?;
-        // SAFETY: as above.
-        let place = || unsafe { place_radix::<B>(job, level) };
-        emulator.launch("place_radix", 1, RADIX_THREADS, RADIX_SHARED_BYTES, place)?;
-        let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<B>(), size_of::<V>());
-        // SAFETY: as above.
-        emulator.launch("divide_by_radix", 4, NT as u32, shared_bytes, || unsafe {
-            divide_by_radix::<_, V, NT, TILE_VT>(job, from, to, level, coding, decoding, u32::from(indexes))
-        })?;
-    }
-    Ok(())
-}
-
 /// The same for keys with values `V`, which are their indices if this `indexes`: sorted keys, and where each was.
 fn run_with_values<K: TestKey, V: Word>(
     seed: u64,
@@ -310,12 +265,9 @@ where
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
     let values = if indexes { emulator.uninit::<V>(n) } else { emulator.buffer(&values) };
     let values_scratch = emulator.uninit::<V>(n);
-    let by_radix = levels == BY_RADIX;
-    // There is no room to count 256 digits for each tile.
-    let tiles = if !by_radix && seed.is_multiple_of(3) { 1 } else { TILES };
-    let levels = if by_radix { 3 } else { levels };
+    let tiles = if seed.is_multiple_of(3) { 1 } else { TILES };
     let plan = plan(n, levels, tiles, true);
-    let [words, found] = lists(&mut emulator, plan, by_radix);
+    let [words, found] = lists(&mut emulator, plan);
     let coding = Coding::<K::Bits>::of::<K>(descending);
     let random = StdRng::seed_from_u64(seed).random();
     let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
@@ -323,41 +275,27 @@ where
         |keys: &Buffer<K::Bits>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
     let (at, other) = (side(&keys, &values), side(&scratch, &values_scratch));
     choose_and_place(&mut emulator, job, (at.keys, at.keys), 0, coding, single, random)?;
-    let finish = |emulator: &mut Emulator| {
-        for level in 0..levels {
-            let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
-            if level > 0 {
-                choose_and_place(emulator, job, (from.keys, from.keys), level, coding, single, random)?;
-            }
-            let coding = if level == 0 { coding } else { Coding::NONE };
-            let shared_bytes = divide_with_values::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
-            // SAFETY: as above.
-            emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
-                divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
-            })?;
+    for level in 0..levels {
+        let (from, to) = if level % 2 == 0 { (at, other) } else { (other, at) };
+        if level > 0 {
+            choose_and_place(&mut emulator, job, (from.keys, from.keys), level, coding, single, random)?;
         }
-        let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
+        let coding = if level == 0 { coding } else { Coding::NONE };
+        let shared_bytes = tile_in_order::shared_bytes(NT, TILE_VT, size_of::<K>(), size_of::<V>());
         // SAFETY: as above.
-        emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
-            sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
+        emulator.launch("divide_with_values", 5, NT as u32, shared_bytes, || unsafe {
+            divide_with_values::<_, V, NT, TILE_VT>(job, from, to, level, coding, u32::from(indexes))
         })?;
-        // SAFETY: as above.
-        emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
-            sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
-        })
-    };
-    // The host launches both on streams of their own: either may be the first.
-    let finishes_first = !by_radix || seed & 2 == 0;
-    if finishes_first {
-        finish(&mut emulator)?;
     }
-    if by_radix {
-        let job = Job::new(job.words, job.order, radix_plan(plan));
-        sort_by_radix::<K::Bits, V>(&mut emulator, job, [at, other], coding, indexes)?;
-    }
-    if !finishes_first {
-        finish(&mut emulator)?;
-    }
+    let shared_bytes = sort_buckets_with_values::shared_bytes(NT, VT, size_of::<K>(), size_of::<V>());
+    // SAFETY: as above.
+    emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
+        sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
+    })?;
+    // SAFETY: as above.
+    emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
+        sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
+    })?;
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {
         return Ok(None);
     }
@@ -570,7 +508,7 @@ fn keys_that_divisions_do_not_spread_are_merged_in_the_end() {
     let keys: Vec<u64> = (0..3000).map(|_| random.random::<u64>() >> random.random_range(0..64)).collect();
     check(&keys, seed, 3, 8, "one bucket a bit");
     let keys = one_in_six_close(&mut random);
-    check(&keys, seed, 5, 8, "one in six close");
+    check(&keys, seed, 4, 8, "one in six close");
     let [rests, _] = check(&keys, seed, 2, 8, "one in six close, divided twice").expect("keys are divided");
     assert!(rests > 0, "seed {seed}");
     assert_eq!(check(&keys, seed, 1, 8, "one in six close, divided once"), None);
@@ -667,51 +605,6 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
 /// Keys whose bits are those of `words` random words ANDed.
 fn bits_anded(words: u32, len: usize, random: &mut StdRng) -> Vec<u32> {
     (0..len).map(|_| (0..words).fold(u32::MAX, |bits, _| bits & random.random::<u32>())).collect()
-}
-
-#[test]
-fn uneven_keys_with_values_are_divided_by_all_of_their_bits() {
-    let seed = fresh_seed();
-    let mut random = StdRng::seed_from_u64(seed);
-    let kinds: [(&str, DrawAll); 5] = [
-        ("bits of 2 words ANDed", |len, random| bits_anded(2, len, random)),
-        ("bits of 4 words ANDed", |len, random| bits_anded(4, len, random)),
-        ("bits of 3 words ORed", |len, random| bits_anded(3, len, random).iter().map(|bits| !bits).collect()),
-        ("descending", |len, _| (0..len as u32).rev().map(|i| i * 600_000).collect()),
-        ("nearly all equal", |len, random| {
-            (0..len as u32).map(|i| if i.is_multiple_of(50) { random.random() } else { 7 << 20 }).collect()
-        }),
-    ];
-    for (name, keys) in kinds {
-        // The last tile is full, or has one key, or all but one.
-        for len in [16 * TILE, 15 * TILE + 1, 16 * TILE - 1] {
-            let keys = keys(len, &mut random);
-            check_radix::<u32, u32>(&keys, seed, name);
-            check_radix::<u32, u64>(&keys, seed, name);
-            let floats: Vec<f32> = keys.iter().map(|&bits| f32::from_bits(bits)).collect();
-            check_radix::<f32, u32>(&floats, seed, name);
-            check_radix::<i32, u64>(&keys.iter().map(|&bits| bits as i32).collect::<Vec<_>>(), seed, name);
-        }
-    }
-    // Even ones are divided as ever, and then not by their bits.
-    let even: Vec<u32> = (0..3000).map(|_| random.random()).collect();
-    check_radix::<u32, u32>(&even, seed, "uniform");
-    check_with_values::<u32, u32>(&even, true, seed, BY_RADIX, 8, "uniform");
-}
-
-/// Sorts keys with values and argsorts them, in both orders: by divisions by all bits if they are uneven.
-fn check_radix<K: TestKey<Bits: Bits>, V: Word>(keys: &[K], seed: u64, name: &str) {
-    for (seed, indexes) in [(seed, false), (seed ^ 1, true), (seed ^ 2, false), (seed ^ 3, true)] {
-        let what = format!("{name}, values of {} bytes, n = {}, seed {seed}", size_of::<V>(), keys.len());
-        let result = run_with_values::<K, V>(seed, keys, indexes, BY_RADIX, (8, 0));
-        let ((sorted, _), from) =
-            result.unwrap_or_else(|fault| panic!("{what}: {fault}")).unwrap_or_else(|| panic!("{what}: not sorted"));
-        let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
-        let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
-        expected.sort_by(|i, j| if seed % 2 == 1 { order(j, i) } else { order(i, j) });
-        assert!(from == expected, "{what}");
-        assert!(bits(&sorted) == bits(&expected.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>()), "{what}");
-    }
 }
 
 #[test]

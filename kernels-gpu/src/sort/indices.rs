@@ -3,15 +3,16 @@
 use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
-/// Kernel: sets each of `n` elements to its index, unless keys are divided, which does without. `order` is null or what `detect_runs`
-/// and `choose_digits` wrote.
+/// Kernel: sets each of `n` elements to its index, unless keys are divided, which does without; only where they are in order, if `merges` is 0,
+/// since nothing else needs it then. `order` is null or what `detect_runs` and `choose_digits` wrote.
 ///
 /// # Safety
 /// `to` has `n` elements, in global memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-pub unsafe fn set_indices<I: Word>(to: *mut I, n: usize, order: *mut u32) {
+pub unsafe fn set_indices<I: Word>(to: *mut I, n: usize, order: *mut u32, merges: u32) {
     // SAFETY: the caller's promise.
-    if unsafe { Detection::new(order) }.is_divided() {
+    let detection = unsafe { Detection::new(order) };
+    if detection.is_divided() || merges == 0 && !detection.is_ordered() {
         return;
     }
     // SAFETY: the caller's promise.

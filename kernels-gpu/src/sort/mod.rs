@@ -23,6 +23,7 @@
 pub mod block_sort;
 pub mod detect_runs;
 pub mod divide;
+pub mod elements;
 pub mod indexed_key;
 pub mod indices;
 pub mod merge_pass;
@@ -31,4 +32,19 @@ pub mod network;
 pub mod packed;
 pub mod packing;
 pub mod pairs;
+pub mod radix;
 pub mod runs;
+pub mod tile_in_order;
+
+use cuda_std::prelude::*;
+
+/// Sets the first `count` of `words` to 0.
+#[inline(always)]
+#[track_caller]
+fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
+    let mut word = thread::thread_idx_x();
+    while word < count {
+        words.set(word, 0);
+        word += NT as u32;
+    }
+}

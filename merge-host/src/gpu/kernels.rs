@@ -48,16 +48,22 @@ pub(crate) struct Kernels(Mutex<Loaded>);
 #[derive(Default)]
 struct Loaded {
     /// By entry point, those that have been launched: to ask the driver again takes as long as a launch.
-    functions: HashMap<String, Function<'static>>,
+    functions: HashMap<String, Kernel>,
     /// By name.
     modules: HashMap<&'static str, Module>,
 }
 
+/// A function of a module, and how much dynamic shared memory its blocks may have.
+struct Kernel {
+    function: Function<'static>,
+    shared_bytes: u32,
+}
+
 impl Loaded {
-    /// The function of `kernel` for keys of type `key`.
-    fn function(&mut self, kernel: &str, key: &str) -> Result<&Function<'static>, Error> {
+    /// `kernel` for keys of type `key`.
+    fn kernel(&mut self, kernel: &str, key: &str) -> Result<&mut Kernel, Error> {
         let vacant = match self.functions.entry(format!("{kernel}_{key}")) {
-            Entry::Occupied(function) => return Ok(function.into_mut()),
+            Entry::Occupied(kernel) => return Ok(kernel.into_mut()),
             Entry::Vacant(vacant) => vacant,
         };
         let entry = vacant.key();
@@ -76,7 +82,7 @@ impl Loaded {
         let function = module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?;
         // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
         let function = unsafe { mem::transmute::<Function<'_>, Function<'static>>(function) };
-        Ok(vacant.insert(function))
+        Ok(vacant.insert(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED }))
     }
 }
 
@@ -113,9 +119,10 @@ impl Kernels {
             return Ok(());
         }
         let blocks = u32::try_from(shape.blocks).map_err(|_| CudaError::InvalidValue).or_failure("cuLaunchKernel")?;
-        self.with(kernel, key, |function| {
-            if shape.shared_bytes > SHARED_BYTES_UNASKED {
+        self.with(kernel, key, |Kernel { function, shared_bytes }| {
+            if shape.shared_bytes > *shared_bytes {
                 allow_shared_bytes(function, shape.shared_bytes)?;
+                *shared_bytes = shape.shared_bytes;
             }
             // SAFETY: the caller's promise.
             unsafe { stream.launch(function, blocks, shape.threads, shape.shared_bytes, arguments) }
@@ -123,14 +130,9 @@ impl Kernels {
         })
     }
 
-    fn with(
-        &self,
-        kernel: &str,
-        key: &str,
-        work: impl FnOnce(&Function<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn with(&self, kernel: &str, key: &str, work: impl FnOnce(&mut Kernel) -> Result<(), Error>) -> Result<(), Error> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        work(loaded.function(kernel, key)?)
+        work(loaded.kernel(kernel, key)?)
     }
 }
 

@@ -174,6 +174,28 @@ impl<T: Word> GlobalMut<T> {
     }
 }
 
+/// Words that the threads of a launch tell each other something in, one word at a time.
+impl<T: Word> GlobalMut<T> {
+    /// Element `i`, of 4 or 8 bytes, as some thread has stored it (`ld.relaxed.gpu`): many threads may load and [`store`](Self::store) it,
+    /// without order with other memory.
+    #[inline(always)]
+    #[track_caller]
+    pub fn load(self, i: usize) -> T {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are readable.
+        unsafe { backend::load_relaxed(self.ptr.wrapping_add(i)) }
+    }
+
+    /// Makes element `i`, of 4 or 8 bytes, be `value` (`st.relaxed.gpu`), as [`load`](Self::load) finds it from then on.
+    #[inline(always)]
+    #[track_caller]
+    pub fn store(self, i: usize, value: T) {
+        backend::check_index(i, self.len);
+        // SAFETY: `new`'s caller promised that `i < len` elements are writable.
+        unsafe { backend::store_relaxed(self.ptr.wrapping_add(i), value) }
+    }
+}
+
 impl GlobalMut<u32> {
     /// Makes element `i` be 1. Many threads may do so, without order; none may write another value in the same launch.
     #[inline(always)]

@@ -22,6 +22,7 @@ missing! {
     grid_dim_x() -> u32; grid_dim_y() -> u32; grid_dim_z() -> u32;
     lane_id() -> u32;
     sync_threads() -> ();
+    device_fence() -> ();
     sync_warp(mask: u32) -> ();
     shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32;
     shuffle_idx(mask: u32, value: u32, src: u32) -> u32;
@@ -84,6 +85,16 @@ pub unsafe fn load_global<T: Word>(p: *const T) -> T {
 }
 
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.write(value) }
+}
+
+pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise is the same.
+    unsafe { p.read() }
+}
+
+pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
     // SAFETY: the caller's promise is the same.
     unsafe { p.write(value) }
 }

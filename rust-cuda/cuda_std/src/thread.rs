@@ -43,3 +43,13 @@ pub fn index_1d() -> u32 {
 pub fn sync_threads() {
     backend::sync_threads();
 }
+
+/// Orders what this thread wrote before among what all threads of the GPU see, ahead of what it writes afterwards; and what it reads afterwards
+/// is no older than what it has read before (`__threadfence`).
+///
+/// After a barrier of the block, one thread's fence is for all: before it sets a word that tells threads of other blocks that something has been
+/// written, and after it has read that word. The emulator runs blocks one after another, so that it does not see a missing fence.
+#[inline(always)]
+pub fn device_fence() {
+    backend::device_fence();
+}

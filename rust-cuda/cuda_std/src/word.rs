@@ -1,6 +1,6 @@
 //! The types that one load or store instruction moves.
 
-/// A plain number that a load or a store moves in one instruction.
+/// A plain number that a load or a store moves in one instruction; or `()`, which none moves, where there are no values.
 ///
 /// Every bit pattern is a value, so memory of the right size can always be read as one.
 pub trait Word: Copy + Send + Sync + 'static + sealed::Sealed {
@@ -30,6 +30,7 @@ macro_rules! word {
     )*};
 }
 word! {
+    (): |_| (), |()| 0;
     u8: |b| b as u8, |v| v as u64;
     i8: |b| b as u8 as i8, |v: i8| v as u8 as u64;
     u16: |b| b as u16, |v| v as u64;

@@ -1,11 +1,12 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
+use super::DIGITS_CAPACITY;
 use super::counters::{COUNTER_WORDS, Counters};
 use super::digits::{Curve, Digits, LINEAR};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
-use super::{DIGITS_CAPACITY, clear};
 use crate::key::{Bits, Coding};
+use crate::sort::clear;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory: for each digit its counters, and how many keys they had counted before a tile.
@@ -132,7 +133,7 @@ fn count_part<B: Bits, const NT: usize>(
     thread::sync_threads();
 }
 
-/// Counts how many of `keys` have each digit. Those of keys that are divided `ONCE` are not along a logarithm, nor are they bits.
+/// Counts how many of `keys` have each digit. Those of keys that are divided `ONCE` are not along a logarithm.
 #[inline(always)]
 #[track_caller]
 pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
@@ -148,7 +149,6 @@ pub(super) fn count<B: Bits, const NT: usize, const ONCE: bool>(
         _ if ONCE => (),
         Curve::Logarithm => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key), false), counts),
         Curve::Mirrored => count_by::<B, NT, 4>(keys, |key| digits.of_logarithm(coding.encode(key), true), counts),
-        Curve::Radix => count_by::<B, NT, 8>(keys, |key| digits.of_radix(coding.encode(key)), counts),
     }
 }
 

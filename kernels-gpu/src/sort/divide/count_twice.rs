@@ -8,12 +8,12 @@
 //!
 //! If a counter overflows, which the sum of all reveals, these counts are discarded, and `count_digits` counts again.
 
-use super::clear;
 use super::count_digits::count_batches;
 use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
+use crate::sort::clear;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 

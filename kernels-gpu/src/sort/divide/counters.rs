@@ -40,7 +40,7 @@ impl Counters {
     #[inline(always)]
     #[track_caller]
     pub fn clear<const NT: usize>(self, count: u32) {
-        super::clear::<NT>(self.words, count * COPIES);
+        crate::sort::clear::<NT>(self.words, count * COPIES);
     }
 
     /// Adds a key of `digit`.

@@ -65,15 +65,7 @@ pub enum Curve {
     Mirrored,
     /// The number that a key is the bits of, a float. It spreads those from 0 to 1, whose bits are uneven.
     Value,
-    /// Nothing: some bits of a key, whatever those above them are.
-    Radix,
 }
-
-/// Bits of a digit along [`Curve::Radix`].
-pub const RADIX_BITS: u32 = 8;
-
-/// Divisions by all bits of a key of 4 bytes.
-pub const RADIX_LEVELS: u32 = u32::BITS / RADIX_BITS;
 
 /// The bits of the float below those of the logarithms of all distances but 0.
 const BELOW_ONE: u32 = 0.5f32.to_bits();
@@ -105,12 +97,10 @@ pub struct Digits<B> {
 pub const LINEAR: u32 = 0;
 /// It is known that it is [`Curve::Mirrored`].
 pub const MIRRORED: u32 = 1;
-/// It is known that it is [`Curve::Radix`].
-pub const RADIX: u32 = 2;
-/// It is known that it is none of these.
-pub const OTHER: u32 = 3;
-/// It is known that it is not [`Curve::Radix`].
-pub const ANY: u32 = 4;
+/// It is known that it is neither.
+pub const OTHER: u32 = 2;
+/// It may be any.
+pub const ANY: u32 = 3;
 
 /// That digits are of all keys.
 pub const WHOLE: u32 = u32::MAX;
@@ -144,7 +134,7 @@ impl<B: Bits> Digits<B> {
         let greatest = if curve == Curve::Mirrored && greatest < B::MAX { greatest + B::ONE } else { greatest };
         let range = greatest - least;
         let scale = match curve {
-            Curve::Distance | Curve::Radix => return Self::even(least, greatest, count),
+            Curve::Distance => return Self::even(least, greatest, count),
             Curve::Logarithm | Curve::Mirrored => Scale::even(logarithm(range), count),
             Curve::Value => {
                 let range = coding.decode(greatest).minus_as_floats(coding.decode(least));
@@ -159,13 +149,6 @@ impl<B: Bits> Digits<B> {
             _ => scale.of(logarithm(range)),
         };
         Self { count: last + 1, ..digits }
-    }
-
-    /// The bits of a key by which division `number`, counted from 0, of those by all of them divides.
-    #[inline(always)]
-    pub fn radix(number: u32) -> Self {
-        let scale = Scale { shift: number * RADIX_BITS, factor: 0 };
-        Self { least: B::MIN, greatest: B::MAX, curve: Curve::Radix, scale, count: 1 << RADIX_BITS, within: WHOLE }
     }
 
     /// A digit for each key from `least` to `greatest`, one for those below and one for those above.
@@ -207,12 +190,9 @@ impl<B: Bits> Digits<B> {
     }
 
     /// The digit, which is less than `count`, of a key that `coding` has encoded. `ALONG` is what is known of their curve: [`LINEAR`],
-    /// [`MIRRORED`], [`RADIX`], [`OTHER`] or [`ANY`].
+    /// [`MIRRORED`], [`OTHER`] or [`ANY`].
     #[inline(always)]
     pub fn of<const ALONG: u32>(self, key: B, coding: Coding<B>) -> u32 {
-        if ALONG == RADIX {
-            return self.of_radix(key);
-        }
         if ALONG == LINEAR || ALONG == ANY && self.curve == Curve::Distance {
             // The same for all keys.
             let (bits, first) = if self.within == WHOLE { (0, 0) } else { (FINER_BITS, self.within << FINER_BITS) };
@@ -237,12 +217,6 @@ impl<B: Bits> Digits<B> {
     pub fn of_value(self, key: B, coding: Coding<B>) -> u32 {
         let [value, least] = [self.clamped(key), self.least].map(|key| coding.decode(key));
         (value.minus_as_floats(least) * f32::from_bits(self.scale.factor)) as u32
-    }
-
-    /// The digit of a key that is some of its bits.
-    #[inline(always)]
-    pub fn of_radix(self, key: B) -> u32 {
-        key.shifted_down(self.scale.shift).to_register() as u32 & const { (1 << RADIX_BITS) - 1 }
     }
 
     /// A key's digit and its finer digit within that, in one number: its digit times [`FINER`] and its finer digit.

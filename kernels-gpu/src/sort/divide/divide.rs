@@ -6,12 +6,13 @@
 //!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
 
+use super::DIGITS_CAPACITY;
 use super::digits::{ANY, Curve, Digits, LINEAR, MIRRORED, OTHER};
 use super::tiles::{Tile, Tiles};
 use super::workspace::Job;
-use super::{DIGITS_CAPACITY, clear};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
+use crate::sort::clear;
 use crate::tuning::ROW;
 use core::ops::Range;
 use cuda_std::prelude::*;

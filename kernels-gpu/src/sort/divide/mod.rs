@@ -12,7 +12,7 @@
 //!   sort_rest         what is left when all levels are over, by merging
 //! ```
 //!
-//! Uneven keys of 4 bytes with values are divided by all of their bits instead, in [`by_radix`].
+//! Keys of 4 bytes that are too uneven are sorted by all of their bits instead: [`radix`](super::radix).
 //!
 //! Few keys, which one division is enough for, take three launches: `count_once`, `divide_once` and `sort_once`, in [`once`].
 //!
@@ -20,7 +20,6 @@
 //! writes the other. In between keys are ordered bits, as for the passes of merges. Keys alone that are equal keep no order, which
 //! nothing can tell. Those with values do: kernels whose names end in `_with_values` move both, and equal keys stay in their order.
 
-pub mod by_radix;
 pub mod choose_digits;
 pub mod count_digits;
 pub mod count_twice;
@@ -40,7 +39,6 @@ pub mod sort_rest_with_values;
 mod tiles;
 pub mod workspace;
 
-use cuda_std::prelude::*;
 pub use tiles::FEW_LEFT;
 
 /// The most keys: indices have 32 bits, and so has twice the length of a run in `sort_rest`.
@@ -56,7 +54,7 @@ pub const MOST_DIGITS_IN_ORDER: u32 = 256;
 pub(crate) const DIGITS_CAPACITY: u32 = MOST_DIGITS + 2;
 
 /// The most levels of divisions.
-pub const MOST_LEVELS: usize = 8;
+pub const MOST_LEVELS: usize = 4;
 
 /// About how many keys a bucket has of those that are spread evenly, if it has at most `bucket`: five and a half standard deviations
 /// fewer, so that hardly any has too many by chance.
@@ -68,15 +66,4 @@ pub const fn usual_len(bucket: usize) -> usize {
 /// About how many buckets there are of `n` keys that are spread evenly, in buckets of at most `bucket`.
 pub const fn usual_buckets(n: usize, bucket: usize) -> usize {
     n / usual_len(bucket) + 64
-}
-
-/// Sets the first `count` of `words` to 0.
-#[inline(always)]
-#[track_caller]
-pub(crate) fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
-    let mut word = thread::thread_idx_x();
-    while word < count {
-        words.set(word, 0);
-        word += NT as u32;
-    }
 }

@@ -19,10 +19,11 @@ use super::place_buckets::{
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
-use super::{clear, divide, sort_buckets, sort_buckets_with_values};
+use super::{divide, sort_buckets, sort_buckets_with_values};
 use crate::block_scan::BLOCK_WORDS;
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
+use crate::sort::clear;
 use crate::sort::detect_runs::Detection;
 use crate::tile;
 use crate::tuning::ROW;
@@ -215,8 +216,8 @@ unsafe fn place_and_move<
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
-/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, it
-/// does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
+/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, and
+/// `merges` is not 0, it does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
 /// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
 ///
 /// # Safety
@@ -237,6 +238,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     to: *mut B,
     decode: Coding<B>,
     random: u64,
+    merges: u32,
 ) {
     let n = job.plan.n as usize;
     // SAFETY: the caller's promise. Those that are the same array are used one after the other by each block.
@@ -245,7 +247,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
     };
     // Read once more below: there are no registers to spare.
-    let mut left = n.div_ceil(NT * VT) as u32;
+    let mut left = if merges != 0 { n.div_ceil(NT * VT) as u32 } else { 0 };
     if detection.is_divided() {
         let failed = Cell::new(false);
         let fail = |bucket: u32| {

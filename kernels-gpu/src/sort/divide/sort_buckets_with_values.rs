@@ -11,9 +11,10 @@
 //! stay in their order.
 
 use super::sort_buckets::{self, Bins, BucketMemory, bins, fail};
-use super::workspace::{Arrays, Bucket, Elements, Job, Work, Workspace};
+use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{block_range, sum_before};
 use crate::key::{Bits, Coding};
+use crate::sort::elements::{Arrays, Elements};
 use crate::tuning::ROW;
 use core::ptr::null_mut;
 use cuda_std::prelude::*;

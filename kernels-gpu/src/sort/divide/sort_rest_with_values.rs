@@ -2,9 +2,10 @@
 //! keys, and tiles together by merging.
 
 use super::sort_rest::each_left;
-use super::workspace::{Arrays, Elements, Job, Workspace};
+use super::workspace::{Job, Workspace};
 use crate::key::{Bits, Coding};
 use crate::sort::block_sort::sort_tile;
+use crate::sort::elements::{Arrays, Elements};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 

@@ -24,15 +24,6 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// Tile `number` of all keys, where these are one segment, if there are so many.
-    #[inline(always)]
-    pub fn of_all(plan: Plan, workspace: Workspace, number: u32) -> Option<Self> {
-        let begin = number as usize * plan.tile as usize;
-        let is_there = begin < plan.n as usize;
-        let len = plan.tile.min(plan.n.wrapping_sub(begin as u32));
-        is_there.then_some(Self { plan, workspace, number, begin: begin as u32, len, curve: Curve::Radix })
-    }
-
     /// The number of its part.
     #[inline(always)]
     fn part(self) -> u32 {

@@ -55,7 +55,7 @@ pub struct Plan {
     pub tile: u32,
     /// Tiles of a part.
     pub tiles: u32,
-    /// Keys of a bucket, at most; or 0 if there are none, because keys are divided by all of their bits.
+    /// Keys of a bucket, at most.
     pub bucket: u32,
     /// Keys of a long bucket, at most: more than those of another one, or 0 if there are no long ones.
     pub long: u32,
@@ -87,14 +87,9 @@ impl Plan {
     /// As many keys as this have one counter, or more of them have.
     #[inline(always)]
     const fn keys_per_counter(&self) -> u32 {
-        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of its part, which may be
-        // of 16 tiles, or of 4 where there have to be 256 digits. Else a segment, which has more keys than a bucket, has room for nine
-        // digits at least.
-        at_least_one(match (self.in_order != 0, self.bucket) {
-            (true, 0) => self.tile / 195,
-            (true, _) => self.tile / 147,
-            (false, bucket) => bucket / 9,
-        })
+        // In order a tile has 128 words for its counts of 256 digits, two in a word, and some for its share of those of its part of 16 tiles.
+        // Else a segment, which has more keys than a bucket, has room for nine digits at least.
+        at_least_one(if self.in_order != 0 { self.tile / 147 } else { self.bucket / 9 })
     }
 
     /// How many counters a segment of `len` keys has for each of its digits, times two.
@@ -219,63 +214,6 @@ impl Job {
     pub(super) unsafe fn open<B: Bits>(&self, sides: [*mut B; 2]) -> (Workspace, [GlobalMut<B>; 2]) {
         // SAFETY: the caller's promise.
         unsafe { (Workspace::new(self), sides.map(|keys| GlobalMut::new(keys, self.plan.n as usize))) }
-    }
-}
-
-/// Where keys are, and their values.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Elements<B, V> {
-    /// The keys.
-    pub keys: *mut B,
-    /// Their values.
-    pub values: *mut V,
-}
-
-impl<B: Bits, V: Word> Elements<B, V> {
-    /// The arrays, of `n` elements each.
-    ///
-    /// # Safety
-    /// That is what they have, and no other thread uses an element while one writes it.
-    #[inline(always)]
-    pub(super) unsafe fn arrays(self, n: u32) -> Arrays<B, V> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Arrays { keys: GlobalMut::new(self.keys, n as usize), values: GlobalMut::new(self.values, n as usize) }
-        }
-    }
-}
-
-/// What is at [`Elements`]; or keys alone.
-#[derive(Clone, Copy)]
-pub(super) struct Arrays<B, V> {
-    pub keys: GlobalMut<B>,
-    pub values: GlobalMut<V>,
-}
-
-impl<B: Bits, V: Word> Arrays<B, V> {
-    /// `len` elements from index `start` on.
-    #[inline(always)]
-    #[track_caller]
-    pub fn slice(self, start: u32, len: u32) -> Self {
-        let (start, len) = (start as usize, len as usize);
-        let values = if self.values.is_empty() { self.values } else { self.values.slice(start, len) };
-        Self { keys: self.keys.slice(start, len), values }
-    }
-
-    /// Element `i`: its key and its value.
-    #[inline(always)]
-    #[track_caller]
-    pub fn get(self, i: u32) -> (B, V) {
-        (self.keys.get(i as usize), self.values.get(i as usize))
-    }
-
-    /// Sets element `i`.
-    #[inline(always)]
-    #[track_caller]
-    pub fn set(self, i: u32, (key, value): (B, V)) {
-        self.keys.set(i as usize, key);
-        self.values.set(i as usize, value);
     }
 }
 
@@ -411,14 +349,8 @@ impl Workspace {
     /// Notes that the first level is one segment, and its parts.
     #[inline(always)]
     pub fn begin(self, parts: u32) {
-        self.begin_level(0, parts);
-    }
-
-    /// Notes that `level` is one segment, and its parts.
-    #[inline(always)]
-    pub fn begin_level(self, level: u32, parts: u32) {
-        self.words.set(level as usize * 3 + SEGMENTS, 1);
-        self.words.set(level as usize * 3 + PARTS, parts);
+        self.words.set(SEGMENTS, 1);
+        self.words.set(PARTS, parts);
     }
 
     #[inline(always)]
@@ -509,8 +441,7 @@ impl Workspace {
             0 => Curve::Distance,
             1 => Curve::Logarithm,
             2 => Curve::Mirrored,
-            3 => Curve::Value,
-            _ => Curve::Radix,
+            _ => Curve::Value,
         };
         let (least, greatest, count, within) = (wide(6), wide(8), flags >> DIGITS, words.get(10));
         let digits = Digits { least, greatest, curve, scale, count, within };

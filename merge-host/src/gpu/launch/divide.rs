@@ -6,12 +6,13 @@ use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::block_sort;
-use kernels_gpu::sort::divide::digits::RADIX_LEVELS;
-use kernels_gpu::sort::divide::workspace::{Elements, HEAD_WORDS, Job, Layout, Plan};
+use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
-    self as divisions, FEW_LEFT, by_radix, choose_digits, count_digits, count_twice, divide, divide_with_values, once,
-    place_buckets, place_parts, sort_buckets, sort_buckets_with_values,
+    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, once, place_buckets, place_parts,
+    sort_buckets, sort_buckets_with_values,
 };
+use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::tile_in_order;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 use std::ffi::c_void;
 
@@ -21,9 +22,6 @@ const TWO_DIVISIONS: usize = 1 << 24;
 /// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
 const FOUR_DIVISIONS: usize = 1 << 26;
 
-/// From so many keys of 4 bytes with values on, uneven ones are divided by all of their bits. Fewer are merged.
-const BY_RADIX: usize = 1 << 24;
-
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
 
@@ -32,12 +30,6 @@ const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
 
 /// From so many keys with values on, parts are of several tiles: of how many.
 const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
-
-/// Tiles of a part of fewer keys that are divided by all of their bits: there is no room to count those of 256 digits in full for each tile.
-const FEW_TILES: u32 = 4;
-
-/// Blocks of a multiprocessor that divide keys by their bits.
-const RADIX_BLOCKS: usize = 64;
 
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
@@ -73,8 +65,6 @@ const PLACE_BLOCKS: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct DividePlan {
     plan: Plan,
-    /// Whether uneven keys are divided by all of their bits, instead of being merged.
-    pub(super) has_radix: bool,
     /// Bytes of a value, or 0.
     value_bytes: usize,
     /// Values are to begin as the keys' indices.
@@ -109,12 +99,11 @@ impl DividePlan {
         };
         let usual = divisions::usual_len(bucket.keys());
         let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
-        let has_radix = value_bytes > 0 && size_of::<K>() == 4 && n >= BY_RADIX;
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
             _ if n <= once => (1, MOST_DIGITS.0),
             _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
-            // Uneven keys of 8 bytes are merged, and those with values are merged or divided by all of their bits.
+            // Uneven keys of 8 bytes are merged, and those with values are merged or sorted by all of their bits.
             _ if n < FOUR_DIVISIONS || value_bytes > 0 || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
             _ => (4, MOST_DIGITS.1),
         };
@@ -126,7 +115,7 @@ impl DividePlan {
         let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
         let n = n as u32;
         let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
-        Some(Self { plan, has_radix, value_bytes, indexes, most_digits, tile, bucket })
+        Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
     }
 
     /// Whether one division is enough that nothing has to stay in order in.
@@ -145,21 +134,8 @@ impl DividePlan {
         let twice = (self.plan.twice != 0).then(|| of_key("count_twice"));
         let long = (self.plan.long > 0).then(|| of_key("sort_long_buckets"));
         let in_order = (self.value_bytes > 0).then(|| of_key("place_parts"));
-        let radix = [of_key("begin_radix"), of_key("place_radix"), self.radix_entry::<K>()];
-        let radix = radix.into_iter().filter(|_| self.has_radix);
-        let of_some = twice.into_iter().chain(long).chain(in_order).chain(radix);
+        let of_some = twice.into_iter().chain(long).chain(in_order);
         of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
-    }
-
-    /// The one that divides by bits.
-    fn radix_entry<K: Key>(self) -> Entry {
-        ("divide_by_radix", format!("{}v{}", bits(size_of::<K>()), self.value_bytes))
-    }
-
-    /// How keys are divided by all of their bits.
-    const fn radix_plan(self) -> Plan {
-        let tiles = if self.plan.tiles > FEW_TILES { self.plan.tiles } else { FEW_TILES };
-        Plan { levels: RADIX_LEVELS, tiles, bucket: 0, ..self.plan }
     }
 
     /// The launch of `blocks` blocks that divide tiles.
@@ -167,7 +143,7 @@ impl DividePlan {
         let Self { tile, value_bytes, .. } = self;
         let shared_bytes = match value_bytes {
             0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
-            _ => divide_with_values::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
+            _ => tile_in_order::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
         };
         Shape { blocks, threads: tile.threads as u32, shared_bytes }
     }
@@ -193,10 +169,9 @@ impl DividePlan {
     /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
     pub(super) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
-    /// Bytes of the lists, which are also those of divisions by all bits, if there may be any.
+    /// Bytes of the lists.
     pub(super) fn list_bytes(self) -> usize {
-        let by_radix = if self.has_radix { Layout::of(&self.radix_plan()).words } else { 0 };
-        Layout::of(&self.plan).words.max(by_radix) as usize * size_of::<u32>()
+        Layout::of(&self.plan).words as usize * size_of::<u32>()
     }
 
     /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
@@ -220,8 +195,9 @@ impl DividePlan {
         self.bucket
     }
 
-    /// Queues the one division of `keys`, with `scratch` as the other side, and the sort of what it makes, in place; or else the sort of
-    /// each tile to the same indices of `tiles_to`, one of both sides, as that coding decodes them.
+    /// Queues the one division of `keys`, with `scratch` as the other side, and the sort of what it makes, in place; or else, if there is
+    /// `tiles_to`, the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them. Words from `cleared` on
+    /// up to the lists become 0 before, if these are behind it.
     ///
     /// # Safety
     /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The words of
@@ -231,8 +207,9 @@ impl DividePlan {
         queue: &impl Queue,
         coding: Coding<K::Bits>,
         [keys, scratch]: [Address; 2],
-        (tiles_to, decode): (Address, Coding<K::Bits>),
+        tiles_to: Option<(Address, Coding<K::Bits>)>,
         words: Words,
+        cleared: Address,
         random: u64,
     ) -> Result<(), Error> {
         let Self { plan, tile, bucket, .. } = self;
@@ -242,8 +219,10 @@ impl DividePlan {
         };
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let (first, count) = job.at.once(&plan);
-        // SAFETY: these are words of the lists.
-        unsafe { queue.clear(words.lists + (first * size_of::<u32>()) as Address, count)? };
+        let begin = cleared.min(words.lists + (first * size_of::<u32>()) as Address);
+        let end = words.lists + ((first + count) * size_of::<u32>()) as Address;
+        // SAFETY: these are words of the lists, and those before that are to be cleared.
+        unsafe { queue.clear(begin, (end - begin) as usize / size_of::<u32>())? };
         let parts = plan.parts(plan.n) as usize;
         let count = Shape {
             blocks: parts.min(once::ONCE_BLOCKS * queue.multiprocessors()),
@@ -265,7 +244,8 @@ impl DividePlan {
             threads: threads as u32,
             shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<K>()),
         };
-        launch("sort_once", sort, &arguments![job, keys, scratch, coding, tiles_to, decode, random])
+        let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
+        launch("sort_once", sort, &arguments![job, keys, scratch, coding, to, decode, random, merges])
     }
 }
 
@@ -347,11 +327,18 @@ impl<K: Key> Division<K> {
             };
             launch("count_twice", twice, &arguments![job, keys, coding])?;
         }
-        launch("count_digits", count_shape::<K>(queue, plan), &arguments![job, keys, level, coding])?;
+        let parts = plan.parts(plan.n) as usize;
+        let count = Shape {
+            blocks: parts.min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
+            threads: count_digits::COUNT_THREADS as u32,
+            shared_bytes: count_digits::COUNT_SHARED_BYTES,
+        };
+        launch("count_digits", count, &arguments![job, keys, level, coding])?;
         if value_bytes > 0 {
             // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
             let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
-            launch("place_parts", parts_shape(blocks), &arguments![job, level])?;
+            let parts = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
+            launch("place_parts", parts, &arguments![job, level])?;
         }
         let place = Shape {
             blocks: of_segments,
@@ -359,35 +346,6 @@ impl<K: Key> Division<K> {
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };
         launch("place_buckets", place, &arguments![job, level, decodes])
-    }
-
-    /// Queues the divisions by all bits, unless keys are in order or divided otherwise. The plan [`has_radix`](DividePlan::has_radix).
-    ///
-    /// # Safety
-    /// As for [`finish`](Self::finish), which may run at the same time.
-    pub(super) unsafe fn sort_by_radix(&self, queue: &impl Queue) -> Result<(), Error> {
-        let &Self { how, coding: decoding, .. } = self;
-        let launch = |entry: Entry, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(&entry, shape, arguments) }
-        };
-        let of_key = |kernel| (kernel, bits(size_of::<K>()));
-        let plan = how.radix_plan();
-        let job = Job::new(self.job.words, self.job.order, plan);
-        let one = Shape { blocks: 1, threads: by_radix::RADIX_THREADS, shared_bytes: by_radix::RADIX_SHARED_BYTES };
-        let tiles = (plan.n as usize).div_ceil(how.tile.keys());
-        let divide = how.divide_shape::<K>(tiles.min(RADIX_BLOCKS * queue.multiprocessors()));
-        let indexes = u32::from(how.indexes);
-        launch(of_key("begin_radix"), one, &arguments![job])?;
-        for number in 0..RADIX_LEVELS {
-            let ((from, to), coding) = (self.sides_at(number), self.coding_at(number));
-            let (level, keys) = (by_radix::FIRST_RADIX + number, from.keys);
-            launch(of_key("count_digits"), count_shape::<K>(queue, plan), &arguments![job, keys, level, coding])?;
-            launch(of_key("place_parts"), parts_shape(PLACE_FIRST_BLOCKS), &arguments![job, level])?;
-            launch(of_key("place_radix"), one, &arguments![job, level])?;
-            launch(how.radix_entry::<K>(), divide, &arguments![job, from, to, level, coding, decoding, indexes])?;
-        }
-        Ok(())
     }
 
     /// Queues the division of a level.
@@ -450,20 +408,6 @@ impl<K: Key> Division<K> {
     }
 }
 
-/// The launch that counts digits.
-fn count_shape<K: Key>(queue: &impl Queue, plan: Plan) -> Shape {
-    Shape {
-        blocks: (plan.parts(plan.n) as usize).min(count_digits::count_blocks(size_of::<K>()) * queue.multiprocessors()),
-        threads: count_digits::COUNT_THREADS as u32,
-        shared_bytes: count_digits::COUNT_SHARED_BYTES,
-    }
-}
-
-/// The launch that finds where parts go, in so many blocks.
-fn parts_shape(blocks: usize) -> Shape {
-    Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -475,8 +419,6 @@ mod tests {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
                     let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
                     let bytes = plan.list_bytes();
-                    // All keys are one segment at each level.
-                    assert!(!plan.has_radix || plan.radix_plan().most_first_digits() == 256, "{n} keys");
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
             }

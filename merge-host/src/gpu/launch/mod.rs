@@ -6,6 +6,7 @@
 //! | `batch` | many pairs of runs, of one length or of any |
 //! | `sort` | the two phases of the sort, and detecting runs before them |
 //! | `divide` | dividing keys that are spread evenly, instead |
+//! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
 //!
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
@@ -15,6 +16,7 @@
 pub(super) mod batch;
 mod divide;
 pub(super) mod merge;
+mod radix;
 #[cfg(test)]
 mod record;
 pub(super) mod runs;
@@ -206,7 +208,9 @@ mod tests {
     fn the_sort_by_merge_path_launches_no_division_and_all_else() {
         fn check<K: GpuKey>() {
             let [auto, merge_path] = SortKernel::ALL.map(Record::of_sorts::<K>);
-            let divides = |(kernel, _): &Entry| family(kernel).is_some_and(|family| family.starts_with("divide"));
+            let divides = |(kernel, _): &Entry| {
+                family(kernel).is_some_and(|family| family.starts_with("divide") || family == "radix")
+            };
             let (divisions, others): (HashSet<Entry>, HashSet<Entry>) = auto.into_iter().partition(divides);
             assert!(!divisions.is_empty());
             assert_eq!(merge_path, others);

@@ -1,6 +1,7 @@
 //! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
 
 use super::divide::{DividePlan, Words};
+use super::radix::{self, RadixPlan};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
@@ -75,12 +76,15 @@ pub(in crate::gpu) struct SortPlan {
     small: bool,
     /// Keys are divided if they are spread evenly.
     divide: Option<DividePlan>,
+    /// Keys that are not divided are sorted by all bits, instead of being merged.
+    radix: Option<RadixPlan>,
 }
 
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
 struct Layout {
     values: usize,
     runs: usize,
+    radix: usize,
     lists: usize,
     splits: usize,
     end: usize,
@@ -95,17 +99,20 @@ impl SortPlan {
             (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
             (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
         };
-        // Values take launches of their own.
-        let merged = if value_bytes == 0 { tuning::ROW.merged_sort } else { tuning::ROW.small_sort };
-        let divide = if n <= merged { None } else { DividePlan::of::<K>(n, value_bytes, indexes) };
-        Self { value_bytes, indexes, block, runs, small, divide }
+        let divide = if n <= tuning::undivided(size_of::<K>(), value_bytes) {
+            None
+        } else {
+            DividePlan::of::<K>(n, value_bytes, indexes)
+        };
+        let radix = if n <= tuning::merged(value_bytes) { None } else { RadixPlan::of::<K>(n, value_bytes, indexes) };
+        Self { value_bytes, indexes, block, runs, small, divide, radix }
     }
 
     /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
     pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
         match kernel {
             SortKernel::Auto => self,
-            SortKernel::MergePath => Self { divide: None, ..self },
+            SortKernel::MergePath => Self { divide: None, radix: None, ..self },
         }
     }
 
@@ -127,17 +134,22 @@ impl SortPlan {
     /// The entry points that a sort of `n` keys of type `K` may launch.
     pub(in crate::gpu) fn entries<K: Key>(self, n: usize) -> Vec<Entry> {
         let (kernels, keys) = (SortKernels::of::<K>(self.value_bytes), bits(size_of::<K>()));
-        let mut entries = vec![(kernels.merge_runs, self.suffix::<K>())];
-        if self.once().is_none() {
-            entries.push((kernels.block_sort, self.suffix::<K>()));
-        }
-        if !self.small {
-            entries.push(("split_runs", keys.clone()));
+        let mut entries = vec![];
+        if let Some(radix) = self.radix {
+            entries.push(radix.entry::<K>());
+        } else {
+            entries.push((kernels.merge_runs, self.suffix::<K>()));
+            if self.once().is_none() {
+                entries.push((kernels.block_sort, self.suffix::<K>()));
+            }
+            if !self.small {
+                entries.push(("split_runs", keys.clone()));
+            }
         }
         if let Some(divide) = self.divide {
             entries.extend(divide.entries::<K>());
         }
-        if self.indexes {
+        if self.sets_indices(n) {
             entries.push(("set_indices", bits(self.value_bytes)));
         }
         if n >= DETECTION_KEYS {
@@ -158,6 +170,11 @@ impl SortPlan {
             0 => tuning::ROW.rank_tolerance,
             _ => 0,
         }
+    }
+
+    /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but keys may be in order.
+    const fn sets_indices(self, n: usize) -> bool {
+        self.indexes && (self.radix.is_none() || n >= DETECTION_KEYS)
     }
 
     /// The plan of a division, if one is enough.
@@ -195,11 +212,16 @@ impl SortPlan {
     fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
-        let lists = runs + align(RUNS_BYTES);
-        // Of splits and lists one is needed, and the heads of the lists, which say so where it is the splits.
+        let radix = runs + align(RUNS_BYTES);
+        let cleared = self.radix.map_or(0, |_| RadixPlan::CLEARED_WORDS * size_of::<u32>());
+        let published = self.radix.map_or(0, RadixPlan::published_bytes);
+        let lists = radix + align(cleared);
+        // Of splits, lists and what tiles of a sort by all bits publish one is needed, and the heads of the lists, which say that there is nothing
+        // to divide where it is one of the others.
         let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
         let splits = lists + align(heads);
-        Layout { values, runs, lists, splits, end: (splits + self.split_bytes(n)).max(lists + list_bytes) }
+        let end = (splits + self.split_bytes(n)).max(lists + list_bytes).max(splits + published);
+        Layout { values, runs, radix, lists, splits, end }
     }
 
     /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
@@ -243,12 +265,28 @@ impl SortPlan {
     }
 }
 
+/// Keys that one division is not enough for.
+const SEVERAL_DIVISIONS: usize = 1 << 24;
+
 /// The entry points that sorts of any number of keys may launch, alone or with values of `value_bytes` bytes.
 pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let sizes = [1, tuning::ROW.merged_sort + 1, tuning::ROW.small_sort + 1, DETECTION_KEYS, tuning::ROW.many_4];
-    let entries =
-        |indexes| sizes.into_iter().flat_map(move |n| SortPlan::of::<K>(n, value_bytes, indexes).entries::<K>(n));
-    if value_bytes == 0 { entries(false).collect() } else { entries(false).chain(entries(true)).collect() }
+    let sizes = [
+        1,
+        tuning::merged(value_bytes) + 1,
+        tuning::ROW.few_radix + 1,
+        tuning::ROW.few_radix_v4 + 1,
+        tuning::undivided(size_of::<K>(), value_bytes) + 1,
+        tuning::ROW.small_sort + 1,
+        SEVERAL_DIVISIONS,
+        DETECTION_KEYS,
+        tuning::ROW.many_4,
+    ];
+    let entries = |n, indexes| {
+        let plan = SortPlan::of::<K>(n, value_bytes, indexes);
+        SortKernel::ALL.into_iter().flat_map(move |kernel| plan.with_kernel(kernel).entries::<K>(n))
+    };
+    let indexes = [false, true].into_iter().filter(|&indexes| !indexes || value_bytes > 0);
+    indexes.flat_map(|indexes| sizes.into_iter().flat_map(move |n| entries(n, indexes))).collect()
 }
 
 /// The launch that finds splits for `tiles` tiles.
@@ -263,6 +301,8 @@ struct Workspace {
     scratch: (Address, Address),
     /// What `detect_runs` finds, or 0 if it is not called and keys are not divided.
     detected: Address,
+    /// The words of a sort by all bits.
+    radix: radix::Words,
     /// The lists of the divisions.
     lists: Address,
     /// The splits of runs, or 0 where kernels find them by themselves.
@@ -287,9 +327,13 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     let coding = Coding::of::<K>(order == SortOrder::Descending);
     let detects = n >= DETECTION_KEYS;
     let in_workspace = |offset: usize| workspace + offset as u64;
+    let detected = if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 };
+    let radix_words =
+        radix::Words { cleared: in_workspace(layout.radix), published: in_workspace(layout.splits), order: detected };
     let parts = Workspace {
         scratch: (workspace, in_workspace(layout.values)),
-        detected: if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 },
+        detected,
+        radix: radix_words,
         lists: in_workspace(layout.lists),
         splits: if plan.small { 0 } else { in_workspace(layout.splits) },
     };
@@ -306,27 +350,51 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             detect_runs::<K>(queue, coding, at, parts.detected)?;
         }
     }
-    let Some(divide) = plan.divide.filter(|divide| !divide.is_once()) else {
+    // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+    let clear_radix = |queue: &_| unsafe { Queue::clear(queue, parts.radix.cleared, RadixPlan::CLEARED_WORDS) };
+    match (plan.divide, plan.radix) {
         // SAFETY: the caller's promise.
-        return unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) };
-    };
-    let words = Words { lists: parts.lists, order: parts.detected, detects };
-    let division = divide.division::<K>(coding, at, parts.scratch, words, random);
-    // SAFETY: the caller's promise; the words are in the workspace, and the other side as well. Once it is decided whether keys are divided,
-    // either the divisions or the merges have something to do, and splits are behind the heads of the lists.
-    unsafe {
-        division.decide(queue)?;
-        queue.join(
-            |queue| division.finish(queue),
-            |queue| {
-                if !divide.has_radix {
-                    return merge_sort::<K>(queue, plan, coding, at, parts, random);
-                }
-                // First of all this notes that keys are divided, if they are not in order.
-                division.sort_by_radix(queue)?;
-                use_order::<K>(queue, plan, coding, at, parts)
-            },
-        )
+        (None, None) => unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) },
+        (None, Some(radix)) => {
+            clear_radix(queue)?;
+            // SAFETY: as above.
+            unsafe { radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix) }
+        }
+        (Some(divide), None) if divide.is_once() => {
+            // SAFETY: as above.
+            unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
+        }
+        (Some(divide), Some(radix)) if divide.is_once() => {
+            let words = Words { lists: parts.lists, order: parts.detected, detects: false };
+            // SAFETY: as above.
+            unsafe {
+                let (sides, cleared) = ([at.keys, parts.scratch.0], parts.radix.cleared);
+                divide.sort_once::<K>(queue, coding, sides, None, words, cleared, random)?;
+                radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
+            }
+        }
+        (Some(divide), radix) => {
+            let words = Words { lists: parts.lists, order: parts.detected, detects };
+            let division = divide.division::<K>(coding, at, parts.scratch, words, random);
+            // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do, or the sort by all bits, or
+            // the merges, and what these need is behind the heads of the lists.
+            unsafe {
+                division.decide(queue)?;
+                // What sorts keys that are not divided comes first: the host takes longer to queue the divisions than the GPU to find that it has
+                // none to do.
+                queue.join(
+                    |queue| {
+                        let Some(radix) = radix else {
+                            return merge_sort::<K>(queue, plan, coding, at, parts, random);
+                        };
+                        clear_radix(queue)?;
+                        radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
+                        use_order::<K>(queue, plan, coding, at, parts)
+                    },
+                    |queue| division.finish(queue),
+                )
+            }
+        }
     }
 }
 
@@ -344,7 +412,7 @@ unsafe fn merge_sort<K: Key>(
     random: u64,
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
-    let Workspace { scratch, detected, lists, splits } = workspace;
+    let Workspace { scratch, detected, lists, splits, .. } = workspace;
     let (kernels, suffix) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>());
     let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
@@ -371,7 +439,7 @@ unsafe fn merge_sort<K: Key>(
         let tiles = (from.0, decode(passes));
         let words = Words { lists, order: detected, detects: false };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
-        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], tiles, words, random)? };
+        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], Some(tiles), words, Address::MAX, random)? };
     } else {
         let Coding { always: e, when_negative: e_n } = coding;
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
@@ -417,10 +485,11 @@ unsafe fn use_order<K: Key>(
     Workspace { scratch, detected, splits, .. }: Workspace,
 ) -> Result<(), Error> {
     let Arrays { values, len: n, value_bytes, .. } = at;
-    if plan.indexes {
+    if plan.sets_indices(n) {
+        let merges = u32::from(plan.radix.is_none());
         let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
         // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&("set_indices", bits(value_bytes)), shape, &arguments![values, n, detected])? };
+        unsafe { queue.launch(&("set_indices", bits(value_bytes)), shape, &arguments![values, n, detected, merges])? };
     }
     if n >= DETECTION_KEYS {
         // SAFETY: the caller's promise; all of this is in the workspace.

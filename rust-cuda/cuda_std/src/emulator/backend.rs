@@ -60,6 +60,9 @@ pub fn sync_threads() {
     wait(State::AtBarrier(Location::caller()));
 }
 
+/// Blocks run one after another.
+pub fn device_fence() {}
+
 #[track_caller]
 fn warp_call(mask: u32, operation: Operation) -> u32 {
     let location = Location::caller();
@@ -232,6 +235,20 @@ pub unsafe fn load_global<T: Word>(p: *const T) -> T {
 pub unsafe fn store_global<T: Word>(p: *mut T, value: T) {
     check_global(Access::Write, p.addr(), size_of::<T>());
     // SAFETY: the caller's promise, in a launch checked just now.
+    unsafe { p.write(value) }
+}
+
+#[track_caller]
+pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
+    check_global(Access::Update, p.addr(), size_of::<T>());
+    // SAFETY: the caller's promise, in a launch checked just now; threads take turns.
+    unsafe { p.read() }
+}
+
+#[track_caller]
+pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
+    check_global(Access::Update, p.addr(), size_of::<T>());
+    // SAFETY: as for `load_relaxed`.
     unsafe { p.write(value) }
 }
 

@@ -91,7 +91,8 @@ impl Memory {
 
     fn allocate<T: Word>(&mut self, len: usize, initialised: bool) -> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).expect("a buffer's bytes are counted in a usize");
-        let allocation = Allocation::new(bytes, size_of::<T>(), initialised);
+        // An element may be `()`, of no bytes.
+        let allocation = Allocation::new(bytes, size_of::<T>().max(1), initialised);
         let start = allocation.block.data().cast();
         let at = self.allocations.partition_point(|other| other.start < allocation.start);
         self.allocations.insert(at, allocation);

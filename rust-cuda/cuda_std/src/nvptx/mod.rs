@@ -93,6 +93,12 @@ pub fn sync_warp(mask: u32) {
 }
 
 #[inline(always)]
+pub fn device_fence() {
+    // SAFETY: a fence has no operands. It is assumed to read and write memory, so that no access moves across it.
+    unsafe { asm!("fence.acq_rel.gpu;", options(nostack)) }
+}
+
+#[inline(always)]
 pub fn shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32 {
     // SAFETY: as for `sync_warp`.
     unsafe { shfl_sync_bfly(mask, value, lane_mask, WHOLE_WARP) }
@@ -171,12 +177,12 @@ pub fn reduce_max(mask: u32, value: u32) -> u32 {
 /// Starts copying a word of 4 or 8 bytes from global to shared memory.
 #[inline(always)]
 pub unsafe fn copy_async<T: Word>(to: u32, from: *const T) {
-    const { assert!(size_of::<T>() == 4 || size_of::<T>() == 8, "words of 4 or 8 bytes are copied") };
+    const { assert!(matches!(size_of::<T>(), 0 | 4 | 8), "words of 4 or 8 bytes are copied") };
     // SAFETY: the caller's promise: `to` is in the block's shared memory and `from` readable.
     unsafe {
         if size_of::<T>() == 8 {
             asm!("cp.async.ca.shared.global [{0}], [{1}], 8;", in(reg32) to, in(reg64) from, options(nostack));
-        } else {
+        } else if size_of::<T>() == 4 {
             asm!("cp.async.ca.shared.global [{0}], [{1}], 4;", in(reg32) to, in(reg64) from, options(nostack));
         }
     }
@@ -301,6 +307,29 @@ pub unsafe fn load_shared<T: Word>(address: u32) -> T {
 pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
     // SAFETY: the caller's promise: `address` is in the block's shared memory.
     unsafe { store!(T, "shared", address, reg32, value) }
+}
+
+/// Not `readonly`, so that a loop that waits for another thread loads anew.
+#[inline(always)]
+pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {
+    // SAFETY: the caller's promise: `p` is readable.
+    unsafe {
+        if size_of::<T>() == 8 {
+            let bits: u64;
+            asm!("ld.relaxed.gpu.global.u64 {0}, [{1}];", out(reg64) bits, in(reg64) p, options(nostack));
+            T::from_register(bits)
+        } else {
+            let bits: u32;
+            asm!("ld.relaxed.gpu.global.u32 {0}, [{1}];", out(reg32) bits, in(reg64) p, options(nostack));
+            T::from_register(bits as u64)
+        }
+    }
+}
+
+#[inline(always)]
+pub unsafe fn store_relaxed<T: Word>(p: *mut T, value: T) {
+    // SAFETY: the caller's promise: `p` is writable.
+    unsafe { store!(T, "relaxed.gpu.global", p, reg64, value) }
 }
 
 #[inline(always)]

@@ -1,0 +1,80 @@
+//! The kernel: all phases of a sort by all bits, one after the other.
+
+use super::count::count_share;
+use super::look_back::own_tiles;
+use super::sweep::{TaskWords, sweep_tile};
+use super::{Job, PHASES};
+use crate::key::{Bits, Coding};
+use crate::sort::elements::Elements;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Kernel: sorts keys, unless they are in order or divided, from `at` to `at`. The first sweep encodes them by `coding`, and makes values the indices of
+/// their keys if `indexes` is not 0; the last one decodes them. There are no values if `V` is `()`.
+///
+/// # Safety
+/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups of 128, with
+/// [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
+#[kernel(
+    u32 = <u32, (), { ROW.radix_4.threads }, { ROW.radix_4.items_per_thread }, { own_tiles(ROW.radix_4.threads) }>
+        within (ROW.radix_4.threads, ROW.radix_4.blocks),
+    u32small = <u32, (), { ROW.few_radix_4.threads }, { ROW.few_radix_4.items_per_thread }, { own_tiles(ROW.few_radix_4.threads) }>
+        within (ROW.few_radix_4.threads, ROW.few_radix_4.blocks),
+    u32v4 = <u32, u32, { ROW.radix_4v4.threads }, { ROW.radix_4v4.items_per_thread }, { own_tiles(ROW.radix_4v4.threads) }>
+        within (ROW.radix_4v4.threads, ROW.radix_4v4.blocks),
+    u32v4small = <u32, u32, { ROW.few_radix_4v4.threads }, { ROW.few_radix_4v4.items_per_thread }, { own_tiles(ROW.few_radix_4v4.threads) }>
+        within (ROW.few_radix_4v4.threads, ROW.few_radix_4v4.blocks),
+    u32v8 = <u32, u64, { ROW.radix_4v8.threads }, { ROW.radix_4v8.items_per_thread }, { own_tiles(ROW.radix_4v8.threads) }>
+        within (ROW.radix_4v8.threads, ROW.radix_4v8.blocks),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
+    job: Job,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    coding: Coding<B>,
+    indexes: u32,
+) {
+    // SAFETY: the caller's promise.
+    if unsafe { job.detection() }.is_done() {
+        return;
+    }
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let words = unsafe { TaskWords::at_end::<B, V, NT, VT>() };
+    // SAFETY: the caller's promise.
+    let workspace = || unsafe { job.open() };
+    if thread::thread_idx_x() == 0 {
+        words.set(0, 0);
+        words.set_next(workspace().take_task());
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            let (phase, task) = job.phase_of(words.next());
+            if words.phase() < phase && phase < PHASES {
+                workspace().wait_for_tasks(phase - 1, job.tasks(phase - 1));
+            }
+            words.set(phase, task);
+        }
+        thread::sync_threads();
+        let phase = words.phase();
+        if phase == PHASES {
+            return;
+        }
+        // SAFETY: the caller's promise; all threads of the block are here.
+        unsafe {
+            if phase == 0 {
+                count_share::<B, NT>(&job, at.keys, coding, words.task());
+            } else {
+                sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0);
+            }
+        }
+        thread::sync_threads();
+        if thread::thread_idx_x() == 0 {
+            let phase = words.phase();
+            workspace().finish_task(phase);
+            if phase == 0 || !job.has_a_block_for_each_tile() {
+                words.set_next(workspace().take_task());
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A sweep: the keys of each tile go to the places of their digits.
+
+use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace, count};
+use crate::block_scan::sum_before;
+use crate::key::{Bits, Coding};
+use crate::sort::clear;
+use crate::sort::elements::Elements;
+use crate::sort::tile_in_order::{self, Places, Span, TileMemory, ToDigit, move_tile};
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, shuffle_xor};
+
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    let bytes =
+        sums_at(threads, items_per_thread, key_bytes, value_bytes) + (DIGITS + TASK_WORDS) * size_of::<u32>() as u32;
+    assert!(bytes >= count::COUNT_SHARED_BYTES, "digits are counted in the same memory");
+    bytes
+}
+
+/// Where the sums of a tile's group are, and then what its task is.
+const fn sums_at(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    tile_in_order::shared_bytes(threads, items_per_thread, key_bytes, value_bytes)
+}
+
+/// The words of a block in shared memory that tell its task: its phase, its number in that, and the number of the next one of all. Thread 0 sets
+/// them.
+#[derive(Clone, Copy)]
+pub(super) struct TaskWords(Shared<u32>);
+
+const TASK_WORDS: u32 = 3;
+
+impl TaskWords {
+    /// At the end of the block's shared memory.
+    ///
+    /// # Safety
+    /// The launch has [`shared_bytes`]; barriers divide the accesses.
+    #[inline(always)]
+    pub unsafe fn at_end<B: Bits, V: Word, const NT: usize, const VT: usize>() -> Self {
+        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) + DIGITS * size_of::<u32>() as u32 };
+        // SAFETY: the caller's promise.
+        Self(unsafe { Shared::dynamic(at, TASK_WORDS) })
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn phase(self) -> u32 {
+        self.0.get(0)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn task(self) -> u32 {
+        self.0.get(1)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn next(self) -> u32 {
+        self.0.get(2)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, phase: u32, task: u32) {
+        self.0.set(0, phase);
+        self.0.set(1, task);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_next(self, next: u32) {
+        self.0.set(2, next);
+    }
+}
+
+/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other, and takes the next task if there is a block
+/// for each tile.
+///
+/// # Safety
+/// What [`Job`] says holds. All threads of the block make this call, after a barrier. The rest is as for
+/// [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
+#[inline(always)]
+pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
+    job: &Job,
+    sides: [Elements<B, V>; 2],
+    words: TaskWords,
+    coding: Coding<B>,
+    indexes: bool,
+) {
+    let sweep = words.phase() - 1;
+    let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
+    // SAFETY: the caller's promise; barriers divide the accesses.
+    let (from, to, memory, sums) = unsafe {
+        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) };
+        let sums = Shared::<u32>::dynamic(at, DIGITS);
+        (from.arrays(job.n), to.arrays(job.n), TileMemory::<B, V>::at_start::<NT, VT>(), sums)
+    };
+    let encode = if sweep == 0 { coding } else { Coding::NONE };
+    let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
+    clear::<NT>(sums, DIGITS);
+    let begin = words.task() * const { (NT * VT) as u32 };
+    let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
+    // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
+    let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
+    let places = Swept::<NT, OWN> { job, words, sums };
+    let codings = (encode, |key| decode.decode(key));
+    let makes_indices = sweep == 0 && indexes;
+    // SAFETY: the caller's promise.
+    unsafe { move_tile::<B, V, _, NT, VT, true>(span, digits, &places, from, makes_indices, codings, memory, to) };
+}
+
+/// Digits that are the bits of a key from this one on.
+#[derive(Clone, Copy)]
+struct BitsAt(u32);
+
+impl<B: Bits> ToDigit<B> for BitsAt {
+    const FILLS_UP: bool = true;
+
+    #[inline(always)]
+    fn of(self, key: B) -> u32 {
+        key.shifted_down(self.0).to_register() as u32 & (DIGITS - 1)
+    }
+
+    #[inline(always)]
+    fn again(self) -> Self {
+        Self(recomputed(self.0))
+    }
+}
+
+/// The places of a tile's keys: after those of lower digits, and after those of the same digit in the tiles before.
+struct Swept<'a, const NT: usize, const OWN: usize> {
+    job: &'a Job,
+    words: TaskWords,
+    /// A word for each digit, at first 0.
+    sums: Shared<u32>,
+}
+
+impl<const NT: usize, const OWN: usize> Swept<'_, NT, OWN> {
+    /// The words that all tiles share. Found anew at each call: to keep their addresses takes registers.
+    #[inline(always)]
+    fn workspace(&self) -> Workspace {
+        // SAFETY: what `Job` says holds: the promise of the kernel's caller.
+        unsafe { self.job.open() }
+    }
+
+    #[inline(always)]
+    fn sweep(&self) -> u32 {
+        self.words.phase() - 1
+    }
+}
+
+impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
+    #[inline(always)]
+    unsafe fn begin(&self, distances: Shared<u32>, scan: Shared<u32>) {
+        let counts = self.workspace().counts().slice((self.sweep() * DIGITS) as usize, DIGITS as usize);
+        let (mut first, mut before) = (0, 0);
+        while first < DIGITS {
+            let digit = first + thread::thread_idx_x();
+            let count = if digit < DIGITS { counts.get(digit as usize) } else { 0 };
+            // SAFETY: the caller's promise.
+            let (sum, all) = unsafe { sum_before(count, scan) };
+            if digit < DIGITS {
+                distances.set(digit, before + sum);
+            }
+            before += all;
+            first += NT as u32;
+            if first < DIGITS {
+                thread::sync_threads();
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn counted(&self, digit: u32, count: u32) {
+        // SAFETY: the caller's promise: whole warps are here.
+        let next = unsafe { shuffle_xor(FULL_MASK, count, 1) };
+        if digit.is_multiple_of(2) {
+            self.workspace().published.publish(self.sweep(), self.words.task(), digit / 2, (count, next));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&self, distances: Shared<u32>) {
+        let Self { job, words, sums } = *self;
+        let takes_next = thread::thread_idx_x() == 0 && job.has_a_block_for_each_tile();
+        // While other tiles are waited for.
+        let next = if takes_next { self.workspace().take_task() } else { 0 };
+        // SAFETY: the caller's promise.
+        unsafe { self.workspace().published.look_back::<NT, OWN>(self.sweep(), words.task(), distances, sums) };
+        if takes_next {
+            words.set_next(next);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The sort by all bits, in the emulator, against the standard library's stable sort.
+
+mod common;
+use common::*;
+use cuda_std::Word;
+use cuda_std::emulator::{Buffer, Emulator, Fault};
+use kernels_gpu::key::Coding;
+use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::radix::look_back::own_tiles;
+use kernels_gpu::sort::radix::sort_by_radix::sort_by_radix;
+use kernels_gpu::sort::radix::{CLEARED_WORDS, Job, published_words, sweep};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Threads of all blocks, and keys of each.
+const NT: usize = 128;
+const VT: usize = 5;
+const TILE: usize = NT * VT;
+
+/// What is known of the keys, in the words of a detection: that they are in no order, or that they are divided.
+const IN_NO_ORDER: [u32; DETECTION_WORDS] = [0, 1, 1, 0];
+const DIVIDED: [u32; DETECTION_WORDS] = [0, 1, 1, 1];
+
+/// How values begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    /// There are none.
+    None,
+    /// Three times the index of the key, so that the indices would be other values.
+    Given,
+    /// Not at all: the sort makes them the indices of the keys.
+    Indices,
+}
+
+/// Sorted keys with their values.
+type Sorted<K> = (Vec<K>, Vec<u64>);
+
+/// The sort as the host launches it.
+fn run<K: TestKey<Bits = u32>, V: Word>(
+    seed: u64,
+    keys: &[K],
+    descending: bool,
+    values: Values,
+    known: [u32; DETECTION_WORDS],
+) -> Result<Sorted<K>, Fault> {
+    let n = keys.len();
+    let mut emulator = Emulator::new(seed);
+    let bits: Vec<u32> = keys.iter().map(|key| key.to_register() as u32).collect();
+    let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<u32>(n));
+    let given: Vec<V> = (0..n as u64).map(|i| V::from_register(3 * i)).collect();
+    let of_values = if values == Values::None { 0 } else { n };
+    let at_values = match values {
+        Values::Given => emulator.buffer(&given),
+        Values::None | Values::Indices => emulator.uninit::<V>(of_values),
+    };
+    let values_scratch = emulator.uninit::<V>(of_values);
+    let words = emulator.buffer(&[0; CLEARED_WORDS]);
+    // Words of 8 bytes, which are at an address for these. What is in them before does not count.
+    let published = emulator.buffer(&vec![u64::MAX; published_words(n, TILE).div_ceil(2)]);
+    let order = emulator.buffer(&known);
+    let side =
+        |keys: &Buffer<u32>, values: &Buffer<V>| Elements { keys: keys.as_mut_ptr(), values: values.as_mut_ptr() };
+    let (at, scratch) = (side(&keys, &at_values), side(&scratch, &values_scratch));
+    let job = Job {
+        words: words.as_mut_ptr(),
+        published: published.as_mut_ptr().cast(),
+        order: order.as_mut_ptr(),
+        n: n as u32,
+        tile: TILE as u32,
+        shares: 3,
+    };
+    let coding = Coding::<u32>::of::<K>(descending);
+    let shared_bytes = sweep::shared_bytes(NT, VT, size_of::<u32>(), size_of::<V>());
+    let indexes = u32::from(values == Values::Indices);
+    // One block for all tiles, or one for each.
+    let blocks = if seed.is_multiple_of(2) { 4 } else { n.div_ceil(TILE) as u32 };
+    // SAFETY: the arguments are those that the kernel's documentation asks for.
+    emulator.launch("sort_by_radix", blocks, NT as u32, shared_bytes, || unsafe {
+        sort_by_radix::<u32, V, NT, VT, { own_tiles(NT) }>(job, at, scratch, coding, indexes)
+    })?;
+    let sorted = emulator.read(keys)?.into_iter().map(|bits| K::from_register(u64::from(bits))).collect();
+    let values = match values {
+        Values::None => vec![],
+        Values::Given | Values::Indices => emulator.read(at_values)?.into_iter().map(V::to_register).collect(),
+    };
+    Ok((sorted, values))
+}
+
+/// Sorts and compares.
+fn check<K: TestKey<Bits = u32>, V: Word>(keys: &[K], seed: u64, values: Values, what: &str) {
+    for descending in [false, true] {
+        let what = || {
+            let (n, bytes) = (keys.len(), size_of::<V>());
+            format!("{what}, n = {n}, values of {bytes}: {values:?}, descending: {descending}, seed {seed}")
+        };
+        let (sorted, moved) = run::<K, V>(seed, keys, descending, values, IN_NO_ORDER)
+            .unwrap_or_else(|fault| panic!("{}: {fault}", what()));
+        let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
+        let order = |&i: &u64, &j: &u64| keys[i as usize].compare(&keys[j as usize]);
+        expected.sort_by(|i, j| if descending { order(j, i) } else { order(i, j) });
+        assert!(bits(&sorted) == bits(&expected.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>()), "{}", what());
+        match values {
+            Values::None => (),
+            Values::Given => assert!(moved == expected.iter().map(|i| 3 * i).collect::<Vec<_>>(), "{}", what()),
+            Values::Indices => assert!(moved == expected, "{}", what()),
+        }
+    }
+}
+
+/// Keys alone, with values of each size, and with indices.
+fn check_all<K: TestKey<Bits = u32>>(keys: &[K], seed: u64, what: &str) {
+    check::<K, ()>(keys, seed, Values::None, what);
+    check::<K, u32>(keys, seed, Values::Given, what);
+    check::<K, u32>(keys, seed, Values::Indices, what);
+    check::<K, u64>(keys, seed, Values::Given, what);
+}
+
+/// Lengths around those of tiles, and for more than two groups of 32 tiles.
+const LENGTHS: [usize; 6] = [1, TILE - 1, TILE, TILE + 1, 33 * TILE + 1, 66 * TILE - 1];
+
+#[test]
+fn all_types_and_distributions_are_sorted() {
+    let seed = fresh_seed();
+    for (i, keys) in Keys::ALL.into_iter().enumerate() {
+        for n in LENGTHS {
+            // All types at small sizes, and one of them at each large one.
+            let (seed, what) = (seed.wrapping_add(i as u64), format!("{keys:?}"));
+            let is_small = n <= TILE + 1;
+            if is_small || seed.wrapping_add(n as u64) % 3 == 0 {
+                check_all::<u32>(&keys.random(n, seed), seed, &what);
+            }
+            if is_small || seed.wrapping_add(n as u64) % 3 == 1 {
+                check_all::<i32>(&keys.random(n, seed), seed, &what);
+            }
+            if is_small || seed.wrapping_add(n as u64) % 3 == 2 {
+                check_all::<f32>(&keys.random(n, seed), seed, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_with_one_digit_in_some_sweeps_are_sorted() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    for shift in [0, 8, 16, 24] {
+        // All keys of a tile have one digit in three sweeps, and in the other one nearly all have.
+        let mut key = |i: u32| if i.is_multiple_of(40) { random.random_range(0..256) << shift } else { 7 << shift };
+        let keys: Vec<u32> = (0..3 * TILE as u32).map(&mut key).collect();
+        check_all(&keys, seed, &format!("digits at bit {shift}"));
+    }
+}
+
+#[test]
+fn what_is_divided_or_in_order_is_left_as_it_is() {
+    let seed = fresh_seed();
+    let keys: Vec<u32> = Keys::Any.random(5 * TILE, seed);
+    // Nothing has many descents, or nothing has an ascent.
+    for known in [DIVIDED, [0, 0, 1, 0], [0, 1, 0, 0]] {
+        let (left, _) =
+            run::<u32, ()>(seed, &keys, false, Values::None, known).unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(left, keys, "{known:?}, seed {seed}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The sort by all bits, for keys of 4 bytes that are not divided.
+
+use super::{Address, Arrays, Entry, Queue, arguments, bits};
+use crate::Error;
+use crate::gpu::kernels::Shape;
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::radix::{self, Job, look_back, sweep};
+use kernels_gpu::tuning::{self, DivideTile};
+
+/// Keys of a share that is counted, of few keys, and the most shares for each multiprocessor.
+const SHARE: usize = 8192;
+const SHARES: usize = 8;
+
+/// How keys are sorted by all bits.
+#[derive(Clone, Copy)]
+pub(super) struct RadixPlan {
+    n: u32,
+    /// Bytes of a value, or 0.
+    value_bytes: usize,
+    /// Values are to begin as the keys' indices.
+    indexes: bool,
+}
+
+/// Where the words of such a sort are.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    /// [`RadixPlan::CLEARED_WORDS`], which are 0 before.
+    pub cleared: Address,
+    /// As many bytes as [`RadixPlan::published_bytes`] says.
+    pub published: Address,
+    /// What `detect_runs` and `choose_digits` have found, or 0.
+    pub order: Address,
+}
+
+impl RadixPlan {
+    /// Words that are 0 before the sort.
+    pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
+
+    /// For `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of `value_bytes` bytes, or 0, which are to begin
+    /// as the keys' indices if it `indexes`.
+    pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Option<Self> {
+        if size_of::<K>() != 4 || n > u32::MAX as usize {
+            return None;
+        }
+        Some(Self { n: n as u32, value_bytes, indexes })
+    }
+
+    const fn tile(self) -> DivideTile {
+        let tile = tuning::radix(self.value_bytes, self.n as usize);
+        assert!(tile.keys() <= look_back::MOST_KEYS, "a tile has more keys than are counted");
+        tile
+    }
+
+    /// Bytes of what tiles publish.
+    pub(super) const fn published_bytes(self) -> usize {
+        radix::published_words(self.n as usize, self.tile().keys()) * size_of::<u32>()
+    }
+
+    /// The entry point.
+    pub(super) fn entry<K: Key>(self) -> Entry {
+        let keys = bits(size_of::<K>());
+        let few = if tuning::is_few_for_radix(self.value_bytes, self.n as usize) { "small" } else { "" };
+        let values = if self.value_bytes == 0 { String::new() } else { format!("v{}", self.value_bytes) };
+        ("sort_by_radix", format!("{keys}{values}{few}"))
+    }
+
+    /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.
+    ///
+    /// # Safety
+    /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended, where keys are
+    /// sorted so.
+    pub(super) unsafe fn sort<K: Key>(
+        self,
+        queue: &impl Queue,
+        coding: Coding<K::Bits>,
+        at: Arrays,
+        scratch: (Address, Address),
+        words: Words,
+    ) -> Result<(), Error> {
+        let (n, tile) = (self.n as usize, self.tile());
+        let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
+        let (at, scratch) = (side(at.keys, at.values), side(scratch.0, scratch.1));
+        let tiles = n.div_ceil(tile.keys());
+        // Few tiles are to be on multiprocessors of their own.
+        let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
+        let shares = n.div_ceil(SHARE).min(SHARES * queue.multiprocessors());
+        let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
+        let job = Job { words, published, order, n: self.n, tile: tile.keys() as u32, shares: shares as u32 };
+        let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), self.value_bytes);
+        let indexes = u32::from(self.indexes);
+        let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };
+        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+        unsafe { queue.launch(&self.entry::<K>(), shape, &arguments![job, at, scratch, coding, indexes]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_take_at_most_a_hundredth_of_what_keys_and_values_take() {
+        // Of fewer keys, what is counted takes a little more than that.
+        for n in [1 << 20, 5_000_000, 10_000_000, 1 << 24, 1 << 26, 1 << 28, u32::MAX as usize] {
+            for value_bytes in [0, 4, 8] {
+                let plan = RadixPlan::of::<u32>(n, value_bytes, false).expect("there are not too many");
+                let bytes = RadixPlan::CLEARED_WORDS * size_of::<u32>() + plan.published_bytes();
+                assert!(bytes * 100 <= n * (4 + value_bytes), "{bytes} bytes for {n} keys");
+            }
+        }
+        assert!(RadixPlan::of::<u64>(1 << 24, 0, false).is_none());
+    }
+}
