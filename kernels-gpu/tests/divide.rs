@@ -77,7 +77,7 @@ fn choose_and_place<B: Bits>(
     let coding = if level == 0 { coding } else { Coding::NONE };
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-        choose_digits(job, sampled, level, coding, single, random, 0, divides)
+        choose_digits(job, sampled, level, coding, single, random, 0, 0, divides)
     })?;
     // SAFETY: as above.
     if level == 0 && job.plan.twice != 0 {

@@ -100,7 +100,8 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are if the sample is
 /// spread evenly along one of the curves, or the part of it that is in one interval, or not too unevenly for the levels that there are;
 /// unless most keys are in ascending or descending runs, which merges are faster with. If `always_divides` is not 0 they are in any case.
-/// `detects` is 0 if `detect_runs` has not been called before: then those words, and the heads of the lists, are set first.
+/// `detects` is 0 if `detect_runs` has not been called before: then those words, the heads of the lists, and `cleared` words before these are set
+/// first.
 ///
 /// # Safety
 /// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with
@@ -115,6 +116,7 @@ pub unsafe fn choose_digits<B: Bits>(
     single: u32,
     random: u64,
     detects: u32,
+    cleared: u32,
     always_divides: u32,
 ) {
     // SAFETY: the caller's promise.
@@ -134,6 +136,13 @@ pub unsafe fn choose_digits<B: Bits>(
         if thread == 0 {
             workspace.clear();
             detection.begin();
+        }
+        // SAFETY: the caller's promise.
+        let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
+        let mut word = thread;
+        while word < cleared {
+            before.set(word as usize, 0);
+            word += CHOOSE_THREADS;
         }
         thread::sync_threads();
     }

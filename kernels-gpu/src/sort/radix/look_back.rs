@@ -125,16 +125,10 @@ impl Published {
     /// The sum of `digit` over all groups before `group`.
     #[inline(always)]
     #[track_caller]
-    fn before_group(self, sweep: u32, group: u32, digit: u32) -> u32 {
+    fn before_group(self, sweep: u32, group: u32, digit: u32, mut read: [u64; BATCH]) -> u32 {
         let (mut left, mut sum) = (group, 0u32);
         let load = |group: u32| self.groups.load((group * DIGITS + digit) as usize);
         while left > 0 {
-            let mut read = [0; BATCH];
-            for i in 0..BATCH as u32 {
-                if i < left {
-                    read[i as usize] = load(left - 1 - i);
-                }
-            }
             for i in 0..BATCH as u32 {
                 if i < left {
                     let mut own = read[i as usize];
@@ -148,8 +142,22 @@ impl Published {
                 }
             }
             left = left.saturating_sub(BATCH as u32);
+            read = self.groups_before(left, digit);
         }
         sum
+    }
+
+    /// What the last groups before `group` have published of `digit` by now, the last one first.
+    #[inline(always)]
+    #[track_caller]
+    fn groups_before(self, group: u32, digit: u32) -> [u64; BATCH] {
+        let mut read = [0; BATCH];
+        for i in 0..BATCH as u32 {
+            if i < group {
+                read[i as usize] = self.groups.load(((group - 1 - i) * DIGITS + digit) as usize);
+            }
+        }
+        read
     }
 
     /// Adds to the distances of all digits how many keys of them are in the tiles before `tile`, whose own counts have been published.
@@ -169,6 +177,8 @@ impl Published {
         let (word, share) = (thread::thread_idx_x() % TILE_WORDS, thread::thread_idx_x() / TILE_WORDS);
         let shares = const { NT as u32 / TILE_WORDS };
         let number = |i: usize| share + i as u32 * shares;
+        // All that is read is on its way at once.
+        let of_groups = self.groups_before(group, thread::thread_idx_x() % DIGITS);
         let mut read = [0; OWN];
         for i in 0..OWN {
             if number(i) < of_group && share < shares {
@@ -186,23 +196,25 @@ impl Published {
         sums.fetch_add(2 * word, lower);
         sums.fetch_add(2 * word + 1, upper);
         thread::sync_threads();
-        let mut digit = thread::thread_idx_x();
+        let (mut digit, mut read) = (thread::thread_idx_x(), of_groups);
         while digit < DIGITS {
             let sum = sums.get(digit);
             let is_last = of_group + 1 == GROUP && (group as usize) < self.groups.len() / DIGITS as usize;
             let mut of_all = sum;
             if is_last {
-                let read = self.tiles.load(Self::of_tile(tile, digit / 2));
-                let own = self.wait_for_tile(sweep, tile, digit / 2, read);
+                let own = self.wait_for_tile(sweep, tile, digit / 2, self.tiles.load(Self::of_tile(tile, digit / 2)));
                 of_all += if digit.is_multiple_of(2) { own.0 } else { own.1 };
                 self.publish_group(sweep, group, digit, of_all, group == 0);
             }
-            let before = self.before_group(sweep, group, digit);
+            let before = self.before_group(sweep, group, digit, read);
             if is_last && group > 0 {
                 self.publish_group(sweep, group, digit, of_all.wrapping_add(before), true);
             }
             distances.set(digit, distances.get(digit).wrapping_add(sum).wrapping_add(before));
             digit += NT as u32;
+            if const { NT < DIGITS as usize } {
+                read = self.groups_before(group, digit % DIGITS);
+            }
         }
     }
 }

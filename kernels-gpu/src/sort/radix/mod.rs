@@ -98,12 +98,6 @@ impl Job {
         (phase, task)
     }
 
-    /// Whether there is a block for each tile. Then one may take its next task before it has finished its tile: no other block waits for that.
-    #[inline(always)]
-    fn has_a_block_for_each_tile(&self) -> bool {
-        self.tiles() <= thread::grid_dim_x()
-    }
-
     /// The words.
     ///
     /// # Safety
@@ -144,12 +138,12 @@ impl Workspace {
         self.cleared.fetch_add(TAKEN, 1)
     }
 
-    /// Notes that a task of `phase` is finished, whose threads have come to a barrier.
+    /// Notes that `tasks` tasks of `phase` are finished, whose threads have come to a barrier.
     #[inline(always)]
     #[track_caller]
-    fn finish_task(self, phase: u32) {
+    fn finish_tasks(self, phase: u32, tasks: u32) {
         thread::device_fence();
-        self.cleared.fetch_add(FINISHED + phase as usize, 1);
+        self.cleared.fetch_add(FINISHED + phase as usize, tasks);
     }
 
     /// Waits until all `tasks` of `phase` are finished. After another barrier threads see what these have written.

@@ -44,14 +44,17 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     // SAFETY: the caller's promise.
     let workspace = || unsafe { job.open() };
     if thread::thread_idx_x() == 0 {
-        words.set(0, 0);
-        words.set_next(workspace().take_task());
+        words.begin(workspace().take_task());
     }
     loop {
         if thread::thread_idx_x() == 0 {
             let (phase, task) = job.phase_of(words.next());
-            if words.phase() < phase && phase < PHASES {
-                workspace().wait_for_tasks(phase - 1, job.tasks(phase - 1));
+            let before = words.phase();
+            if before < phase {
+                workspace().finish_tasks(before, words.begun());
+                if phase < PHASES {
+                    workspace().wait_for_tasks(phase - 1, job.tasks(phase - 1));
+                }
             }
             words.set(phase, task);
         }
@@ -68,13 +71,9 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
                 sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0);
             }
         }
-        thread::sync_threads();
-        if thread::thread_idx_x() == 0 {
-            let phase = words.phase();
-            workspace().finish_task(phase);
-            if phase == 0 || !job.has_a_block_for_each_tile() {
-                words.set_next(workspace().take_task());
-            }
+        if phase == 0 && thread::thread_idx_x() == 0 {
+            words.set_next(workspace().take_task());
         }
+        thread::sync_threads();
     }
 }

@@ -12,23 +12,32 @@ use cuda_std::warp::{FULL_MASK, shuffle_xor};
 
 /// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    let bytes =
-        sums_at(threads, items_per_thread, key_bytes, value_bytes) + (DIGITS + TASK_WORDS) * size_of::<u32>() as u32;
+    let words = (2 * DIGITS + TASK_WORDS) * size_of::<u32>() as u32;
+    let bytes = sums_at(threads, items_per_thread, key_bytes, value_bytes) + words;
     assert!(bytes >= count::COUNT_SHARED_BYTES, "digits are counted in the same memory");
     bytes
 }
 
-/// Where the sums of a tile's group are, and then what its task is.
+/// Where the sums of a tile's group are, then where the keys of each digit begin, and then what the block's task is.
 const fn sums_at(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
     tile_in_order::shared_bytes(threads, items_per_thread, key_bytes, value_bytes)
 }
 
-/// The words of a block in shared memory that tell its task: its phase, its number in that, and the number of the next one of all. Thread 0 sets
-/// them.
+/// The words of a block in shared memory that tell its task. Thread 0 sets them.
 #[derive(Clone, Copy)]
 pub(super) struct TaskWords(Shared<u32>);
 
-const TASK_WORDS: u32 = 3;
+const TASK_WORDS: u32 = 4;
+
+/// Which of the words is the phase of the task, and which one its number there.
+const PHASE: u32 = 0;
+const TASK: u32 = 1;
+
+/// Which one is the number of the next task, of those of all phases.
+const NEXT: u32 = 2;
+
+/// Which one tells how many tasks of this phase the block has begun.
+const BEGUN: u32 = 3;
 
 impl TaskWords {
     /// At the end of the block's shared memory.
@@ -37,45 +46,62 @@ impl TaskWords {
     /// The launch has [`shared_bytes`]; barriers divide the accesses.
     #[inline(always)]
     pub unsafe fn at_end<B: Bits, V: Word, const NT: usize, const VT: usize>() -> Self {
-        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) + DIGITS * size_of::<u32>() as u32 };
+        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) + 2 * DIGITS * size_of::<u32>() as u32 };
         // SAFETY: the caller's promise.
         Self(unsafe { Shared::dynamic(at, TASK_WORDS) })
     }
 
+    /// Before the first task, whose number among those of all phases is `next`.
     #[inline(always)]
     #[track_caller]
-    pub fn phase(self) -> u32 {
-        self.0.get(0)
+    pub fn begin(self, next: u32) {
+        self.0.set(PHASE, 0);
+        self.0.set(BEGUN, 0);
+        self.0.set(NEXT, next);
     }
 
-    #[inline(always)]
-    #[track_caller]
-    pub fn task(self) -> u32 {
-        self.0.get(1)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    pub fn next(self) -> u32 {
-        self.0.get(2)
-    }
-
+    /// Sets the task.
     #[inline(always)]
     #[track_caller]
     pub fn set(self, phase: u32, task: u32) {
-        self.0.set(0, phase);
-        self.0.set(1, task);
+        let begun = if phase == self.phase() { self.begun() } else { 0 };
+        self.0.set(PHASE, phase);
+        self.0.set(TASK, task);
+        self.0.set(BEGUN, begun + 1);
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn set_next(self, next: u32) {
-        self.0.set(2, next);
+        self.0.set(NEXT, next);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn phase(self) -> u32 {
+        self.0.get(PHASE)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn task(self) -> u32 {
+        self.0.get(TASK)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn next(self) -> u32 {
+        self.0.get(NEXT)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    pub fn begun(self) -> u32 {
+        self.0.get(BEGUN)
     }
 }
 
-/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other, and takes the next task if there is a block
-/// for each tile.
+/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other, and takes the next task.
 ///
 /// # Safety
 /// What [`Job`] says holds. All threads of the block make this call, after a barrier. The rest is as for
@@ -91,10 +117,11 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (from, to, memory, sums) = unsafe {
+    let (from, to, memory, sums, begins) = unsafe {
         let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) };
-        let sums = Shared::<u32>::dynamic(at, DIGITS);
-        (from.arrays(job.n), to.arrays(job.n), TileMemory::<B, V>::at_start::<NT, VT>(), sums)
+        let (sums, begins) =
+            (Shared::dynamic(at, DIGITS), Shared::dynamic(at + DIGITS * size_of::<u32>() as u32, DIGITS));
+        (from.arrays(job.n), to.arrays(job.n), TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
     };
     let encode = if sweep == 0 { coding } else { Coding::NONE };
     let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
@@ -103,7 +130,7 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
     // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
     let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
-    let places = Swept::<NT, OWN> { job, words, sums };
+    let places = Swept::<NT, OWN> { job, words, sums, begins };
     let codings = (encode, |key| decode.decode(key));
     let makes_indices = sweep == 0 && indexes;
     // SAFETY: the caller's promise.
@@ -134,6 +161,8 @@ struct Swept<'a, const NT: usize, const OWN: usize> {
     words: TaskWords,
     /// A word for each digit, at first 0.
     sums: Shared<u32>,
+    /// Where the keys of each digit begin, which is found with the first tile of a sweep.
+    begins: Shared<u32>,
 }
 
 impl<const NT: usize, const OWN: usize> Swept<'_, NT, OWN> {
@@ -153,6 +182,14 @@ impl<const NT: usize, const OWN: usize> Swept<'_, NT, OWN> {
 impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     #[inline(always)]
     unsafe fn begin(&self, distances: Shared<u32>, scan: Shared<u32>) {
+        if self.words.begun() > 1 {
+            let mut digit = thread::thread_idx_x();
+            while digit < DIGITS {
+                distances.set(digit, self.begins.get(digit));
+                digit += NT as u32;
+            }
+            return;
+        }
         let counts = self.workspace().counts().slice((self.sweep() * DIGITS) as usize, DIGITS as usize);
         let (mut first, mut before) = (0, 0);
         while first < DIGITS {
@@ -161,6 +198,7 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
             // SAFETY: the caller's promise.
             let (sum, all) = unsafe { sum_before(count, scan) };
             if digit < DIGITS {
+                self.begins.set(digit, before + sum);
                 distances.set(digit, before + sum);
             }
             before += all;
@@ -181,15 +219,18 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     }
 
     #[inline(always)]
-    unsafe fn finish(&self, distances: Shared<u32>) {
-        let Self { job, words, sums } = *self;
-        let takes_next = thread::thread_idx_x() == 0 && job.has_a_block_for_each_tile();
-        // While other tiles are waited for.
-        let next = if takes_next { self.workspace().take_task() } else { 0 };
+    unsafe fn finish(&self, distances: Shared<u32>) -> u32 {
+        let Self { words, sums, .. } = *self;
         // SAFETY: the caller's promise.
         unsafe { self.workspace().published.look_back::<NT, OWN>(self.sweep(), words.task(), distances, sums) };
-        if takes_next {
-            words.set_next(next);
+        // Not before: other tiles wait for that one then. It comes while keys are on their way.
+        if thread::thread_idx_x() == 0 { self.workspace().take_task() } else { 0 }
+    }
+
+    #[inline(always)]
+    fn end(&self, next: u32) {
+        if thread::thread_idx_x() == 0 {
+            self.words.set_next(next);
         }
     }
 }

@@ -175,19 +175,21 @@ impl DividePlan {
     }
 
     /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
-    /// The words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then.
+    /// The words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then; else
+    /// `cleared` words before the lists become 0 with what decides.
     pub(super) fn division<K: Key>(
         self,
         coding: Coding<K::Bits>,
         at: Arrays,
         scratch: (Address, Address),
         words: Words,
+        cleared: u32,
         random: u64,
     ) -> Division<K> {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
-        Division { how: self, job, coding, sides, detects: u32::from(words.detects), random }
+        Division { how: self, job, coding, sides, detects: u32::from(words.detects), cleared, random }
     }
 
     /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
@@ -257,18 +259,18 @@ pub(super) struct Division<K: Key> {
     coding: Coding<K::Bits>,
     sides: [Elements<K::Bits, u32>; 2],
     detects: u32,
+    cleared: u32,
     random: u64,
 }
 
 impl<K: Key> Division<K> {
-    /// Queues what decides whether keys are divided: the digits of the first level, and where these go. They are not where keys are in order,
-    /// or too uneven.
+    /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys are in order, or too uneven.
     ///
     /// # Safety
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
     pub(super) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.place(queue, 0) }
+        unsafe { self.choose(queue, 0) }
     }
 
     /// Queues the divisions and the sort of what they make.
@@ -279,8 +281,10 @@ impl<K: Key> Division<K> {
     pub(super) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
-            self.divide(queue, 0)?;
-            for level in 1..self.how.plan.levels {
+            for level in 0..self.how.plan.levels {
+                if level > 0 {
+                    self.choose(queue, level)?;
+                }
                 self.place(queue, level)?;
                 self.divide(queue, level)?;
             }
@@ -298,27 +302,40 @@ impl<K: Key> Division<K> {
         (self.sides[level as usize % 2], self.sides[1 - level as usize % 2])
     }
 
-    /// Queues the choice and the counts of a level's digits, and where they go.
+    /// Blocks for the segments of a level. The first level is one segment.
+    fn segment_blocks(queue: &impl Queue, level: u32) -> usize {
+        if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() }
+    }
+
+    /// Queues the choice of a level's digits.
+    ///
+    /// # Safety
+    /// As for [`decide`](Self::decide).
+    unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
+        let &Self { how: DividePlan { most_digits, .. }, job, detects, cleared, random, .. } = self;
+        let (keys, coding, always_divides) = (self.sides_at(level).0.keys, self.coding_at(level), 0u32);
+        let shape = Shape {
+            blocks: Self::segment_blocks(queue, level),
+            threads: choose_digits::CHOOSE_THREADS,
+            shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
+        };
+        let arguments = arguments![job, keys, level, coding, most_digits, random, detects, cleared, always_divides];
+        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+        unsafe { queue.launch(&("choose_digits", bits(size_of::<K>())), shape, &arguments) }
+    }
+
+    /// Queues the counts of a level's digits, and where they go.
     ///
     /// # Safety
     /// As for [`decide`](Self::decide).
     unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
-        let &Self { how: DividePlan { plan, value_bytes, most_digits, .. }, job, detects, random, .. } = self;
+        let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
         let launch = |kernel, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
         };
-        let (always_divides, decodes) = (0u32, u32::from(self.coding != Coding::NONE));
+        let decodes = u32::from(self.coding != Coding::NONE);
         let (keys, coding) = (self.sides_at(level).0.keys, self.coding_at(level));
-        // The first level is one segment.
-        let of_segments = if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() };
-        let choose = Shape {
-            blocks: of_segments,
-            threads: choose_digits::CHOOSE_THREADS,
-            shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
-        };
-        let choose_arguments = arguments![job, keys, level, coding, most_digits, random, detects, always_divides];
-        launch("choose_digits", choose, &choose_arguments)?;
         if level == 0 && plan.twice != 0 {
             let twice = Shape {
                 blocks: queue.multiprocessors(),
@@ -341,7 +358,7 @@ impl<K: Key> Division<K> {
             launch("place_parts", parts, &arguments![job, level])?;
         }
         let place = Shape {
-            blocks: of_segments,
+            blocks: Self::segment_blocks(queue, level),
             threads: place_buckets::PLACE_THREADS,
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };

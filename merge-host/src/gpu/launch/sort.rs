@@ -350,16 +350,14 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             detect_runs::<K>(queue, coding, at, parts.detected)?;
         }
     }
-    // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
-    let clear_radix = |queue: &_| unsafe { Queue::clear(queue, parts.radix.cleared, RadixPlan::CLEARED_WORDS) };
     match (plan.divide, plan.radix) {
         // SAFETY: the caller's promise.
         (None, None) => unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) },
-        (None, Some(radix)) => {
-            clear_radix(queue)?;
-            // SAFETY: as above.
-            unsafe { radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix) }
-        }
+        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        (None, Some(radix)) => unsafe {
+            queue.clear(parts.radix.cleared, RadixPlan::CLEARED_WORDS)?;
+            radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
+        },
         (Some(divide), None) if divide.is_once() => {
             // SAFETY: as above.
             unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
@@ -375,7 +373,8 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         }
         (Some(divide), radix) => {
             let words = Words { lists: parts.lists, order: parts.detected, detects };
-            let division = divide.division::<K>(coding, at, parts.scratch, words, random);
+            let cleared = ((layout.lists - layout.radix) / size_of::<u32>()) as u32;
+            let division = divide.division::<K>(coding, at, parts.scratch, words, cleared, random);
             // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do, or the sort by all bits, or
             // the merges, and what these need is behind the heads of the lists.
             unsafe {
@@ -387,7 +386,6 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
                         let Some(radix) = radix else {
                             return merge_sort::<K>(queue, plan, coding, at, parts, random);
                         };
-                        clear_radix(queue)?;
                         radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
                         use_order::<K>(queue, plan, coding, at, parts)
                     },
