@@ -6,7 +6,7 @@ use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word};
 use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::sort::block_sort;
-use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, detect_runs};
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
 use kernels_gpu::sort::divide::count_twice::{TWICE_SHARED_BYTES, count_twice};
@@ -21,6 +21,7 @@ use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
 use kernels_gpu::sort::divide::workspace::{Job, Layout, Plan, RESTS};
 use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::runs::MAX_RUNS;
 use kernels_gpu::sort::tile_in_order;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -629,4 +630,44 @@ fn long_buckets_are_sorted_by_larger_blocks() {
         assert!(long > 0, "one in ten of {range}, seed {seed}");
         assert_eq!(sorted, common::sorted(keys), "one in ten of {range}, seed {seed}");
     }
+}
+
+#[test]
+fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
+    let seed = fresh_seed();
+    let mut random = StdRng::seed_from_u64(seed);
+    let ascending: Vec<u32> = (0..5000).map(|i| i * 3).collect();
+    let descending: Vec<u32> = ascending.iter().rev().copied().collect();
+    let mut out_of_order = ascending.clone();
+    out_of_order.swap(4998, 4999);
+    let shuffled: Vec<u32> = (0..5000).map(|_| random.random::<u32>() >> random.random_range(0..32)).collect();
+    // Whether there are many descents, and whether there is an ascent, of keys that are not divided.
+    let many = |keys: &[u32]| {
+        let mut emulator = Emulator::new(seed);
+        let plan = plan(keys.len(), 2, 1, false);
+        let [words, found] = lists(&mut emulator, plan);
+        let keys = emulator.buffer(keys);
+        let starts = emulator.uninit::<usize>(MAX_RUNS as usize);
+        let job = Job::new(words.as_mut_ptr(), found.as_mut_ptr(), plan);
+        let (none, random) = (Coding::NONE, seed);
+        // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
+        emulator.launch("choose_digits", 1, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
+            choose_digits(job, keys.as_mut_ptr(), 0, none, 8, random, 0, 0, 0)
+        })?;
+        // SAFETY: as above.
+        emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {
+            detect_runs::<u32>(keys.as_ptr(), 5000, 0, 0, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
+        })?;
+        let [_, many, ascent, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
+        assert_eq!(divided, 0, "seed {seed}");
+        Ok::<_, Fault>((many > 0, ascent > 0))
+    };
+    let check = |keys: &[u32], expected: (bool, bool), what: &str| {
+        let found = many(keys).unwrap_or_else(|fault| panic!("{what}, seed {seed}: {fault}"));
+        assert_eq!(found, expected, "{what}, seed {seed}");
+    };
+    check(&ascending, (false, true), "ascending");
+    check(&descending, (true, false), "descending");
+    check(&out_of_order, (true, true), "ascending but for the last key");
+    check(&shuffled, (true, true), "uneven, in no order");
 }

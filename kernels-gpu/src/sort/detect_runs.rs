@@ -30,8 +30,11 @@ pub(super) struct Detection(Option<GlobalMut<u32>>);
 /// Which of the words counts keys that are less than the one before, until there are many.
 const DESCENTS: usize = 0;
 
-/// Which of the words is 1 if there are more descents than long runs have.
+/// Which of the words is 1 if there are more descents than long runs have, or [`UNDETECTED`].
 const MANY: usize = 1;
+
+/// That keys are taken to have many descents, without reading all of them.
+const UNDETECTED: u32 = 2;
 
 /// Which of the words is 1 if some key is greater than the one before it.
 const ASCENT: usize = 2;
@@ -88,15 +91,25 @@ impl Detection {
         }
     }
 
-    /// Notes that keys are in no order, where nothing has been detected. The words need not be 0 before.
+    /// Notes that keys are taken to be in no order, where nothing has been detected. The words need not be 0 before.
     #[inline(always)]
     #[track_caller]
     pub(super) fn begin(self) {
         if let Some(found) = self.0 {
             found.set(DESCENTS, 0);
-            found.set(MANY, 1);
+            found.set(MANY, UNDETECTED);
             found.set(ASCENT, 1);
             found.set(DIVIDED, 0);
+        }
+    }
+
+    /// Notes, after [`begin`](Self::begin), that [`detect_runs`] is to find out whether keys are in order.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn detect_later(self) {
+        if let Some(found) = self.0 {
+            found.set(MANY, 0);
+            found.set(ASCENT, 0);
         }
     }
 
@@ -158,10 +171,11 @@ fn compare<B: Bits, const ALL: bool>(
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
 /// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are many descents, and
-/// reads all of its share only if it has not.
+/// reads all of its share only if it has not. Where keys are [taken](UNDETECTED) to have many descents none reads anything.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, and `starts` capacity for
+/// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, or set by
+/// [`choose_digits`](crate::sort::divide::choose_digits::choose_digits), and `starts` capacity for
 /// [`MAX_RUNS`] indices.
 /// Blocks are of whole warps, with [`DETECTION_SHARED_BYTES`] of dynamic shared memory for up to [`DETECTION_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
@@ -179,6 +193,9 @@ pub unsafe fn detect_runs<B: Bits>(
     let coding = Coding { always, when_negative };
     // SAFETY: the caller's promise.
     let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, DETECTION_WORDS)) };
+    if found.load(MANY) == UNDETECTED {
+        return;
+    }
     // SAFETY: the caller's promise.
     let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;

@@ -62,18 +62,12 @@ pub(super) trait Places {
     #[inline(always)]
     unsafe fn counted(&self, _digit: u32, _count: u32) {}
 
-    /// Adds to the distances what has not been known before. The number that it gives is passed to [`end`](Self::end).
+    /// Adds to the distances what has not been known before.
     ///
     /// # Safety
     /// Nothing else uses `distances`, with barriers before and after.
     #[inline(always)]
-    unsafe fn finish(&self, _distances: Shared<u32>) -> u32 {
-        0
-    }
-
-    /// Is called when this thread has moved its keys.
-    #[inline(always)]
-    fn end(&self, _number: u32) {}
+    unsafe fn finish(&self, _distances: Shared<u32>) {}
 }
 
 /// Which keys a tile has.
@@ -225,10 +219,10 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     unsafe { memory.place_warps::<NT>(places) };
 
     // SAFETY: as above.
-    let number = unsafe {
+    unsafe {
         move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);
-        places.finish(distances)
-    };
+        places.finish(distances);
+    }
     shared::wait_for_copies();
     thread::sync_threads();
 
@@ -243,7 +237,6 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
         move_slots::<B, V, NT, 1>(slot, digit, decode, memory, to);
         slot += NT as u32;
     }
-    places.end(number);
 }
 
 /// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it `makes_indices`.

@@ -174,7 +174,15 @@ pub unsafe fn choose_digits<B: Bits>(
         // SAFETY: all threads of the block are here, since they all know the same.
         let choice =
             unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, scan, intervals) };
-        let Some(Choice { digits, exact, twice }) = choice else { return };
+        let Choice { digits, exact, twice } = match choice {
+            Ok(choice) => choice,
+            Err(Undivided { in_order }) => {
+                if thread == 0 && detects == 0 && in_order {
+                    detection.detect_later();
+                }
+                return;
+            }
+        };
         let count = digits.count;
         if level == 0 && thread == 0 {
             detection.divide();
@@ -228,6 +236,13 @@ pub(super) struct Choice<B> {
     pub twice: bool,
 }
 
+/// What is known of keys that are not to be divided.
+#[derive(Clone, Copy)]
+pub(super) struct Undivided {
+    /// Whether no sampled key is less than the next one, or none is greater.
+    pub in_order: bool,
+}
+
 /// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided. Keys that
 /// need not stay in order are divided `ONCE`, or there are several levels.
 ///
@@ -242,7 +257,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     How { level, single, most, seed, always_divides }: How,
     scan: Shared<u32>,
     intervals: Shared<u32>,
-) -> Option<Choice<B>> {
+) -> Result<Choice<B>, Undivided> {
     let (plan, len) = (job.plan, part.len() as u32);
     let places = places::<SAMPLED>(len, seed);
     let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);
@@ -260,7 +275,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     coding.encode_all(&mut sample);
     coding.encode_all(&mut next);
     // SAFETY: all threads of the block are here, as below.
-    let in_runs = looks_for_runs && unsafe { is_in_runs(sample, next, scan) };
+    let (in_runs, in_order) = if looks_for_runs { unsafe { runs(sample, next, scan) } } else { (false, false) };
     // SAFETY: as above.
     let (least, greatest) = unsafe { range(sample, scan) };
     // SAFETY: as above.
@@ -311,7 +326,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         left == 0 || takes_more && plan.levels > 3 && fullest <= UNEVEN_IN_MORE && left <= LEFT
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
-    divides.then_some(Choice { digits, exact: is_exact, twice })
+    if divides { Ok(Choice { digits, exact: is_exact, twice }) } else { Err(Undivided { in_order }) }
 }
 
 /// Notes that `parts` parts from number `first` on are those of segment `i`.
@@ -350,16 +365,16 @@ unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Share
     unsafe { block_range(least, greatest, scan) }
 }
 
-/// Whether most of the sampled keys are less than the `next` one, or most are greater.
+/// Whether most of the sampled keys are less than the `next` one, or most are greater; and whether none is greater, or none is less.
 ///
 /// # Safety
 /// As for [`sum_before`]. Ends with a barrier.
 #[inline(always)]
-unsafe fn is_in_runs<B: Bits, const SAMPLED: usize>(
+unsafe fn runs<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     next: [B; SAMPLED],
     scan: Shared<u32>,
-) -> bool {
+) -> (bool, bool) {
     let (mut ascents, mut descents) = (0u32, 0u32);
     for at in 0..SAMPLED {
         ascents += u32::from(sample[at] < next[at]);
@@ -368,7 +383,8 @@ unsafe fn is_in_runs<B: Bits, const SAMPLED: usize>(
     // SAFETY: the caller's promise.
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
-    (both >> 16).max(both & 0xffff) > SAMPLE * 5 / 8
+    let (ascents, descents) = (both >> 16, both & 0xffff);
+    (ascents.max(descents) > SAMPLE * 5 / 8, ascents.min(descents) == 0)
 }
 
 /// How the keys of a sample are spread over their range.

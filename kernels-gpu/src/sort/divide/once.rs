@@ -77,7 +77,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     // SAFETY: all threads of the block are here.
     let choice =
         unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, scan, intervals) };
-    let Some(Choice { digits, exact, .. }) = choice else { return };
+    let Ok(Choice { digits, exact, .. }) = choice else { return };
     let [counters, _] = workspace.once(plan, digits.count);
     if block == 0 {
         if thread == 0 {

@@ -40,7 +40,7 @@ const fn groups(tiles: usize) -> usize {
 }
 
 /// Sums of groups that are on their way at once.
-const BATCH: usize = 4;
+const BATCH: usize = 3;
 
 /// Where the epoch of a group's sum begins, and what tells that it is of all groups up to this one.
 const EPOCH: u32 = 32;

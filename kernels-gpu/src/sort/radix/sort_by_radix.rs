@@ -71,9 +71,10 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
                 sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0);
             }
         }
-        if phase == 0 && thread::thread_idx_x() == 0 {
+        thread::sync_threads();
+        // Not before: other tiles wait until this one is counted.
+        if thread::thread_idx_x() == 0 {
             words.set_next(workspace().take_task());
         }
-        thread::sync_threads();
     }
 }

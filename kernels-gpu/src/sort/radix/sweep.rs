@@ -101,7 +101,7 @@ impl TaskWords {
     }
 }
 
-/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other, and takes the next task.
+/// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other.
 ///
 /// # Safety
 /// What [`Job`] says holds. All threads of the block make this call, after a barrier. The rest is as for
@@ -219,18 +219,9 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     }
 
     #[inline(always)]
-    unsafe fn finish(&self, distances: Shared<u32>) -> u32 {
+    unsafe fn finish(&self, distances: Shared<u32>) {
         let Self { words, sums, .. } = *self;
         // SAFETY: the caller's promise.
         unsafe { self.workspace().published.look_back::<NT, OWN>(self.sweep(), words.task(), distances, sums) };
-        // Not before: other tiles wait for that one then. It comes while keys are on their way.
-        if thread::thread_idx_x() == 0 { self.workspace().take_task() } else { 0 }
-    }
-
-    #[inline(always)]
-    fn end(&self, next: u32) {
-        if thread::thread_idx_x() == 0 {
-            self.words.set_next(next);
-        }
     }
 }

@@ -152,11 +152,13 @@ impl SortPlan {
         if self.sets_indices(n) {
             entries.push(("set_indices", bits(self.value_bytes)));
         }
-        if n >= DETECTION_KEYS {
+        if self.detects(n) {
             entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
             if self.value_bytes > 0 {
                 entries.push(("reverse", bits(self.value_bytes)));
             }
+        }
+        if n >= DETECTION_KEYS {
             entries.extend(super::runs::entries::<K>(self.value_bytes));
         }
         entries
@@ -174,7 +176,12 @@ impl SortPlan {
 
     /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but keys may be in order.
     const fn sets_indices(self, n: usize) -> bool {
-        self.indexes && (self.radix.is_none() || n >= DETECTION_KEYS)
+        self.indexes && (self.radix.is_none() || self.detects(n))
+    }
+
+    /// Whether it is detected that keys are in order: of many, at first, and of fewer where a sample looks as if they were.
+    const fn detects(self, n: usize) -> bool {
+        n >= DETECTION_KEYS || matches!(self.divide, Some(divide) if !divide.is_once())
     }
 
     /// The plan of a division, if one is enough.
@@ -383,6 +390,9 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
                 // none to do.
                 queue.join(
                     |queue| {
+                        if !detects {
+                            detect_runs::<K>(queue, coding, at, parts.detected)?;
+                        }
                         let Some(radix) = radix else {
                             return merge_sort::<K>(queue, plan, coding, at, parts, random);
                         };
@@ -489,22 +499,22 @@ unsafe fn use_order<K: Key>(
         // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
         unsafe { queue.launch(&("set_indices", bits(value_bytes)), shape, &arguments![values, n, detected, merges])? };
     }
-    if n >= DETECTION_KEYS {
+    if plan.detects(n) {
         // SAFETY: the caller's promise; all of this is in the workspace.
         unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
     }
     Ok(())
 }
 
-/// Runs that are detected of `n` keys are merged by kernels that have indices of 32 bits.
+/// Whether runs that are detected of `n` keys are merged: of many, by kernels that have indices of 32 bits.
 fn merges_runs(n: usize) -> bool {
-    u32::try_from(n).is_ok()
+    n >= DETECTION_KEYS && u32::try_from(n).is_ok()
 }
 
 /// Queues the detection of runs.
 ///
 /// # Safety
-/// As for [`sort`]; at `words` are [`RUNS_BYTES`], of which the words are 0.
+/// As for [`sort`]; at `words` are [`RUNS_BYTES`], of which the words are 0, or as `choose_digits` has set them.
 unsafe fn detect_runs<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
