@@ -67,7 +67,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
         published: published.as_mut_ptr().cast(),
         order: order.as_mut_ptr(),
         n: n as u32,
-        tile: TILE as u32,
+        tiles: n.div_ceil(TILE) as u32,
         shares: 3,
     };
     let coding = Coding::<u32>::of::<K>(descending);

@@ -184,7 +184,6 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
 ) {
     let TileMemory { counters, distances, scan, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
-    clear::<NT>(counters, counters.len());
     let mut own = [B::MIN; VT];
     let first = first_row::<VT>();
     let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
@@ -202,6 +201,8 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
             }
         }
     }
+    // While keys are on their way.
+    clear::<NT>(counters, counters.len());
     coding.encode_all(&mut own);
     // SAFETY: the caller's promise.
     unsafe { places.begin(distances, scan) };

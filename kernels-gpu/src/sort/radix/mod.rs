@@ -56,8 +56,8 @@ pub struct Job {
     pub order: *mut u32,
     /// How many keys there are: fewer than 2^32.
     pub n: u32,
-    /// Keys of a tile: at most [`look_back::MOST_KEYS`].
-    pub tile: u32,
+    /// Tiles of `NT * VT` keys: all keys, and the last tile may have fewer.
+    pub tiles: u32,
     /// Shares in which keys are counted.
     pub shares: u32,
 }
@@ -75,16 +75,10 @@ struct Workspace {
 }
 
 impl Job {
-    /// Tiles of a sweep.
-    #[inline(always)]
-    fn tiles(&self) -> u32 {
-        self.n.div_ceil(self.tile.max(1))
-    }
-
     /// Tasks of a phase.
     #[inline(always)]
     fn tasks(&self, phase: u32) -> u32 {
-        if phase == 0 { self.shares } else { self.tiles() }
+        if phase == 0 { self.shares } else { self.tiles }
     }
 
     /// The phase of a task, and its number there; or [`PHASES`], if there are no more tasks.
@@ -108,7 +102,7 @@ impl Job {
         unsafe {
             Workspace {
                 cleared: GlobalMut::new(self.words, CLEARED_WORDS),
-                published: look_back::Published::new(self.published, self.tiles() as usize),
+                published: look_back::Published::new(self.published, self.tiles as usize),
             }
         }
     }

@@ -86,7 +86,7 @@ impl RadixPlan {
         let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
         let shares = n.div_ceil(SHARE).min(SHARES * queue.multiprocessors());
         let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
-        let job = Job { words, published, order, n: self.n, tile: tile.keys() as u32, shares: shares as u32 };
+        let job = Job { words, published, order, n: self.n, tiles: tiles as u32, shares: shares as u32 };
         let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), self.value_bytes);
         let indexes = u32::from(self.indexes);
         let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };

@@ -157,8 +157,6 @@ impl SortPlan {
             if self.value_bytes > 0 {
                 entries.push(("reverse", bits(self.value_bytes)));
             }
-        }
-        if n >= DETECTION_KEYS {
             entries.extend(super::runs::entries::<K>(self.value_bytes));
         }
         entries
@@ -211,7 +209,7 @@ impl SortPlan {
             run *= k as usize;
             tiles * k as usize * size_of::<u32>()
         });
-        let of_long_runs = if n >= DETECTION_KEYS { self.long_run_split_bytes(n) } else { 0 };
+        let of_long_runs = if self.detects(n) { self.long_run_split_bytes(n) } else { 0 };
         of_passes.max().unwrap_or(0).max(of_long_runs)
     }
 
@@ -506,9 +504,9 @@ unsafe fn use_order<K: Key>(
     Ok(())
 }
 
-/// Whether runs that are detected of `n` keys are merged: of many, by kernels that have indices of 32 bits.
+/// Runs that are detected of `n` keys are merged by kernels that have indices of 32 bits.
 fn merges_runs(n: usize) -> bool {
-    n >= DETECTION_KEYS && u32::try_from(n).is_ok()
+    u32::try_from(n).is_ok()
 }
 
 /// Queues the detection of runs.
