@@ -176,7 +176,7 @@ pub unsafe fn choose_digits<B: Bits>(
             unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, scan, intervals) };
         let Choice { digits, exact, twice } = match choice {
             Ok(choice) => choice,
-            Err(Undivided { in_order }) => {
+            Err(Undivided { in_order, .. }) => {
                 if thread == 0 && detects == 0 && in_order {
                     detection.detect_later();
                 }
@@ -241,6 +241,8 @@ pub(super) struct Choice<B> {
 pub(super) struct Undivided {
     /// Whether no sampled key is less than the next one, or none is greater.
     pub in_order: bool,
+    /// Whether none is greater.
+    pub ascends: bool,
 }
 
 /// Chooses the digits of `part`, a segment, by a sample of `SAMPLED` keys for each thread; or none, where keys are not to be divided. Keys that
@@ -275,7 +277,8 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     coding.encode_all(&mut sample);
     coding.encode_all(&mut next);
     // SAFETY: all threads of the block are here, as below.
-    let (in_runs, in_order) = if looks_for_runs { unsafe { runs(sample, next, scan) } } else { (false, false) };
+    let (ascents, descents) = if looks_for_runs { unsafe { steps(sample, next, scan) } } else { (0, 0) };
+    let in_runs = ascents.max(descents) > SAMPLE * 5 / 8;
     // SAFETY: as above.
     let (least, greatest) = unsafe { range(sample, scan) };
     // SAFETY: as above.
@@ -326,7 +329,11 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
         left == 0 || takes_more && plan.levels > 3 && fullest <= UNEVEN_IN_MORE && left <= LEFT
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
-    if divides { Ok(Choice { digits, exact: is_exact, twice }) } else { Err(Undivided { in_order }) }
+    if divides {
+        Ok(Choice { digits, exact: is_exact, twice })
+    } else {
+        Err(Undivided { in_order: ascents.min(descents) == 0, ascends: descents == 0 })
+    }
 }
 
 /// Notes that `parts` parts from number `first` on are those of segment `i`.
@@ -365,16 +372,16 @@ unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Share
     unsafe { block_range(least, greatest, scan) }
 }
 
-/// Whether most of the sampled keys are less than the `next` one, or most are greater; and whether none is greater, or none is less.
+/// How many of the sampled keys are less than the `next` one, and how many are greater.
 ///
 /// # Safety
 /// As for [`sum_before`]. Ends with a barrier.
 #[inline(always)]
-unsafe fn runs<B: Bits, const SAMPLED: usize>(
+unsafe fn steps<B: Bits, const SAMPLED: usize>(
     sample: [B; SAMPLED],
     next: [B; SAMPLED],
     scan: Shared<u32>,
-) -> (bool, bool) {
+) -> (u32, u32) {
     let (mut ascents, mut descents) = (0u32, 0u32);
     for at in 0..SAMPLED {
         ascents += u32::from(sample[at] < next[at]);
@@ -383,8 +390,7 @@ unsafe fn runs<B: Bits, const SAMPLED: usize>(
     // SAFETY: the caller's promise.
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
-    let (ascents, descents) = (both >> 16, both & 0xffff);
-    (ascents.max(descents) > SAMPLE * 5 / 8, ascents.min(descents) == 0)
+    (both >> 16, both & 0xffff)
 }
 
 /// How the keys of a sample are spread over their range.

@@ -8,7 +8,7 @@
 //!
 //! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
 
-use super::choose_digits::{Choice, How, INTERVALS, choose, note_parts, of_thread};
+use super::choose_digits::{Choice, How, INTERVALS, Undivided, choose, note_parts, of_thread};
 use super::count_digits::{COUNT_THREADS, count};
 use super::counters::{COUNTER_WORDS, Counters};
 use super::digits::{ANY, Curve, Digits, LINEAR};
@@ -77,7 +77,15 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     // SAFETY: all threads of the block are here.
     let choice =
         unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, scan, intervals) };
-    let Ok(Choice { digits, exact, .. }) = choice else { return };
+    let Choice { digits, exact, .. } = match choice {
+        Ok(choice) => choice,
+        Err(Undivided { ascends, .. }) => {
+            if block == 0 && thread == 0 && ascends {
+                detection.expect_ascent();
+            }
+            return;
+        }
+    };
     let [counters, _] = workspace.once(plan, digits.count);
     if block == 0 {
         if thread == 0 {
@@ -109,7 +117,8 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
 }
 
 /// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
-/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
+/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do. Where no sampled key descends it finds out
+/// whether any does, and moves nothing.
 ///
 /// # Safety
 /// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`. There is a block of
@@ -133,7 +142,14 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     let workspace = unsafe { Workspace::new(&job) };
     let n = plan.n as usize;
     // SAFETY: the caller's promise.
-    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    let (from, to, detection) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n), Detection::new(job.order)) };
+    if detection.may_ascend() {
+        let first = thread::block_idx_x() as usize * const { NT * VT };
+        if has_descent::<B, NT>(from, first, (first + const { NT * VT }).min(n.saturating_sub(1)), coding) {
+            detection.note_descent();
+        }
+        return;
+    }
     if thread::block_idx_x() < plan.parts(plan.n) {
         let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
         // SAFETY: all threads of the block are here.
@@ -155,10 +171,21 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
             place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise.
-            unsafe { Detection::new(job.order) }.give_up();
+            detection.give_up();
         }
     }
+}
+
+/// Whether one of the keys that this thread reads, from index `first` up to `end`, is greater than the next one.
+#[inline(always)]
+#[track_caller]
+fn has_descent<B: Bits, const NT: usize>(keys: GlobalMut<B>, first: usize, end: usize, coding: Coding<B>) -> bool {
+    let (mut i, mut descends) = (first + thread::thread_idx_x() as usize, false);
+    while i < end {
+        descends |= coding.encode(keys.get(i + 1)) < coding.encode(keys.get(i));
+        i += NT;
+    }
+    descends
 }
 
 /// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG` are as for
@@ -217,7 +244,7 @@ unsafe fn place_and_move<
 }
 
 /// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, and
-/// `merges` is not 0, it does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
+/// are not in order, and `merges` is not 0, it does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
 /// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
 ///
 /// # Safety
@@ -247,7 +274,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
     };
     // Read once more below: there are no registers to spare.
-    let mut left = if merges != 0 { n.div_ceil(NT * VT) as u32 } else { 0 };
+    let mut left = if merges != 0 && !detection.is_ordered() { n.div_ceil(NT * VT) as u32 } else { 0 };
     if detection.is_divided() {
         let failed = Cell::new(false);
         let fail = |bucket: u32| {

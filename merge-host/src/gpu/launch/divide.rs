@@ -270,7 +270,15 @@ impl<K: Key> Division<K> {
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
     pub(super) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.choose(queue, 0) }
+        unsafe {
+            self.choose(queue, 0)?;
+            if self.places_first() { self.place(queue, 0) } else { Ok(()) }
+        }
+    }
+
+    /// Whether the first digits are counted with what decides: of many keys. What may run beside that would take multiprocessors from it.
+    fn places_first(&self) -> bool {
+        self.detects != 0
     }
 
     /// Queues the divisions and the sort of what they make.
@@ -285,7 +293,9 @@ impl<K: Key> Division<K> {
                 if level > 0 {
                     self.choose(queue, level)?;
                 }
-                self.place(queue, level)?;
+                if level > 0 || !self.places_first() {
+                    self.place(queue, level)?;
+                }
                 self.divide(queue, level)?;
             }
             self.sort_buckets(queue)
