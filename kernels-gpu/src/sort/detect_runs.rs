@@ -113,20 +113,13 @@ impl Detection {
         }
     }
 
-    /// Notes, after [`begin`](Self::begin), that keys ascend unless one [descends](Self::note_descent).
+    /// Notes, where all words are 0, that keys ascend unless one [descends](Self::note_descent).
     #[inline(always)]
     #[track_caller]
     pub(super) fn expect_ascent(self) {
         if let Some(found) = self.0 {
-            found.set(MANY, 0);
+            found.set(ASCENT, 1);
         }
-    }
-
-    /// Whether keys are [expected](Self::expect_ascent) to ascend, and none has been found that descends.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn may_ascend(self) -> bool {
-        self.0.is_some_and(|found| found.load(MANY) == 0)
     }
 
     /// Notes that some key is less than the one before it.

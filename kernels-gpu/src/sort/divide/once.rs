@@ -43,11 +43,11 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 }
 
 /// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there is one level and
-/// runs have not been detected, and counts how many keys have each.
+/// runs have not been detected, and counts how many keys have each. Where no sampled key descends it finds out whether any does.
 ///
 /// # Safety
 /// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need not stay in order; the
-/// words of [`Layout::once`](super::workspace::Layout::once) are 0. Blocks are of [`COUNT_THREADS`] threads with
+/// words of [`Layout::once`](super::workspace::Layout::once) are 0, and so are those of `job.order`. Blocks are of [`COUNT_THREADS`] threads with
 /// [`COUNT_ONCE_SHARED_BYTES`].
 #[kernel(
     u32 = <u32> within (COUNT_THREADS, ONCE_BLOCKS),
@@ -69,7 +69,6 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
     if block == 0 && thread == 0 {
         workspace.clear();
-        detection.begin();
     }
     // There are two digits more.
     let most = plan.most_first_digits() - 2;
@@ -77,18 +76,31 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     // SAFETY: all threads of the block are here.
     let choice =
         unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, scan, intervals) };
+    // A share of whole rows of threads.
+    let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
+    let first = (block as usize * share).min(keys.len());
     let Choice { digits, exact, .. } = match choice {
-        Ok(choice) => choice,
-        Err(Undivided { ascends, .. }) => {
-            if block == 0 && thread == 0 && ascends {
+        Err(Undivided { ascends: true, .. }) => {
+            if block == 0 && thread == 0 {
                 detection.expect_ascent();
+            }
+            if has_descent(keys, first, (first + share).min(keys.len() - 1), coding) {
+                detection.note_descent();
             }
             return;
         }
+        Err(_) => {
+            if block == 0 && thread == 0 {
+                detection.begin();
+            }
+            return;
+        }
+        Ok(choice) => choice,
     };
     let [counters, _] = workspace.once(plan, digits.count);
     if block == 0 {
         if thread == 0 {
+            detection.begin();
             detection.divide();
             workspace.begin(plan.parts(plan.n));
             let counters = job.at.once(&plan).0 as u32;
@@ -99,12 +111,21 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     }
     counts.clear::<COUNT_THREADS>(digits.count);
     thread::sync_threads();
-    // A share of whole rows of threads.
-    let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
-    let first = (block as usize * share).min(keys.len());
     count::<B, COUNT_THREADS, true>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
     thread::sync_threads();
     counts.add_to::<COUNT_THREADS>(counters);
+}
+
+/// Whether one of the keys that this thread reads, from index `first` up to `end`, is greater than the next one.
+#[inline(always)]
+#[track_caller]
+fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Coding<B>) -> bool {
+    let (mut i, mut descends) = (first + thread::thread_idx_x() as usize, false);
+    while i < end {
+        descends |= coding.encode(keys.get(i + 1)) < coding.encode(keys.get(i));
+        i += COUNT_THREADS;
+    }
+    descends
 }
 
 /// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.
@@ -117,8 +138,7 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
 }
 
 /// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
-/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do. Where no sampled key descends it finds out
-/// whether any does, and moves nothing.
+/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
 ///
 /// # Safety
 /// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`. There is a block of
@@ -142,14 +162,7 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     let workspace = unsafe { Workspace::new(&job) };
     let n = plan.n as usize;
     // SAFETY: the caller's promise.
-    let (from, to, detection) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n), Detection::new(job.order)) };
-    if detection.may_ascend() {
-        let first = thread::block_idx_x() as usize * const { NT * VT };
-        if has_descent::<B, NT>(from, first, (first + const { NT * VT }).min(n.saturating_sub(1)), coding) {
-            detection.note_descent();
-        }
-        return;
-    }
+    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
         let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
         // SAFETY: all threads of the block are here.
@@ -171,21 +184,10 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
             place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
-            detection.give_up();
+            // SAFETY: the caller's promise.
+            unsafe { Detection::new(job.order) }.give_up();
         }
     }
-}
-
-/// Whether one of the keys that this thread reads, from index `first` up to `end`, is greater than the next one.
-#[inline(always)]
-#[track_caller]
-fn has_descent<B: Bits, const NT: usize>(keys: GlobalMut<B>, first: usize, end: usize, coding: Coding<B>) -> bool {
-    let (mut i, mut descends) = (first + thread::thread_idx_x() as usize, false);
-    while i < end {
-        descends |= coding.encode(keys.get(i + 1)) < coding.encode(keys.get(i));
-        i += NT;
-    }
-    descends
 }
 
 /// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG` are as for

@@ -198,8 +198,8 @@ impl DividePlan {
     }
 
     /// Queues the one division of `keys`, with `scratch` as the other side, and the sort of what it makes, in place; or else, if there is
-    /// `tiles_to`, the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them. Words from `cleared` on
-    /// up to the lists become 0 before, if these are behind it.
+    /// `tiles_to`, the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them. What is between the words
+    /// of `order` and the lists, which are behind these, becomes 0 before.
     ///
     /// # Safety
     /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The words of
@@ -211,7 +211,6 @@ impl DividePlan {
         [keys, scratch]: [Address; 2],
         tiles_to: Option<(Address, Coding<K::Bits>)>,
         words: Words,
-        cleared: Address,
         random: u64,
     ) -> Result<(), Error> {
         let Self { plan, tile, bucket, .. } = self;
@@ -221,10 +220,9 @@ impl DividePlan {
         };
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let (first, count) = job.at.once(&plan);
-        let begin = cleared.min(words.lists + (first * size_of::<u32>()) as Address);
         let end = words.lists + ((first + count) * size_of::<u32>()) as Address;
-        // SAFETY: these are words of the lists, and those before that are to be cleared.
-        unsafe { queue.clear(begin, (end - begin) as usize / size_of::<u32>())? };
+        // SAFETY: these are the words of the order and of the lists, and what is between them.
+        unsafe { queue.clear(words.order, (end - words.order) as usize / size_of::<u32>())? };
         let parts = plan.parts(plan.n) as usize;
         let count = Shape {
             blocks: parts.min(once::ONCE_BLOCKS * queue.multiprocessors()),
@@ -251,8 +249,8 @@ impl DividePlan {
     }
 }
 
-/// The divisions of one array, level by level, from one of its sides to the other. The second half of them may run beside what sorts keys that are
-/// not divided: of both one finds nothing to do.
+/// The divisions of one array, level by level, from one of its sides to the other. They may run beside what sorts keys that are not divided: of both
+/// one finds nothing to do.
 pub(super) struct Division<K: Key> {
     how: DividePlan,
     job: Job,
@@ -270,32 +268,32 @@ impl<K: Key> Division<K> {
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
     pub(super) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
+        unsafe { self.choose(queue, 0) }
+    }
+
+    /// Queues the first division.
+    ///
+    /// # Safety
+    /// As for [`decide`](Self::decide), which has been called before. Where keys are not divided, something else may use the arrays, and the words
+    /// of the lists but for their heads.
+    pub(super) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
         unsafe {
-            self.choose(queue, 0)?;
-            if self.places_first() { self.place(queue, 0) } else { Ok(()) }
+            self.place(queue, 0)?;
+            self.divide(queue, 0)
         }
     }
 
-    /// Whether the first digits are counted with what decides: of many keys. What may run beside that would take multiprocessors from it.
-    fn places_first(&self) -> bool {
-        self.detects != 0
-    }
-
-    /// Queues the divisions and the sort of what they make.
+    /// Queues the other divisions and the sort of what they make.
     ///
     /// # Safety
-    /// As for [`decide`](Self::decide), which has been called before, until the sort has ended. Where keys are not divided, something else may use
-    /// the arrays, and the words of the lists but for their heads.
+    /// As for [`begin`](Self::begin), which has been called before, until the sort has ended.
     pub(super) unsafe fn finish(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
-            for level in 0..self.how.plan.levels {
-                if level > 0 {
-                    self.choose(queue, level)?;
-                }
-                if level > 0 || !self.places_first() {
-                    self.place(queue, level)?;
-                }
+            for level in 1..self.how.plan.levels {
+                self.choose(queue, level)?;
+                self.place(queue, level)?;
                 self.divide(queue, level)?;
             }
             self.sort_buckets(queue)

@@ -56,12 +56,8 @@ pub(super) trait Queue {
     /// They are in the GPU's memory, and nothing else uses them until then.
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error>;
 
-    /// Adds what both add, in no order with each other. What is added later waits for both.
-    fn join(
-        &self,
-        one: impl FnOnce(&Self) -> Result<(), Error>,
-        other: impl FnOnce(&Self) -> Result<(), Error>,
-    ) -> Result<(), Error>;
+    /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits for both.
+    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
 
     /// The shape of a launch of persistent blocks, `blocks` of them on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {
@@ -93,15 +89,11 @@ impl Queue for OnStream<'_> {
         .or_failure("cuMemsetD32Async")
     }
 
-    fn join(
-        &self,
-        one: impl FnOnce(&Self) -> Result<(), Error>,
-        other: impl FnOnce(&Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
         let side = self.gpu.sides.of(self.stream)?;
         let side = OnStream { gpu: self.gpu, stream: side };
         side.wait_for(self)?;
-        let both = one(self).and(other(&side));
+        let both = work(self, &side);
         // Even if a launch has failed, so that nothing goes on beside later work.
         self.wait_for(&side)?;
         both

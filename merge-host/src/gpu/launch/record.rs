@@ -25,12 +25,8 @@ impl Queue for Record {
         Ok(())
     }
 
-    fn join(
-        &self,
-        one: impl FnOnce(&Self) -> Result<(), Error>,
-        other: impl FnOnce(&Self) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        one(self).and(other(self))
+    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+        work(self, self)
     }
 }
 

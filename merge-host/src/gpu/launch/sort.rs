@@ -371,8 +371,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             let words = Words { lists: parts.lists, order: parts.detected, detects: false };
             // SAFETY: as above.
             unsafe {
-                let (sides, cleared) = ([at.keys, parts.scratch.0], parts.radix.cleared);
-                divide.sort_once::<K>(queue, coding, sides, None, words, cleared, random)?;
+                divide.sort_once::<K>(queue, coding, [at.keys, parts.scratch.0], None, words, random)?;
                 radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
             }
         }
@@ -384,21 +383,20 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             // the merges, and what these need is behind the heads of the lists.
             unsafe {
                 division.decide(queue)?;
-                // What sorts keys that are not divided comes first: the host takes longer to queue the divisions than the GPU to find that it has
-                // none to do.
-                queue.join(
-                    |queue| {
-                        if !detects {
-                            detect_runs::<K>(queue, coding, at, parts.detected)?;
-                        }
-                        let Some(radix) = radix else {
-                            return merge_sort::<K>(queue, plan, coding, at, parts, random);
-                        };
-                        radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
-                        use_order::<K>(queue, plan, coding, at, parts)
-                    },
-                    |queue| division.finish(queue),
-                )
+                // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have something to do comes first.
+                queue.join(|queue, side| {
+                    division.begin(queue)?;
+                    if !detects {
+                        detect_runs::<K>(side, coding, at, parts.detected)?;
+                    }
+                    let Some(radix) = radix else {
+                        division.finish(queue)?;
+                        return merge_sort::<K>(side, plan, coding, at, parts, random);
+                    };
+                    radix.sort::<K>(side, coding, at, parts.scratch, parts.radix)?;
+                    division.finish(queue)?;
+                    use_order::<K>(side, plan, coding, at, parts)
+                })
             }
         }
     }
@@ -445,7 +443,7 @@ unsafe fn merge_sort<K: Key>(
         let tiles = (from.0, decode(passes));
         let words = Words { lists, order: detected, detects: false };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
-        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], Some(tiles), words, Address::MAX, random)? };
+        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], Some(tiles), words, random)? };
     } else {
         let Coding { always: e, when_negative: e_n } = coding;
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
