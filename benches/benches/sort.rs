@@ -135,14 +135,14 @@ fn gpu<K: GpuKey + DeviceCopy>(
 fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
+    id: BenchmarkId,
     unsorted: &DeviceBuffer<K>,
-    lg: u32,
 ) {
     let n = unsorted.len();
     let arrays = RefCell::new((device.buffer::<K>(n), device.upload(&Distribution::Sorted.keys::<V>(n))));
     let mut workspace = device.buffer(Gpu::sort_pairs_workspace_bytes::<K, V>(n));
     let restore = || copy(device, unsorted, &mut arrays.borrow_mut().0);
-    device.bench(group, with_values::<K, V>(lg), 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
+    device.bench(group, id, 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
         let (keys, values) = &mut *arrays.borrow_mut();
         let sorted = device.gpu().sort_pairs(SortOrder::Ascending, keys, values, &mut workspace, &device.stream);
         sorted.expect("the GPU sorts");
@@ -179,6 +179,20 @@ fn gpu_distributions<K: GpuKey + DeviceCopy>(
     }
 }
 
+/// Pairs of u32 with u32 by the distribution of their keys.
+fn gpu_pairs_distributions(
+    group: &mut BenchmarkGroup<WallTime>,
+    device: &Device,
+    distributions: &[Distribution],
+    lg: u32,
+) {
+    for &distribution in distributions {
+        let unsorted = upload::<u32>(device, distribution, lg);
+        let id = BenchmarkId::new(format!("u32+u32-{}", distribution.name()), power(lg));
+        gpu_pairs::<u32, u32>(group, device, id, &unsorted);
+    }
+}
+
 /// Copies `from` to `to` on the device's stream.
 fn copy<K: DeviceCopy>(device: &Device, from: &DeviceBuffer<K>, to: &mut DeviceBuffer<K>) {
     // SAFETY: both arrays outlive `Device::bench`, which waits for the stream.
@@ -194,18 +208,23 @@ fn on_gpu(criterion: &mut Criterion) {
         let k32 = upload::<u32>(&device, Distribution::Uniform, lg);
         gpu(&mut group, &device, auto, BenchmarkId::new("u32", power(lg)), &k32);
         gpu(&mut group, &device, merge_path, BenchmarkId::new("u32-merge-path", power(lg)), &k32);
-        gpu_pairs::<u32, u32>(&mut group, &device, &k32, lg);
+        gpu_pairs::<u32, u32>(&mut group, &device, with_values::<u32, u32>(lg), &k32);
         gpu_argsort(&mut group, &device, &k32, lg);
         drop(k32);
         let k64 = upload::<u64>(&device, Distribution::Uniform, lg);
         gpu(&mut group, &device, auto, BenchmarkId::new("u64", power(lg)), &k64);
         gpu(&mut group, &device, merge_path, BenchmarkId::new("u64-merge-path", power(lg)), &k64);
-        gpu_pairs::<u64, u32>(&mut group, &device, &k64, lg);
-        gpu_pairs::<u64, u64>(&mut group, &device, &k64, lg);
+        gpu_pairs::<u64, u32>(&mut group, &device, with_values::<u64, u32>(lg), &k64);
+        gpu_pairs::<u64, u64>(&mut group, &device, with_values::<u64, u64>(lg), &k64);
         gpu_argsort(&mut group, &device, &k64, lg);
+    }
+    for lg in sizes(28).into_iter().filter(|lg| [20, 24].contains(lg)) {
+        gpu_distributions::<u32>(&mut group, &device, other_than_uniform(), lg);
+        gpu_pairs_distributions(&mut group, &device, other_than_uniform(), lg);
     }
     let lg = sizes(28).last().copied().unwrap_or(20);
     gpu_distributions::<u32>(&mut group, &device, other_than_uniform(), lg);
+    gpu_pairs_distributions(&mut group, &device, other_than_uniform(), lg);
     gpu_distributions::<u64>(&mut group, &device, other_than_uniform(), lg);
     gpu_distributions::<f32>(&mut group, &device, &Distribution::OF_FLOATS, lg);
     gpu_distributions::<f64>(&mut group, &device, &Distribution::OF_FLOATS, lg);

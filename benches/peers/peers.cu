@@ -282,8 +282,11 @@ int main(int argc, char **argv) {
     argsort_rows<uint64_t>("u64", n);
     sort_rows<float>("f32", n, UNIT); sort_rows<double>("f64", n, UNIT);
   }
+  for (int lg : {20, 24, 28}) for (Dist dist : OF_INTEGERS) if (dist != UNIFORM) {
+    sort_rows<uint32_t>("u32", size_t(1) << lg, dist); sort_pairs_rows<uint32_t, uint32_t>("u32+u32", size_t(1) << lg, dist);
+  }
   size_t n = size_t(1) << 28;
-  for (Dist dist : OF_INTEGERS) if (dist != UNIFORM) { sort_rows<uint32_t>("u32", n, dist); sort_rows<uint64_t>("u64", n, dist); }
+  for (Dist dist : OF_INTEGERS) if (dist != UNIFORM) sort_rows<uint64_t>("u64", n, dist);
   sort_rows<float>("f32", n, NORMAL); sort_rows<double>("f64", n, NORMAL);
   for (int d = 4; d <= 1024; d *= 2) batch_rows(d);
   for (int d : {4, 16, 64, 256, 1024}) segmented_rows(d);

@@ -89,6 +89,7 @@ fn main() -> ExitCode {
             test.check_long_runs();
             test.report("merges of long runs");
         }
+        of_all_types!(test.check_ordered, "sorts of keys in order");
         of_all_types!(test.check_divisions, "divisions");
         of_all_types!(test.check_sort_pairs, "sorts with values");
         of_all_types!(test.check_many_divisions, "divisions of many keys");
@@ -259,7 +260,7 @@ impl Test {
     /// Sorts of so many keys that they are divided, once and several times, alone and with values.
     fn check_divisions<K: Key>(&mut self) {
         for (name, kind) in KINDS_TO_DIVIDE {
-            for n in [(1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
+            for n in [150_001, 500_009, (1 << 21) + 1, 1 << 22, (1 << 22) + 1, 9_000_011, 20_000_003] {
                 let keys: Vec<K> = self.keys(n, kind);
                 let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
                 let (mut expected, mut found, mut merged) = (keys.clone(), keys.clone(), keys.clone());
@@ -271,6 +272,34 @@ impl Test {
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u64);
                 self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
+            }
+        }
+    }
+
+    /// Sorts of so many keys that they may be divided, of which a sample looks as if they were in order.
+    fn check_ordered<K: Key>(&mut self) {
+        for n in [150_001, 1 << 20, 5_000_011, 20_000_003] {
+            let ascending: Vec<K> = self.sorted(n, |word| word);
+            let descending: Vec<K> = ascending.iter().rev().copied().collect();
+            let (mut two_runs, mut one_descent) = (ascending.clone(), ascending.clone());
+            two_runs.rotate_left(n / 3);
+            one_descent.swap(n - 2, n - 1);
+            let all = [
+                (ascending, "ascending"),
+                (descending, "descending"),
+                (two_runs, "in two runs"),
+                (one_descent, "but the last"),
+            ];
+            for (keys, name) in all {
+                let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
+                for order in [SortOrder::Ascending, order] {
+                    let (mut expected, mut found) = (keys.clone(), keys.clone());
+                    self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
+                    let result = self.gpu.sort_with(order, &mut found).map(|_| found);
+                    self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+                    self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
+                    self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
+                }
             }
         }
     }

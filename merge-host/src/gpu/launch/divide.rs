@@ -197,23 +197,21 @@ impl DividePlan {
         self.bucket
     }
 
-    /// Queues the one division of `keys`, with `scratch` as the other side, and the sort of what it makes, in place; or else, if there is
-    /// `tiles_to`, the sort of each tile to the same indices of that array, one of both sides, as that coding decodes them. What is between the words
-    /// of `order` and the lists, which are behind these, becomes 0 before.
+    /// Queues the one division of `keys`, with `scratch` as the other side. Words that are between those of `order` and the lists, which are behind
+    /// these, become 0 before.
     ///
     /// # Safety
     /// All of these are in the GPU's memory, of the plan's number of keys, and nothing else uses them until the sort has ended. The words of
     /// `order` are some, and this [`is_once`](Self::is_once).
-    pub(super) unsafe fn sort_once<K: Key>(
+    pub(super) unsafe fn divide_once<K: Key>(
         self,
         queue: &impl Queue,
         coding: Coding<K::Bits>,
         [keys, scratch]: [Address; 2],
-        tiles_to: Option<(Address, Coding<K::Bits>)>,
         words: Words,
         random: u64,
     ) -> Result<(), Error> {
-        let Self { plan, tile, bucket, .. } = self;
+        let Self { plan, tile, .. } = self;
         let launch = |kernel, shape, arguments: &[*mut c_void]| {
             // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
             unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
@@ -237,15 +235,35 @@ impl DividePlan {
             shared_bytes: once::shared_bytes(tile.keys(), size_of::<K>()),
         };
         let decodes = u32::from(coding != Coding::NONE);
-        launch("divide_once", divide, &arguments![job, keys, scratch, coding, decodes])?;
+        launch("divide_once", divide, &arguments![job, keys, scratch, coding, decodes])
+    }
+
+    /// Queues the sort of what [`divide_once`](Self::divide_once) has made, in place; or else, if there is `tiles_to`, the sort of each tile to the
+    /// same indices of that array, one of both sides, as that coding decodes them.
+    ///
+    /// # Safety
+    /// As for `divide_once`.
+    pub(super) unsafe fn sort_once<K: Key>(
+        self,
+        queue: &impl Queue,
+        coding: Coding<K::Bits>,
+        [keys, scratch]: [Address; 2],
+        tiles_to: Option<(Address, Coding<K::Bits>)>,
+        words: Words,
+        random: u64,
+    ) -> Result<(), Error> {
+        let Self { plan, bucket, .. } = self;
+        let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let Tile { threads, items_per_thread } = bucket;
-        let sort = Shape {
+        let shape = Shape {
             blocks: divisions::usual_buckets(plan.n as usize, bucket.keys()),
             threads: threads as u32,
             shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<K>()),
         };
         let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
-        launch("sort_once", sort, &arguments![job, keys, scratch, coding, to, decode, random, merges])
+        let arguments = arguments![job, keys, scratch, coding, to, decode, random, merges];
+        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
+        unsafe { queue.launch(&("sort_once", bits(size_of::<K>())), shape, &arguments) }
     }
 }
 

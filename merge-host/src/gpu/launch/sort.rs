@@ -369,10 +369,12 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         }
         (Some(divide), Some(radix)) if divide.is_once() => {
             let words = Words { lists: parts.lists, order: parts.detected, detects: false };
-            // SAFETY: as above.
+            let sides = [at.keys, parts.scratch.0];
+            // SAFETY: as above. Of the last two one has something to do.
             unsafe {
-                divide.sort_once::<K>(queue, coding, [at.keys, parts.scratch.0], None, words, random)?;
-                radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
+                divide.divide_once::<K>(queue, coding, sides, words, random)?;
+                radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
+                divide.sort_once::<K>(queue, coding, sides, None, words, random)
             }
         }
         (Some(divide), radix) => {
@@ -440,10 +442,13 @@ unsafe fn merge_sort<K: Key>(
         (from, to) = (to, from);
     }
     if let Some(divide) = plan.once() {
-        let tiles = (from.0, decode(passes));
+        let (sides, tiles) = ([keys, scratch.0], (from.0, decode(passes)));
         let words = Words { lists, order: detected, detects: false };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
-        unsafe { divide.sort_once::<K>(queue, coding, [keys, scratch.0], Some(tiles), words, random)? };
+        unsafe {
+            divide.divide_once::<K>(queue, coding, sides, words, random)?;
+            divide.sort_once::<K>(queue, coding, sides, Some(tiles), words, random)?;
+        }
     } else {
         let Coding { always: e, when_negative: e_n } = coding;
         let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
