@@ -20,7 +20,7 @@
 //! | [`warp_search`] | the search by a whole warp |
 //! | [`merge_fused`] | arrays of any size in one launch |
 //! | [`block_scan`] | sums over the threads of a block |
-//! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets |
+//! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 //! | [`indexed_merge`] | a merge of a tile that returns source indices |
 //! | [`merge_pairs`] | keys with values |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |

@@ -1,4 +1,4 @@
-//! The sort, in two ways.
+//! The sort, in three ways.
 //!
 //! Tiles are sorted, and then merged, up to 32 neighbouring runs at a time until one is left:
 //!
@@ -17,7 +17,13 @@
 //!   sort_buckets       │  │   │        │   │        │      │     each bucket sorted on its own
 //! ```
 //!
-//! A pass or a division reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
+//! Or keys of 4 bytes that are too uneven for that are sorted by [all of their bits](radix), the last ones first:
+//!
+//! ```text
+//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
+//! ```
+//!
+//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
 //! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
 
 pub mod block_sort;

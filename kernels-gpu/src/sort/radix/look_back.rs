@@ -91,7 +91,7 @@ impl Published {
         }
     }
 
-    /// The place of word `word` of `tile`.
+    /// The index of word `word` of `tile`.
     #[inline(always)]
     fn of_tile(tile: u32, word: u32) -> usize {
         (tile * TILE_WORDS + word) as usize

@@ -9,12 +9,12 @@ use crate::sort::elements::Elements;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: sorts keys, unless they are in order or divided, from `at` to `at`. The first sweep encodes them by `coding`, and makes values the indices of
-/// their keys if `indexes` is not 0; the last one decodes them. There are no values if `V` is `()`.
+/// Kernel: sorts the keys of `at`, with their values, unless keys are in order or divided. The first sweep encodes keys by `coding`, and makes
+/// values the indices of their keys if `indexes` is not 0; the last one decodes keys. There are no values if `V` is `()`.
 ///
 /// # Safety
-/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups of 128, with
-/// [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
+/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups
+/// of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
 #[kernel(
     u32 = <u32, (), { ROW.radix_4.threads }, { ROW.radix_4.items_per_thread }, { own_tiles(ROW.radix_4.threads) }>
         within (ROW.radix_4.threads, ROW.radix_4.blocks),

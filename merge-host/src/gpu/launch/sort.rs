@@ -578,6 +578,23 @@ mod tests {
     }
 
     #[test]
+    fn a_workspace_takes_a_hundredth_more_than_the_arrays_or_72_kib_where_keys_are_few() {
+        fn check<K: Key>() {
+            let sizes = (12..32).flat_map(|log| [(1usize << log) - 1, 1 << log, (1 << log) + 1, 3 << (log - 1)]);
+            for (n, value_bytes) in sizes.flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
+                for indexes in [false, value_bytes > 0] {
+                    let bytes = SortPlan::of::<K>(n, value_bytes, indexes).workspace_bytes::<K>(n);
+                    let arrays = n * (size_of::<K>() + value_bytes);
+                    let more = if n < 1 << 20 { (arrays / 100).max(72 << 10) } else { arrays / 100 };
+                    assert!(bytes <= arrays + more, "{} bytes more than {arrays} for {n} keys", bytes - arrays);
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
     fn the_workspace_is_enough_for_every_kernel() {
         fn check<K: Key>() {
             for (n, value_bytes) in (0..=33).map(|log| 1 << log).flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
