@@ -83,6 +83,21 @@ fn a_word_raised_beyond_the_view() {
     assert_eq!(emulator.read(x).unwrap(), [0, 0, 0, 0, 0, 0, 1, 0]);
 }
 
+#[test]
+fn a_word_loaded_or_stored_beyond_the_view() {
+    let mut emulator = Emulator::new(1);
+    let x = emulator.buffer(&[5u32; 8]);
+    let word = || global_mut(x.as_mut_ptr(), 7);
+    emulator.launch("store", 1, 1, 0, || word().store(6, word().load(0) + 1)).unwrap();
+    let load = || {
+        word().load(7);
+    };
+    for fault in [emulator.launch("load", 1, 1, 0, load), emulator.launch("store", 1, 1, 0, || word().store(7, 1))] {
+        assert_eq!(fault.unwrap_err().kind, FaultKind::OutOfView { start: 7, count: 1, len: 7 });
+    }
+    assert_eq!(emulator.read(x).unwrap(), [5, 5, 5, 5, 5, 5, 6, 5]);
+}
+
 fn thread_index() -> usize {
     cuda_std::thread::index_1d() as usize
 }

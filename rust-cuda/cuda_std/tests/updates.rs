@@ -94,6 +94,52 @@ fn a_word_raised_by_some_and_written_by_others() {
 }
 
 #[test]
+fn threads_of_all_blocks_may_load_and_store_a_word() {
+    for seed in SEEDS {
+        let last = launch(seed, (4, 64), |word| {
+            let before = word.load(0);
+            assert!(before == 0 || (1..=4 * 64).contains(&before), "{before}");
+            word.store(0, block_idx_x() * 64 + tid() + 1);
+        });
+        assert!((1..=4 * 64).contains(&last.unwrap()));
+        // Blocks take numbers in the order in which they run, and wait for those with lower ones.
+        let mut emulator = Emulator::new(seed);
+        let words = emulator.buffer(&[0u32; 2]);
+        let kernel = || {
+            let words = global_mut(words.as_mut_ptr(), 2);
+            let number = words.fetch_add(0, 1);
+            while words.load(1) < number {}
+            thread::device_fence();
+            words.store(1, number + 1);
+        };
+        emulator.launch("wait", 3, 1, 0, kernel).unwrap();
+        assert_eq!(emulator.read(words).unwrap(), [3, 3]);
+    }
+}
+
+#[test]
+fn a_word_loaded_or_stored_by_some_and_used_plainly_by_others() {
+    for seed in SEEDS {
+        let loads: fn(GlobalMut<u32>) = |word| {
+            word.load(0);
+        };
+        let reads: fn(GlobalMut<u32>) = |word| {
+            word.get(0);
+        };
+        for told in [loads, |word| word.store(0, 1)] {
+            for (access, plain) in [(Access::Read, reads), (Access::Write, |word| word.set(0, 1))] {
+                // By another thread of the block, or of another block, which a barrier does not order.
+                for blocks in [1, 2] {
+                    let is_other = || tid() == 9 && block_idx_x() == 0;
+                    let fault = launch(seed, (blocks, 64), |word| if is_other() { plain(word) } else { told(word) });
+                    assert_race_with(access, &fault.unwrap_err());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_read_or_write_needs_a_barrier() {
     for seed in SEEDS {
         for (access, plain) in [
