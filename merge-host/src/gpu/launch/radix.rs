@@ -4,6 +4,7 @@ use super::{Address, Arrays, Entry, Queue, arguments, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::divide::MOST_KEYS;
 use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::tuning::{self, DivideTile};
@@ -40,7 +41,8 @@ impl RadixPlan {
     /// For `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of `value_bytes` bytes, or 0, which are to begin
     /// as the keys' indices if it `indexes`.
     pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Option<Self> {
-        if size_of::<K>() != 4 || n > u32::MAX as usize {
+        // As many as may be divided: of more keys runs are detected and merged.
+        if size_of::<K>() != 4 || n > MOST_KEYS {
             return None;
         }
         Some(Self { n: n as u32, value_bytes, indexes })
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn the_words_take_at_most_a_hundredth_of_what_keys_and_values_take() {
         // Of fewer keys, what is counted takes a little more than that.
-        for n in [1 << 20, 5_000_000, 10_000_000, 1 << 24, 1 << 26, 1 << 28, u32::MAX as usize] {
+        for n in [1 << 20, 5_000_000, 10_000_000, 1 << 24, 1 << 26, 1 << 28, MOST_KEYS] {
             for value_bytes in [0, 4, 8] {
                 let plan = RadixPlan::of::<u32>(n, value_bytes, false).expect("there are not too many");
                 let bytes = RadixPlan::CLEARED_WORDS * size_of::<u32>() + plan.published_bytes();
@@ -110,5 +112,6 @@ mod tests {
             }
         }
         assert!(RadixPlan::of::<u64>(1 << 24, 0, false).is_none());
+        assert!(RadixPlan::of::<u32>(MOST_KEYS + 1, 0, false).is_none());
     }
 }
