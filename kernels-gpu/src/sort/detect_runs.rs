@@ -189,7 +189,8 @@ fn compare<B: Bits, const ALL: bool>(
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
 /// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are many descents, and
-/// reads all of its share only if it has not. Where keys are [taken](UNDETECTED) to have many descents none reads anything.
+/// reads all of its share only if it has not. Where it is known that keys have many descents, or they are taken to have, none reads
+/// anything.
 ///
 /// # Safety
 /// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, or set by
