@@ -293,10 +293,7 @@ impl Test {
             for (keys, name) in all {
                 let order = if n % 2 == 0 { SortOrder::Ascending } else { SortOrder::Descending };
                 for order in [SortOrder::Ascending, order] {
-                    let (mut expected, mut found) = (keys.clone(), keys.clone());
-                    self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
-                    let result = self.gpu.sort_with(order, &mut found).map(|_| found);
-                    self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+                    self.check_sort(&format!("sort of {n} {name}, {order:?}"), order, &keys);
                     self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u32);
                     self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
                 }
@@ -310,14 +307,19 @@ impl Test {
         for (name, kind) in kinds {
             for (n, order) in [((1 << 26) + 5, SortOrder::Ascending), ((1 << 26) + 70_001, SortOrder::Descending)] {
                 let keys: Vec<K> = self.keys(n, kind);
-                let (mut expected, mut found) = (keys.clone(), keys.clone());
-                self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
-                let result = self.gpu.sort_with(order, &mut found).map(|_| found);
-                self.expect(|| format!("sort of {n} {name}, {order:?}"), result, &expected);
+                self.check_sort(&format!("sort of {n} {name}, {order:?}"), order, &keys);
                 self.check_sort_values(&format!("sort of {n} {name}, {order:?}"), order, &keys, |i| i as u64);
                 self.check_argsort(&format!("{n} {name}, {order:?}"), order, &keys);
             }
         }
+    }
+
+    /// Sorts keys alone.
+    fn check_sort<K: Key>(&mut self, what: &str, order: SortOrder, keys: &[K]) {
+        let (mut expected, mut found) = (keys.to_vec(), keys.to_vec());
+        self.cpu.sort_with(order, &mut expected).expect("the CPU sorts");
+        let result = self.gpu.sort_with(order, &mut found).map(|_| found);
+        self.expect(|| what.to_owned(), result, &expected);
     }
 
     fn check_argsort<K: Key>(&mut self, what: &str, order: SortOrder, keys: &[K]) {

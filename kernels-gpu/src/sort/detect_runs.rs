@@ -189,8 +189,7 @@ fn compare<B: Bits, const ALL: bool>(
 ///
 /// Equal neighbours count as an ascent if `equal_ascends` is not 0: then an array without ascents may be reversed with
 /// its values, and stays stable. Warps read neighbouring keys. One ends when it has found an ascent and that there are many descents, and
-/// reads all of its share only if it has not. Where it is known that keys have many descents, or they are taken to have, none reads
-/// anything.
+/// reads all of its share only if it has not. None reads anything where `choose_digits` has noted that keys are taken to be in no order.
 ///
 /// # Safety
 /// `keys` has `n` keys, in global memory, `found` [`DETECTION_WORDS`] words, which are 0, or set by

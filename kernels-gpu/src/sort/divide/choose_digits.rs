@@ -104,7 +104,7 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// first.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds. Blocks are of [`CHOOSE_THREADS`] threads with
+/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own are writable. Blocks are of [`CHOOSE_THREADS`] threads with
 /// [`CHOOSE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]

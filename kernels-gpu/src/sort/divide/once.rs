@@ -245,8 +245,9 @@ unsafe fn place_and_move<
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
-/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided, and
-/// are not in order, and `merges` is not 0, it does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of `NT * VT` keys, as `coding` encodes them,
+/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided and are
+/// not in order, and `merges` is not 0, it does what [`block_sort`](crate::sort::block_sort::block_sort) does instead: sorts each tile of
+/// `NT * VT` keys, as `coding` encodes them,
 /// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
 ///
 /// # Safety

@@ -25,13 +25,8 @@ pub mod sort_by_radix;
 pub mod sweep;
 
 use super::detect_runs::Detection;
+use super::tile_in_order::{DIGIT_BITS, DIGITS};
 use cuda_std::prelude::*;
-
-/// Bits of a digit.
-pub const DIGIT_BITS: u32 = 8;
-
-/// The digits of a sweep.
-pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
 /// Sweeps of keys of 4 bytes. An even number, so that the last one ends where the first one began.
 pub const SWEEPS: u32 = u32::BITS / DIGIT_BITS;
