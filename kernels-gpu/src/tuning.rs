@@ -91,6 +91,8 @@ pub struct Row {
     pub undivided_8v: usize,
     /// The most keys that are few for a sort by all bits.
     pub few_radix: usize,
+    /// The most keys that are not many for it.
+    pub middle_radix: usize,
     /// The same with values of 4 bytes.
     pub few_radix_v4: usize,
     /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
@@ -126,6 +128,8 @@ pub struct Row {
     pub radix_4: DivideTile,
     /// The same of few keys.
     pub few_radix_4: DivideTile,
+    /// The same of some more keys.
+    pub middle_radix_4: DivideTile,
     /// The same with values of 4 bytes.
     pub radix_4v4: DivideTile,
     /// The same of few keys.
@@ -173,6 +177,7 @@ pub const SM_90: Row = Row {
     undivided_4v: 1 << 23,
     undivided_8v: 1 << 20,
     few_radix: 1 << 19,
+    middle_radix: 1 << 20,
     few_radix_v4: 1 << 18,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
@@ -190,6 +195,7 @@ pub const SM_90: Row = Row {
     divide_8v8: DivideTile { threads: 384, items_per_thread: 16, blocks: 2 },
     radix_4: DivideTile { threads: 512, items_per_thread: 33, blocks: 2 },
     few_radix_4: DivideTile { threads: 512, items_per_thread: 9, blocks: 1 },
+    middle_radix_4: DivideTile { threads: 512, items_per_thread: 17, blocks: 2 },
     radix_4v4: DivideTile { threads: 384, items_per_thread: 30, blocks: 2 },
     few_radix_4v4: DivideTile { threads: 512, items_per_thread: 7, blocks: 1 },
     radix_4v8: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
@@ -261,23 +267,16 @@ pub const fn divide(bytes: usize, n: usize) -> (DivideTile, Tile) {
     }
 }
 
-/// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0.
-pub const fn radix(value_bytes: usize, n: usize) -> DivideTile {
-    match (value_bytes, is_few_for_radix(value_bytes, n)) {
-        (0, false) => ROW.radix_4,
-        (0, true) => ROW.few_radix_4,
-        (4, false) => ROW.radix_4v4,
-        (4, true) => ROW.few_radix_4v4,
-        _ => ROW.radix_4v8,
-    }
-}
-
-/// Whether sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, take the shape for few.
-pub const fn is_few_for_radix(value_bytes: usize, n: usize) -> bool {
+/// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how the names of the kernels end
+/// that are compiled with it.
+pub const fn radix(value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
     match value_bytes {
-        0 => n <= ROW.few_radix,
-        4 => n <= ROW.few_radix_v4,
-        _ => false,
+        0 if n <= ROW.few_radix => (ROW.few_radix_4, "small"),
+        0 if n <= ROW.middle_radix => (ROW.middle_radix_4, "middle"),
+        0 => (ROW.radix_4, ""),
+        4 if n <= ROW.few_radix_v4 => (ROW.few_radix_4v4, "small"),
+        4 => (ROW.radix_4v4, ""),
+        _ => (ROW.radix_4v8, ""),
     }
 }
 

@@ -19,7 +19,7 @@ use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets, sort_long_buck
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
 use kernels_gpu::sort::divide::sort_rest::sort_rest;
 use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
-use kernels_gpu::sort::divide::workspace::{Job, Layout, Plan, RESTS};
+use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan, RESTS};
 use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::runs::MAX_RUNS;
 use kernels_gpu::sort::tile_in_order;
@@ -78,7 +78,7 @@ fn choose_and_place<B: Bits>(
     let coding = if level == 0 { coding } else { Coding::NONE };
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("choose_digits", 1 + level.min(1), CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-        choose_digits(job, sampled, level, coding, single, random, 0, 0, divides)
+        choose_digits(job, sampled, level, coding, single, random, 0, divides)
     })?;
     // SAFETY: as above.
     if level == 0 && job.plan.twice != 0 {
@@ -136,8 +136,8 @@ fn sort_in_three_launches<B: Bits>(
 
 /// The lists of a division, and the words of `detect_runs`.
 fn lists(emulator: &mut Emulator, plan: Plan) -> [Buffer<u32>; 2] {
-    let mut words: Vec<u32> = vec![0; Layout::cleared(&plan)];
-    words.resize(Layout::of(&plan).words as usize, u32::MAX);
+    let mut words = vec![u32::MAX; Layout::of(&plan).words as usize];
+    words[HEAD_WORDS..][..Layout::cleared(&plan)].fill(0);
     [emulator.buffer(&words), emulator.buffer(&[0u32; DETECTION_WORDS])]
 }
 
@@ -591,7 +591,8 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(!is_divided("in descending runs", |_, i| (29 - i % 30) << 27 | i));
     // Uneven keys are, if there are levels enough, unless they are too uneven.
     let bits_anded: Draw = |random, _| (0..3).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
-    assert!(divided("bits of three words ANDed", bits_anded, 3));
+    assert!(divided("bits of three words ANDed", bits_anded, 4));
+    assert!(!divided("bits of three words ANDed, divided three times", bits_anded, 3));
     assert!(!divided("bits of three words ANDed, divided twice", bits_anded, 2));
     assert!(divided("uniform, divided once", |random, _| random.random(), 1));
     assert!(!divided("bits of three words ANDed, divided once", bits_anded, 1));
@@ -599,13 +600,13 @@ fn keys_are_divided_if_they_are_spread_evenly_and_in_no_runs() {
     assert!(divided(
         "bits of three words ORed",
         |random, _| (0..3).fold(0, |bits, _| bits | random.random::<u32>()),
-        3
+        4
     ));
     let at_both_ends: Draw = |random, i| {
         let bits = (0..5).fold(u32::MAX, |bits, _| bits & random.random::<u32>());
         if i.is_multiple_of(2) { bits } else { !bits }
     };
-    assert!(!divided("bits of five words ANDed, or ORed", at_both_ends, 3));
+    assert!(!divided("bits of five words ANDed, or ORed", at_both_ends, 4));
 }
 
 /// Keys whose bits are those of `words` random words ANDed.
@@ -677,7 +678,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         let (none, random) = (Coding::NONE, seed);
         // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
         emulator.launch("choose_digits", 1, CHOOSE_THREADS, CHOOSE_SHARED_BYTES, || unsafe {
-            choose_digits(job, keys.as_mut_ptr(), 0, none, 8, random, 0, 0, 0)
+            choose_digits(job, keys.as_mut_ptr(), 0, none, 8, random, 0, 0)
         })?;
         // SAFETY: as above.
         emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {

@@ -123,6 +123,25 @@ where
         let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
         // SAFETY: as above.
         let pivot = unsafe { from_lane(own, source) };
+        // SAFETY: as above.
+        if unsafe { ballot(FULL_MASK, width > 0 && own == pivot) }.count_ones() > 1 {
+            // Other runs have keys like it, perhaps many: the division is before all of them, behind all, or among them.
+            let less = count_near(low, high, expected, own < pivot, |i| run.at(i as usize) < pivot);
+            let near = expected.max(less);
+            let is_alike = if own < pivot && less < high { run.at(less as usize) == pivot } else { own == pivot };
+            let up_to = count_near(less, high, near, is_alike, |i| run.at(i as usize) == pivot);
+            // SAFETY: as above.
+            let (all_less, all_up_to) = unsafe { (sum(less), sum(up_to)) };
+            if rank < all_less {
+                high = less;
+            } else if rank > all_up_to {
+                low = up_to;
+            } else {
+                // SAFETY: as above.
+                return less + unsafe { share_in_order(rank - all_less, up_to - less) };
+            }
+            continue;
+        }
         let counted = if lane == source {
             expected + 1
         } else {
@@ -140,6 +159,25 @@ where
             high = if lane == source { expected } else { counted };
         }
     }
+}
+
+/// How many of `wanted` the lane has, of which each lane takes as many as it has `room` for before the next one takes any.
+///
+/// # Safety
+/// All lanes of the warp make the same call.
+#[inline(always)]
+#[track_caller]
+unsafe fn share_in_order(wanted: u64, room: u32) -> u32 {
+    let (mut left, mut own) = (wanted, 0);
+    for lane in 0..WARP_SIZE {
+        // SAFETY: the caller's promise.
+        let share = left.min(unsafe { shuffle_idx(FULL_MASK, room, lane) } as u64);
+        if lane == warp::lane_id() {
+            own = share as u32;
+        }
+        left -= share;
+    }
+    own
 }
 
 /// Of those lanes that `take_part`, of which there is one at least, the one whose key is closest to the mean of all: about

@@ -62,6 +62,13 @@ pub(super) trait Places {
     #[inline(always)]
     unsafe fn counted(&self, _digit: u32, _count: u32) {}
 
+    /// Takes note that all digits have been [`counted`](Self::counted).
+    ///
+    /// # Safety
+    /// A barrier is before.
+    #[inline(always)]
+    unsafe fn placed(&self) {}
+
     /// Adds to the distances what has not been known before.
     ///
     /// # Safety
@@ -221,6 +228,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
 
     // SAFETY: as above.
     unsafe {
+        places.placed();
         move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);
         places.finish(distances);
     }

@@ -29,13 +29,13 @@ const FINE: u32 = 32;
 /// Bits of the number of an interval.
 const INTERVAL_BITS: u32 = INTERVALS.trailing_zeros();
 
-/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven: if it has more, they are
-/// merged sooner.
-const UNEVEN: u32 = SAMPLE / 3;
-
-/// The same for more levels of divisions than three, if so few keys are left after [`DEPTH`] looks.
-const UNEVEN_IN_MORE: u32 = SAMPLE / 2;
+/// Keys of a sample that the fullest interval has, at most, of keys that are divided although they are uneven, if so few are left after [`DEPTH`]
+/// looks: with more of them keys are sorted sooner in another way.
+const UNEVEN: u32 = SAMPLE / 2;
 const LEFT: u32 = SAMPLE / 5;
+
+/// The same, however many are left.
+const UNEVEN_ANYWAY: u32 = SAMPLE / 3;
 
 /// The most digits that all keys are divided by first if they are uneven. With more of them tiles have so few keys of most digits that these
 /// are written in small pieces.
@@ -100,8 +100,7 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are if the sample is
 /// spread evenly along one of the curves, or the part of it that is in one interval, or not too unevenly for the levels that there are;
 /// unless most keys are in ascending or descending runs, which merges are faster with. If `always_divides` is not 0 they are in any case.
-/// `detects` is 0 if `detect_runs` has not been called before: then those words, the heads of the lists, and `cleared` words before these are set
-/// first.
+/// Those words, the heads of the lists, and `cleared` words before these are set first.
 ///
 /// # Safety
 /// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own are writable. Blocks are of [`CHOOSE_THREADS`] threads with
@@ -115,15 +114,11 @@ pub unsafe fn choose_digits<B: Bits>(
     coding: Coding<B>,
     single: u32,
     random: u64,
-    detects: u32,
     cleared: u32,
     always_divides: u32,
 ) {
     // SAFETY: the caller's promise.
     let detection = unsafe { Detection::new(job.order) };
-    if level == 0 && detects != 0 && detection.is_ordered() {
-        return;
-    }
     let plan = job.plan;
     // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
@@ -131,7 +126,7 @@ pub unsafe fn choose_digits<B: Bits>(
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS)) };
     let thread = thread::thread_idx_x();
-    if level == 0 && detects == 0 {
+    if level == 0 {
         // There is one block, and nothing has been launched before it.
         if thread == 0 {
             workspace.clear();
@@ -177,7 +172,7 @@ pub unsafe fn choose_digits<B: Bits>(
         let Choice { digits, exact, twice } = match choice {
             Ok(choice) => choice,
             Err(Undivided { in_order, .. }) => {
-                if thread == 0 && detects == 0 && in_order {
+                if thread == 0 && in_order {
                     detection.detect_later();
                 }
                 return;
@@ -318,15 +313,11 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
             return wanted * digits_of_even(fullest) <= most
                 && unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) } == 0;
         }
-        // Uneven keys take more levels. With values, where there are fewer digits, too many are needed.
-        let takes_more = size_of::<B>() == 4 && plan.levels > 2 && plan.in_order == 0;
-        if takes_more && fullest <= UNEVEN {
-            return true;
-        }
         let inside = (Curve::Distance, Coding::NONE, DEPTH);
         // SAFETY: as above.
         let left = unsafe { left_uneven(sample, (least, greatest), most, inside, intervals, scan) };
-        left == 0 || takes_more && plan.levels > 3 && fullest <= UNEVEN_IN_MORE && left <= LEFT
+        // Uneven keys take more levels than there are for fewer keys, or with values.
+        left == 0 || plan.levels > 3 && fullest <= UNEVEN && (fullest <= UNEVEN_ANYWAY || left <= LEFT)
     };
     let divides = level > 0 || always_divides || !in_runs && is_even_enough();
     if divides {

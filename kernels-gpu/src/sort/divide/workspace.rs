@@ -134,9 +134,9 @@ const fn at_least_one(number: u32) -> u32 {
 }
 
 impl Layout {
-    /// How many words are 0 before the first kernel.
+    /// How many words after the heads are 0 before the first kernel.
     pub const fn cleared(plan: &Plan) -> usize {
-        HEAD_WORDS + if plan.twice != 0 { TWICE } else { 0 }
+        if plan.twice != 0 { TWICE } else { 0 }
     }
 
     /// The first of the words that are 0 before [`count_once`](super::once::count_once), if there is one division only, and how many they
@@ -154,7 +154,7 @@ impl Layout {
             Some(full) => full + 1,
             None => 1,
         };
-        let all = Self::cleared(plan);
+        let all = HEAD_WORDS + Self::cleared(plan);
         let parts = all + segments * SEGMENT;
         let counters = parts + n / plan.part() as usize + segments;
         let buckets = counters + n / plan.keys_per_counter() as usize + DIGITS_CAPACITY as usize;
@@ -185,10 +185,10 @@ impl Layout {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The lists, of which the first [`Layout::cleared`] words are 0 before the first kernel if `detect_runs` has been called. Nothing but
-    /// these kernels writes any, or the heads alone where keys are not divided.
+    /// The lists, of which [`Layout::cleared`] words after the heads are 0 before the first kernel. Nothing but these kernels writes any, or the
+    /// heads alone where keys are not divided.
     pub words: *mut u32,
-    /// What `detect_runs` has found, if it has been called.
+    /// What is known of the keys.
     pub order: *mut u32,
     /// Where the lists are: [`Layout::of`] the plan.
     pub at: Layout,

@@ -10,28 +10,25 @@
 //! sum, and later the sum over all groups up to its own. So a tile reads what those before it in its group have published, and then goes back over groups
 //! until one has published the latter. A tile waits only for tiles before it, whose blocks have begun, since tiles are taken in order.
 //!
-//! What is published is one word each, which says itself whether it is there: it carries the number of the sweep, modulo 4. So nothing has to be cleared
-//! between two sweeps, and no other memory has to be ordered with it. Counts of two digits take one word for each tile.
+//! The counts of a tile are put where its keys have come from: these have all been read by then, and the next sweep writes there anew. A word for each
+//! tile tells for which sweep they are there. The sum of a group is one number of 64 bits, which says itself whether it is there: it carries the number
+//! of the sweep, modulo 4. So nothing has to be cleared between two sweeps.
 
 use super::DIGITS;
 use cuda_std::prelude::*;
 
-/// The most keys of a tile: a count has 15 bits.
-pub const MOST_KEYS: usize = (1 << COUNT_BITS) - 1;
-const COUNT_BITS: u32 = 15;
+/// The most keys of a tile, whose counts have 16 bits each.
+pub const MOST_KEYS: usize = u16::MAX as usize;
 
 /// Tiles of a group.
 const GROUP: u32 = 32;
 
-/// Words of a tile, which have the counts of two digits each.
+/// Words of a tile, which have the counts of two digits each. A tile has no fewer keys, but for the last one, whose counts nothing reads.
 pub(super) const TILE_WORDS: u32 = DIGITS / 2;
-
-/// Where the epoch of a tile's word begins, above both counts.
-const TILE_EPOCH: u32 = 2 * COUNT_BITS;
 
 /// Words for so many tiles.
 pub(super) const fn words(tiles: usize) -> usize {
-    groups(tiles) * DIGITS as usize * 2 + tiles * TILE_WORDS as usize
+    groups(tiles) * DIGITS as usize * 2 + tiles
 }
 
 /// Groups that are before another one.
@@ -56,7 +53,47 @@ fn epoch(sweep: u32) -> u32 {
 #[derive(Clone, Copy)]
 pub(super) struct Published {
     groups: GlobalMut<u64>,
-    tiles: GlobalMut<u32>,
+    /// For each tile how many sweeps have its counts.
+    counted: GlobalMut<u32>,
+}
+
+/// Where the counts of tiles of `tile` keys are: among the keys that a sweep reads.
+#[derive(Clone, Copy)]
+pub(super) struct Counts {
+    words: GlobalMut<u32>,
+    tile: u32,
+}
+
+impl Counts {
+    /// # Safety
+    /// At `keys` are `n` keys of 4 bytes, and tiles have no fewer than [`TILE_WORDS`], but for the last one. Each is written after its keys have been
+    /// read.
+    #[inline(always)]
+    pub unsafe fn new<B>(keys: *mut B, n: u32, tile: u32) -> Self {
+        // SAFETY: the caller's promise.
+        Self { words: unsafe { GlobalMut::new(keys.cast(), n as usize) }, tile }
+    }
+
+    /// The index of word `word` of `tile`.
+    #[inline(always)]
+    fn at(self, tile: u32, word: u32) -> usize {
+        (tile * self.tile + word) as usize
+    }
+
+    /// Sets how many keys of `tile` have each of both digits of `word`, the lower one first.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, tile: u32, word: u32, (lower, upper): (u32, u32)) {
+        self.words.store(self.at(tile, word), upper << 16 | lower);
+    }
+
+    /// The same, as it has been set.
+    #[inline(always)]
+    #[track_caller]
+    fn of(self, tile: u32, word: u32) -> (u32, u32) {
+        let both = self.words.load(self.at(tile, word));
+        (both & 0xffff, both >> 16)
+    }
 }
 
 impl Published {
@@ -71,7 +108,7 @@ impl Published {
         unsafe {
             Self {
                 groups: GlobalMut::new(words.cast(), of_groups),
-                tiles: GlobalMut::new(words.wrapping_add(2 * of_groups), tiles * TILE_WORDS as usize),
+                counted: GlobalMut::new(words.wrapping_add(2 * of_groups), tiles),
             }
         }
     }
@@ -85,33 +122,26 @@ impl Published {
             i += step;
         }
         let mut i = first;
-        while i < self.tiles.len() {
-            self.tiles.set(i, 0);
+        while i < self.counted.len() {
+            self.counted.set(i, 0);
             i += step;
         }
     }
 
-    /// The index of word `word` of `tile`.
-    #[inline(always)]
-    fn of_tile(tile: u32, word: u32) -> usize {
-        (tile * TILE_WORDS + word) as usize
-    }
-
-    /// Publishes how many keys of `tile` have each of both digits of `word`, the lower one first.
+    /// Notes that the counts of `tile` have been set, by threads that have come to a barrier. One thread does.
     #[inline(always)]
     #[track_caller]
-    pub fn publish(self, sweep: u32, tile: u32, word: u32, (lower, upper): (u32, u32)) {
-        self.tiles.store(Self::of_tile(tile, word), epoch(sweep) << TILE_EPOCH | upper << COUNT_BITS | lower);
+    pub fn note_counted(self, sweep: u32, tile: u32) {
+        thread::device_fence();
+        self.counted.store(tile as usize, sweep + 1);
     }
 
-    /// What `tile` has published in `word`, as soon as it has; `read` is what has been read there before.
+    /// Waits until the counts of `tile` have been set. After another barrier threads see them.
     #[inline(always)]
     #[track_caller]
-    fn wait_for_tile(self, sweep: u32, tile: u32, word: u32, mut read: u32) -> (u32, u32) {
-        while read >> TILE_EPOCH != epoch(sweep) {
-            read = self.tiles.load(Self::of_tile(tile, word));
-        }
-        (read & MOST_KEYS as u32, read >> COUNT_BITS & MOST_KEYS as u32)
+    fn wait_for(self, sweep: u32, tile: u32) {
+        while self.counted.load(tile as usize) <= sweep {}
+        thread::device_fence();
     }
 
     /// Publishes the sum of `group`, or of all up to it.
@@ -170,25 +200,26 @@ impl Published {
         self,
         sweep: u32,
         tile: u32,
+        counts: Counts,
         distances: Shared<u32>,
         sums: Shared<u32>,
     ) {
         let (group, of_group) = (tile / GROUP, tile % GROUP);
         let (word, share) = (thread::thread_idx_x() % TILE_WORDS, thread::thread_idx_x() / TILE_WORDS);
         let shares = const { NT as u32 / TILE_WORDS };
-        let number = |i: usize| share + i as u32 * shares;
-        // All that is read is on its way at once.
+        let first = group * GROUP + share;
+        // How many tiles of the group are this thread's.
+        let own = if share < shares && share < of_group { (of_group - share).div_ceil(shares) } else { 0 };
         let of_groups = self.groups_before(group, thread::thread_idx_x() % DIGITS);
-        let mut read = [0; OWN];
-        for i in 0..OWN {
-            if number(i) < of_group && share < shares {
-                read[i] = self.tiles.load(Self::of_tile(group * GROUP + number(i), word));
-            }
+        // One warp waits for all, so that no other one has a fence to pass.
+        if thread::thread_idx_x() < of_group {
+            self.wait_for(sweep, group * GROUP + thread::thread_idx_x());
         }
+        thread::sync_threads();
         let (mut lower, mut upper) = (0, 0);
-        for i in 0..OWN {
-            if number(i) < of_group && share < shares {
-                let of_tile = self.wait_for_tile(sweep, group * GROUP + number(i), word, read[i]);
+        for i in 0..OWN as u32 {
+            if i < own {
+                let of_tile = counts.of(first + i * shares, word);
                 lower += of_tile.0;
                 upper += of_tile.1;
             }
@@ -202,7 +233,7 @@ impl Published {
             let is_last = of_group + 1 == GROUP && (group as usize) < self.groups.len() / DIGITS as usize;
             let mut of_all = sum;
             if is_last {
-                let own = self.wait_for_tile(sweep, tile, digit / 2, self.tiles.load(Self::of_tile(tile, digit / 2)));
+                let own = counts.of(tile, digit / 2);
                 of_all += if digit.is_multiple_of(2) { own.0 } else { own.1 };
                 self.publish_group(sweep, group, digit, of_all, group == 0);
             }

@@ -20,6 +20,8 @@ use cuda_std::prelude::*;
         within (ROW.radix_4.threads, ROW.radix_4.blocks),
     u32small = <u32, (), { ROW.few_radix_4.threads }, { ROW.few_radix_4.items_per_thread }, { own_tiles(ROW.few_radix_4.threads) }>
         within (ROW.few_radix_4.threads, ROW.few_radix_4.blocks),
+    u32middle = <u32, (), { ROW.middle_radix_4.threads }, { ROW.middle_radix_4.items_per_thread }, { own_tiles(ROW.middle_radix_4.threads) }>
+        within (ROW.middle_radix_4.threads, ROW.middle_radix_4.blocks),
     u32v4 = <u32, u32, { ROW.radix_4v4.threads }, { ROW.radix_4v4.items_per_thread }, { own_tiles(ROW.radix_4v4.threads) }>
         within (ROW.radix_4v4.threads, ROW.radix_4v4.blocks),
     u32v4small = <u32, u32, { ROW.few_radix_4v4.threads }, { ROW.few_radix_4v4.items_per_thread }, { own_tiles(ROW.few_radix_4v4.threads) }>

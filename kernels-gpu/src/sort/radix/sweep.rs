@@ -1,5 +1,6 @@
 //! A sweep: the keys of each tile go to the places of their digits.
 
+use super::look_back::Counts;
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace, count};
 use crate::block_scan::sum_before;
 use crate::key::{Bits, Coding};
@@ -117,11 +118,12 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     // SAFETY: the caller's promise; barriers divide the accesses.
-    let (from, to, memory, sums, begins) = unsafe {
+    let (from, to, counts, memory, sums, begins) = unsafe {
         let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) };
         let (sums, begins) =
             (Shared::dynamic(at, DIGITS), Shared::dynamic(at + DIGITS * size_of::<u32>() as u32, DIGITS));
-        (from.arrays(job.n), to.arrays(job.n), TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
+        let counts = Counts::new(from.keys, job.n, const { (NT * VT) as u32 });
+        (from.arrays(job.n), to.arrays(job.n), counts, TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
     };
     let encode = if sweep == 0 { coding } else { Coding::NONE };
     let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
@@ -130,7 +132,7 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let span = Span { begin, len: (job.n - begin).min(const { (NT * VT) as u32 }) };
     // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
     let digits = || BitsAt((words.phase() - 1) * DIGIT_BITS);
-    let places = Swept::<NT, OWN> { job, words, sums, begins };
+    let places = Swept::<NT, OWN> { job, words, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));
     let makes_indices = sweep == 0 && indexes;
     // SAFETY: the caller's promise.
@@ -159,6 +161,7 @@ impl<B: Bits> ToDigit<B> for BitsAt {
 struct Swept<'a, const NT: usize, const OWN: usize> {
     job: &'a Job,
     words: TaskWords,
+    counts: Counts,
     /// A word for each digit, at first 0.
     sums: Shared<u32>,
     /// Where the keys of each digit begin, which is found with the first tile of a sweep.
@@ -213,15 +216,24 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     unsafe fn counted(&self, digit: u32, count: u32) {
         // SAFETY: the caller's promise: whole warps are here.
         let next = unsafe { shuffle_xor(FULL_MASK, count, 1) };
-        if digit.is_multiple_of(2) {
-            self.workspace().published.publish(self.sweep(), self.words.task(), digit / 2, (count, next));
+        // Nothing comes after the last tile, which may be short of room.
+        if digit.is_multiple_of(2) && self.words.task() + 1 < self.job.tiles {
+            self.counts.set(self.words.task(), digit / 2, (count, next));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn placed(&self) {
+        if thread::thread_idx_x() == const { NT as u32 - 1 } {
+            self.workspace().published.note_counted(self.sweep(), self.words.task());
         }
     }
 
     #[inline(always)]
     unsafe fn finish(&self, distances: Shared<u32>) {
-        let Self { words, sums, .. } = *self;
+        let Self { words, counts, sums, .. } = *self;
+        let published = self.workspace().published;
         // SAFETY: the caller's promise.
-        unsafe { self.workspace().published.look_back::<NT, OWN>(self.sweep(), words.task(), distances, sums) };
+        unsafe { published.look_back::<NT, OWN>(self.sweep(), words.task(), counts, distances, sums) };
     }
 }

@@ -1,6 +1,5 @@
 //! The sort that divides keys, again and again, until one block sorts what is left together.
 
-use super::sort::DETECTION_KEYS;
 use super::{Address, Arrays, Entry, Queue, arguments, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -19,8 +18,9 @@ use std::ffi::c_void;
 /// Up to so many keys alone, launches for a third division take longer than they save.
 const TWO_DIVISIONS: usize = 1 << 24;
 
-/// From so many keys alone on, launches for a fourth division take little time beside the others: uneven keys may need it.
-const FOUR_DIVISIONS: usize = 1 << 26;
+/// From so many keys alone on, a fourth division is there for uneven keys, which are sorted by all of their bits otherwise: that takes as long, or
+/// longer, and the launches take little time beside the others.
+const FOUR_DIVISIONS: usize = 1 << 27;
 
 /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
 const MOST_DIGITS: (u32, u32) = (1024, 512);
@@ -34,23 +34,20 @@ const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
 /// From so many keys alone on, digits of two levels may be counted at once.
 const COUNTED_TWICE: usize = 1 << 26;
 
-// The words for that are cleared only where runs are detected.
-const _: () = assert!(COUNTED_TWICE >= DETECTION_KEYS);
-
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
 
 /// Blocks of a multiprocessor that move what is left for later levels.
-const LEFT_BLOCKS: usize = 32;
+const LEFT_BLOCKS: usize = 16;
 
 /// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
 
 /// Blocks of a multiprocessor that sort buckets of keys of 4 bytes alone.
-const BUCKET_BLOCKS: usize = 32;
+const BUCKET_BLOCKS: usize = 16;
 
 /// The same of long buckets.
-const LONG_BUCKET_BLOCKS: usize = 24;
+const LONG_BUCKET_BLOCKS: usize = 8;
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
 const LONG_BUCKETS: Tile = tuning::ROW.long_buckets_4;
@@ -80,10 +77,8 @@ pub(super) struct DividePlan {
 pub(super) struct Words {
     /// Those of [`DividePlan::list_bytes`].
     pub lists: Address,
-    /// What `detect_runs` has found, or zeros.
+    /// What is known of the keys.
     pub order: Address,
-    /// Whether `detect_runs` has been called.
-    pub detects: bool,
 }
 
 impl DividePlan {
@@ -161,11 +156,6 @@ impl DividePlan {
             .map(|kernel| (kernel, suffix.clone()))
     }
 
-    /// How many words of the lists are 0 before the first kernel, if `detect_runs` has been called.
-    pub(super) fn cleared(self) -> usize {
-        Layout::cleared(&self.plan)
-    }
-
     /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
     pub(super) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
 
@@ -175,8 +165,7 @@ impl DividePlan {
     }
 
     /// The divisions of the keys of `at`, with the keys and values of `scratch` as the other side, and the sort of what they make, in place.
-    /// The words of `order` are those of `detect_runs`, if that has been called, and [`cleared`](Self::cleared) words of the lists are 0 then; else
-    /// `cleared` words before the lists become 0 with what decides.
+    /// Other `cleared` words before the lists become 0 with what decides.
     pub(super) fn division<K: Key>(
         self,
         coding: Coding<K::Bits>,
@@ -189,7 +178,7 @@ impl DividePlan {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
         let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
         let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
-        Division { how: self, job, coding, sides, detects: u32::from(words.detects), cleared, random }
+        Division { how: self, job, coding, sides, cleared, random }
     }
 
     /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
@@ -274,7 +263,6 @@ pub(super) struct Division<K: Key> {
     job: Job,
     coding: Coding<K::Bits>,
     sides: [Elements<K::Bits, u32>; 2],
-    detects: u32,
     cleared: u32,
     random: u64,
 }
@@ -286,7 +274,13 @@ impl<K: Key> Division<K> {
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
     pub(super) unsafe fn decide(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.choose(queue, 0) }
+        unsafe {
+            let cleared = Layout::cleared(&self.how.plan);
+            if cleared > 0 {
+                queue.clear(self.job.words as Address + DividePlan::HEAD_BYTES as Address, cleared)?;
+            }
+            self.choose(queue, 0)
+        }
     }
 
     /// Queues the first division.
@@ -338,14 +332,14 @@ impl<K: Key> Division<K> {
     /// # Safety
     /// As for [`decide`](Self::decide).
     unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
-        let &Self { how: DividePlan { most_digits, .. }, job, detects, cleared, random, .. } = self;
+        let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
         let (keys, coding, always_divides) = (self.sides_at(level).0.keys, self.coding_at(level), 0u32);
         let shape = Shape {
             blocks: Self::segment_blocks(queue, level),
             threads: choose_digits::CHOOSE_THREADS,
             shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
         };
-        let arguments = arguments![job, keys, level, coding, most_digits, random, detects, cleared, always_divides];
+        let arguments = arguments![job, keys, level, coding, most_digits, random, cleared, always_divides];
         // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
         unsafe { queue.launch(&("choose_digits", bits(size_of::<K>())), shape, &arguments) }
     }

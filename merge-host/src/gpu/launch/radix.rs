@@ -49,7 +49,7 @@ impl RadixPlan {
     }
 
     const fn tile(self) -> DivideTile {
-        let tile = tuning::radix(self.value_bytes, self.n as usize);
+        let (tile, _) = tuning::radix(self.value_bytes, self.n as usize);
         assert!(tile.keys() <= look_back::MOST_KEYS, "a tile has more keys than are counted");
         tile
     }
@@ -62,9 +62,9 @@ impl RadixPlan {
     /// The entry point.
     pub(super) fn entry<K: Key>(self) -> Entry {
         let keys = bits(size_of::<K>());
-        let few = if tuning::is_few_for_radix(self.value_bytes, self.n as usize) { "small" } else { "" };
         let values = if self.value_bytes == 0 { String::new() } else { format!("v{}", self.value_bytes) };
-        ("sort_by_radix", format!("{keys}{values}{few}"))
+        let (_, shape) = tuning::radix(self.value_bytes, self.n as usize);
+        ("sort_by_radix", format!("{keys}{values}{shape}"))
     }
 
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.

@@ -279,6 +279,7 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
         1,
         tuning::merged(value_bytes) + 1,
         tuning::ROW.few_radix + 1,
+        tuning::ROW.middle_radix + 1,
         tuning::ROW.few_radix_v4 + 1,
         tuning::undivided(size_of::<K>(), value_bytes) + 1,
         tuning::ROW.small_sort + 1,
@@ -330,7 +331,8 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
     let layout = plan.layout::<K>(n);
     let coding = Coding::of::<K>(order == SortOrder::Descending);
-    let detects = n >= DETECTION_KEYS;
+    // Where keys may be divided a sample tells first whether they look as if they were in order.
+    let detects = n >= DETECTION_KEYS && plan.divide.is_none();
     let in_workspace = |offset: usize| workspace + offset as u64;
     let detected = if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 };
     let radix_words =
@@ -345,13 +347,9 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     // Another number at each call, which cannot be predicted.
     let random = RandomState::new().build_hasher().finish();
     if detects {
-        // The lists of divisions follow, so that one launch clears both.
-        let cleared = plan.divide.map_or(detect_runs::DETECTION_WORDS, |divide| {
-            (layout.lists - layout.runs) / size_of::<u32>() + divide.cleared()
-        });
         // SAFETY: the caller's promise; the words are in the workspace.
         unsafe {
-            queue.clear(parts.detected, cleared)?;
+            queue.clear(parts.detected, detect_runs::DETECTION_WORDS)?;
             detect_runs::<K>(queue, coding, at, parts.detected)?;
         }
     }
@@ -368,7 +366,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
         }
         (Some(divide), Some(radix)) if divide.is_once() => {
-            let words = Words { lists: parts.lists, order: parts.detected, detects: false };
+            let words = Words { lists: parts.lists, order: parts.detected };
             let sides = [at.keys, parts.scratch.0];
             // SAFETY: as above. Of the last two one has something to do.
             unsafe {
@@ -378,7 +376,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
             }
         }
         (Some(divide), radix) => {
-            let words = Words { lists: parts.lists, order: parts.detected, detects };
+            let words = Words { lists: parts.lists, order: parts.detected };
             let cleared = ((layout.lists - layout.radix) / size_of::<u32>()) as u32;
             let division = divide.division::<K>(coding, at, parts.scratch, words, cleared, random);
             // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do, or the sort by all bits, or
@@ -388,9 +386,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
                 // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have something to do comes first.
                 queue.join(|queue, side| {
                     division.begin(queue)?;
-                    if !detects {
-                        detect_runs::<K>(side, coding, at, parts.detected)?;
-                    }
+                    detect_runs::<K>(side, coding, at, parts.detected)?;
                     let Some(radix) = radix else {
                         division.finish(queue)?;
                         return merge_sort::<K>(side, plan, coding, at, parts, random);
@@ -443,7 +439,7 @@ unsafe fn merge_sort<K: Key>(
     }
     if let Some(divide) = plan.once() {
         let (sides, tiles) = ([keys, scratch.0], (from.0, decode(passes)));
-        let words = Words { lists, order: detected, detects: false };
+        let words = Words { lists, order: detected };
         // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
         unsafe {
             divide.divide_once::<K>(queue, coding, sides, words, random)?;
