@@ -4,6 +4,8 @@
 //! the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
 //! `scripts/tune`, add a row, name it in `ROW` and compile.
 
+use crate::sort::runs::MAX_RUNS;
+
 /// The shape of a tile: `threads * items_per_thread` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
@@ -71,6 +73,10 @@ pub struct Row {
     pub small_block_4: Tile,
     /// The first phase of the sort of few keys.
     pub small_block_8: Tile,
+    /// The same of so few that one pass merges all tiles: the smaller these are, the more blocks share the work.
+    pub tiny_block_4: Tile,
+    /// The same.
+    pub tiny_block_8: Tile,
     /// The passes of the sort of few keys.
     pub small_runs_4: Tile,
     /// The passes of the sort of few keys.
@@ -167,7 +173,9 @@ pub const SM_90: Row = Row {
     runs_8: Tile { threads: 256, items_per_thread: 29 },
     small_block_4: Tile { threads: 512, items_per_thread: 9 },
     small_block_8: Tile { threads: 512, items_per_thread: 9 },
-    small_runs_4: Tile { threads: 256, items_per_thread: 9 },
+    tiny_block_4: Tile { threads: 256, items_per_thread: 9 },
+    tiny_block_8: Tile { threads: 256, items_per_thread: 9 },
+    small_runs_4: Tile { threads: 256, items_per_thread: 5 },
     small_runs_8: Tile { threads: 256, items_per_thread: 9 },
     small_sort: 1 << 20,
     merged_4: 1 << 17,
@@ -240,9 +248,16 @@ pub const fn runs(bytes: usize) -> Tile {
     if bytes == 8 { ROW.runs_8 } else { ROW.runs_4 }
 }
 
-/// The shape for the first phase of the sort of few keys of `bytes` bytes, 4 or 8.
-pub const fn small_block(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.small_block_8 } else { ROW.small_block_4 }
+/// The shape for the first phase of the sort of `n` keys of `bytes` bytes, 4 or 8, which are few, and how the names of the kernels end that are
+/// compiled with it.
+pub const fn small_block(bytes: usize, n: usize) -> (Tile, &'static str) {
+    let (small, tiny) = match bytes {
+        8 => (ROW.small_block_8, ROW.tiny_block_8),
+        _ => (ROW.small_block_4, ROW.tiny_block_4),
+    };
+    // One larger block sorts all keys sooner than several do.
+    let is_one_pass = n > small.keys() && n <= tiny.keys() * MAX_RUNS as usize;
+    if n <= tiny.keys() || is_one_pass { (tiny, "tiny") } else { (small, "small") }
 }
 
 /// The shape for the passes of the sort of few keys of `bytes` bytes, 4 or 8.

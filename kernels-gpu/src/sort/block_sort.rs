@@ -31,6 +31,8 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
     u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }>,
     u32small = <u32, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }>,
     u64small = <u64, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }>,
+    u32tiny = <u32, { ROW.tiny_block_4.threads }, { ROW.tiny_block_4.items_per_thread }>,
+    u64tiny = <u64, { ROW.tiny_block_8.threads }, { ROW.tiny_block_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(

@@ -166,8 +166,8 @@ impl Gpu {
         Ok(to.into_vec())
     }
 
-    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits or counters (at most 1 %, or 72 KiB of fewer
-    /// than 2^20 keys). `usize::MAX` if there are more keys than any GPU has memory for.
+    /// Bytes of workspace for a sort of `n` keys by any kernel: the keys once more, and splits or counters (at most 1 %, or 24 KiB where that
+    /// is more). `usize::MAX` if there are more keys than any GPU has memory for.
     pub fn sort_workspace_bytes<K: Key>(n: usize) -> usize {
         SortPlan::of::<K>(n, 0, false).workspace_bytes::<K>(n)
     }

@@ -37,8 +37,11 @@ const COUNTED_TWICE: usize = 1 << 26;
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
 
-/// Blocks of a multiprocessor that move what is left for later levels.
-const LEFT_BLOCKS: usize = 16;
+/// Blocks of a multiprocessor that move what is left for later levels. There is something left where uneven keys are divided, which takes
+/// [four divisions](FOUR_DIVISIONS), and fewer blocks find sooner that there is nothing.
+const fn left_blocks(levels: u32) -> usize {
+    if levels > 3 { 32 } else { 16 }
+}
 
 /// Blocks of a multiprocessor that choose the digits of segments, and place their buckets.
 const SEGMENT_BLOCKS: usize = 8;
@@ -46,8 +49,10 @@ const SEGMENT_BLOCKS: usize = 8;
 /// Blocks of a multiprocessor that sort buckets of keys of 4 bytes alone.
 const BUCKET_BLOCKS: usize = 16;
 
-/// The same of long buckets.
-const LONG_BUCKET_BLOCKS: usize = 8;
+/// The same of long buckets, with the levels of [`left_blocks`].
+const fn long_bucket_blocks(levels: u32) -> usize {
+    if levels > 3 { 24 } else { 8 }
+}
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
 const LONG_BUCKETS: Tile = tuning::ROW.long_buckets_4;
@@ -396,7 +401,11 @@ impl<K: Key> Division<K> {
         // Segments may have a part each that is not full.
         let parts = plan.parts(plan.n) as usize + if level > 0 { divisions::MOST_DIGITS as usize } else { 0 };
         // Blocks that take one tile each are faster than those that take several.
-        let blocks = if level < FEW_LEFT { parts * plan.tiles as usize } else { LEFT_BLOCKS * queue.multiprocessors() };
+        let blocks = if level < FEW_LEFT {
+            parts * plan.tiles as usize
+        } else {
+            left_blocks(plan.levels) * queue.multiprocessors()
+        };
         let shape = how.divide_shape::<K>(blocks);
         let keys_alone = arguments![job, from.keys, to.keys, level, coding];
         let with_values = arguments![job, from, to, level, coding, indexes];
@@ -437,7 +446,7 @@ impl<K: Key> Division<K> {
         if plan.long > 0 {
             let Tile { threads, items_per_thread } = LONG_BUCKETS;
             let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
-            let blocks = LONG_BUCKET_BLOCKS * queue.multiprocessors();
+            let blocks = long_bucket_blocks(plan.levels) * queue.multiprocessors();
             let shape = Shape { blocks, threads: threads as u32, shared_bytes };
             launch(&("sort_long_buckets", bits(size_of::<K>())), shape, arguments)?;
         }

@@ -71,6 +71,8 @@ pub(in crate::gpu) struct SortPlan {
     /// Values are to begin as the keys' indices.
     indexes: bool,
     block: Tile,
+    /// How the names of the first phase's kernels end.
+    block_shape: &'static str,
     runs: Tile,
     /// Few keys: other shapes, and no launches that find splits.
     small: bool,
@@ -94,10 +96,13 @@ impl SortPlan {
     /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0, which are the keys' indices if it `indexes`.
     pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
         let small = n <= tuning::ROW.small_sort;
-        let (block, runs) = match (value_bytes, small) {
-            (0, false) => (tuning::block(size_of::<K>()), tuning::runs(size_of::<K>())),
-            (0, true) => (tuning::small_block(size_of::<K>()), tuning::small_runs(size_of::<K>())),
-            (value_bytes, _) => tuning::sort_pairs(size_of::<K>(), value_bytes),
+        let ((block, block_shape), runs) = match (value_bytes, small) {
+            (0, false) => ((tuning::block(size_of::<K>()), ""), tuning::runs(size_of::<K>())),
+            (0, true) => (tuning::small_block(size_of::<K>(), n), tuning::small_runs(size_of::<K>())),
+            (value_bytes, _) => {
+                let (block, runs) = tuning::sort_pairs(size_of::<K>(), value_bytes);
+                ((block, ""), runs)
+            }
         };
         let divide = if n <= tuning::undivided(size_of::<K>(), value_bytes) {
             None
@@ -105,7 +110,7 @@ impl SortPlan {
             DividePlan::of::<K>(n, value_bytes, indexes)
         };
         let radix = if n <= tuning::merged(value_bytes) { None } else { RadixPlan::of::<K>(n, value_bytes, indexes) };
-        Self { value_bytes, indexes, block, runs, small, divide, radix }
+        Self { value_bytes, indexes, block, block_shape, runs, small, divide, radix }
     }
 
     /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
@@ -121,12 +126,20 @@ impl SortPlan {
         Self::of::<K>(usize::MAX, value_bytes, false)
     }
 
-    /// The suffix of the kernels, which serve all keys of the width of `K`.
+    /// The suffix of the kernels of the passes, which serve all keys of the width of `K`.
     pub(super) fn suffix<K: Key>(self) -> String {
+        self.suffix_of_shape::<K>(if self.value_bytes == 0 && self.small { "small" } else { "" })
+    }
+
+    /// The suffix of the kernel that sorts tiles.
+    fn block_suffix<K: Key>(self) -> String {
+        self.suffix_of_shape::<K>(self.block_shape)
+    }
+
+    fn suffix_of_shape<K: Key>(self, shape: &str) -> String {
         let keys = bits(size_of::<K>());
         match self.value_bytes {
-            0 if self.small => format!("{keys}small"),
-            0 => keys,
+            0 => format!("{keys}{shape}"),
             value_bytes => format!("{keys}v{value_bytes}"),
         }
     }
@@ -140,7 +153,7 @@ impl SortPlan {
         } else {
             entries.push((kernels.merge_runs, self.suffix::<K>()));
             if self.once().is_none() {
-                entries.push((kernels.block_sort, self.suffix::<K>()));
+                entries.push((kernels.block_sort, self.block_suffix::<K>()));
             }
             if !self.small {
                 entries.push(("split_runs", keys.clone()));
@@ -201,8 +214,11 @@ impl SortPlan {
         merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
     }
 
-    /// Bytes of the splits of any of the passes, and of long runs if they may be detected.
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected. The kernels for few keys find splits by themselves.
     fn split_bytes(self, n: usize) -> usize {
+        if self.small {
+            return 0;
+        }
         let mut run = self.first_run();
         let of_passes = self.passes(n).map(|k| {
             let tiles = self.runs_of_pass(n, run, k).tile_count();
@@ -277,6 +293,10 @@ const SEVERAL_DIVISIONS: usize = 1 << 24;
 pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let sizes = [
         1,
+        // More than one larger block sorts, and more than one pass merges the tiles of smaller blocks of.
+        tuning::ROW.tiny_block_4.keys() + 1,
+        tuning::ROW.small_block_4.keys() + 1,
+        tuning::ROW.tiny_block_4.keys() * MAX_RUNS as usize + 1,
         tuning::merged(value_bytes) + 1,
         tuning::ROW.few_radix + 1,
         tuning::ROW.middle_radix + 1,
@@ -452,7 +472,7 @@ unsafe fn merge_sort<K: Key>(
         // The kernel that moves values with their keys reads all but the random number.
         let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected, random];
         let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        launch(kernels.block_sort, &suffix, plan.block_shape::<K>(n), arguments)?;
+        launch(kernels.block_sort, &plan.block_suffix::<K>(), plan.block_shape::<K>(n), arguments)?;
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
@@ -574,14 +594,14 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_takes_a_hundredth_more_than_the_arrays_or_72_kib_where_keys_are_few() {
+    fn a_workspace_takes_a_hundredth_more_than_the_arrays_or_24_kib() {
         fn check<K: Key>() {
             let sizes = (12..32).flat_map(|log| [(1usize << log) - 1, 1 << log, (1 << log) + 1, 3 << (log - 1)]);
             for (n, value_bytes) in sizes.flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
                 for indexes in [false, value_bytes > 0] {
                     let bytes = SortPlan::of::<K>(n, value_bytes, indexes).workspace_bytes::<K>(n);
                     let arrays = n * (size_of::<K>() + value_bytes);
-                    let more = if n < 1 << 20 { (arrays / 100).max(72 << 10) } else { arrays / 100 };
+                    let more = (arrays / 100).max(24 << 10);
                     assert!(bytes <= arrays + more, "{} bytes more than {arrays} for {n} keys", bytes - arrays);
                 }
             }
