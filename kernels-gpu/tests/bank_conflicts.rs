@@ -171,8 +171,8 @@ fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) 
 const SHAPES: [(Tile, Tile, usize, f64, f64); 4] = [
     (ROW.block_4, ROW.runs_4, 4, 5.0, 4.0),
     (ROW.block_8, ROW.runs_8, 8, 3.0, 2.5),
-    // A thread has so few keys that lanes begin at four banks or two, not at one.
-    (ROW.small_block_4, ROW.small_runs_4, 4, 1.5, 1.7),
+    // A thread has so few keys that lanes begin at four banks or two, not at one; with five keys each they hardly meet at all.
+    (ROW.small_block_4, ROW.small_runs_4, 4, 1.5, 1.05),
     (ROW.small_block_8, ROW.small_runs_8, 8, 1.8, 2.0),
 ];
 

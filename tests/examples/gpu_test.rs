@@ -1,13 +1,14 @@
 //! Compares everything the GPU engine does with the CPU engine, then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts] [--large] [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
 //! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
 //! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
 //! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares only sorts that may divide keys, and sorts
-//! with values; it cannot go with `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
+//! with values; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
+//! `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -31,8 +32,10 @@ macro_rules! of_all_types {
     };
     ($test:ident.$method:ident, $what:literal: $($K:ident)*) => {
         $(
-            $test.$method::<$K>();
-            $test.report(concat!($what, " of ", stringify!($K)));
+            if $test.takes::<$K>() {
+                $test.$method::<$K>();
+                $test.report(concat!($what, " of ", stringify!($K)));
+            }
         )*
     };
 }
@@ -45,10 +48,14 @@ fn main() -> ExitCode {
         let number = options.get(at + 1).and_then(|number| number.parse().ok());
         Some(number.unwrap_or_else(|| panic!("{name} takes a number")))
     };
-    if has("--sorts") && has("--no-check") {
-        eprintln!("gpu_test: --sorts says what is compared, and --no-check that nothing is");
+    if (has("--sorts") || has("--keys")) && has("--no-check") {
+        eprintln!("gpu_test: --sorts and --keys say what is compared, and --no-check that nothing is");
         return ExitCode::FAILURE;
     }
+    let keys = options.iter().position(|option| option == "--keys").map(|at| {
+        let name = options.get(at + 1).map_or("", String::as_str);
+        TYPES.into_iter().find(|of| *of == name).unwrap_or_else(|| panic!("--keys takes one of {TYPES:?}"))
+    });
     let seed =
         number("--seed").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64));
     let (gpu, merge_path) = match (Engine::gpu(0), Engine::gpu(0)) {
@@ -65,6 +72,7 @@ fn main() -> ExitCode {
         gpu,
         merge_path,
         cpu: Engine::cpu(),
+        keys,
         random: Random(seed),
         start: Instant::now(),
         checks: 0,
@@ -72,17 +80,13 @@ fn main() -> ExitCode {
     };
     if !has("--no-check") {
         if !has("--sorts") {
-            test.check_through::<u32>();
-            test.check_through::<f64>();
-            test.check_order::<u32>();
-            test.check_order::<f64>();
-            test.check_prepared::<u32>();
-            test.check_prepared::<f64>();
+            of_all_types!(test.check_through, "calls through functions": u32 f64);
+            of_all_types!(test.check_order, "orders": u32 f64);
+            of_all_types!(test.check_prepared, "prepared work": u32 f64);
             test.check_uploads();
             test.check_excessive_lengths();
-            test.check_graph::<u32>();
-            test.check_graph::<f64>();
-            test.report("calls through functions, orders, graphs");
+            of_all_types!(test.check_graph, "graphs": u32 f64);
+            of_all_types!(test.check_sort_graph, "graphs of sorts");
             of_all_types!(test.check, "all operations on keys");
             of_all_types!(test.check_pairs, "merges with values");
             of_all_types!(test.check_many, "merges of many runs");
@@ -103,6 +107,9 @@ fn main() -> ExitCode {
     }
     if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+/// The types of keys of the GPU.
+const TYPES: [&str; 6] = ["u32", "i32", "f32", "u64", "i64", "f64"];
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 struct Random(u64);
@@ -157,6 +164,8 @@ struct Test {
     /// The GPU, with [`SortKernel::MergePath`].
     merge_path: Engine,
     cpu: Engine,
+    /// The type of the keys that are compared, or all.
+    keys: Option<&'static str>,
     random: Random,
     start: Instant,
     checks: usize,
@@ -164,6 +173,11 @@ struct Test {
 }
 
 impl Test {
+    /// Whether keys of this type are compared.
+    fn takes<K: Key>(&self) -> bool {
+        self.keys.is_none_or(|name| name == K::NAME)
+    }
+
     fn keys<K: Key>(&mut self, n: usize, kind: fn(u64) -> u64) -> Vec<K> {
         (0..n).map(|_| key(kind(self.random.next()))).collect()
     }
@@ -613,6 +627,37 @@ impl Test {
             let mut found = poison(expected.len());
             let result = self.gpu.merge_with(kernel, a, b, &mut found).map(|_| found);
             self.expect(|| format!("{kernel} merge of {what}"), result, &expected);
+        }
+    }
+
+    /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in order: what is done depends
+    /// on the keys, and not on those of the capture.
+    fn check_sort_graph<K: GpuKey + DeviceCopy>(&mut self) {
+        let kinds: [Kind; 2] = [("uniform", |word| word), ("bits ANDed", |word| word & mix(word) & mix(!word))];
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        gpu.prepare::<K>().expect("kernels load");
+        let stream = gpu.stream().expect("the device makes streams");
+        for n in [300_007, 5_000_011] {
+            let mut keys = gpu.buffer::<K>(n).expect("the device has memory");
+            let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+            let graph =
+                graph::capture(&stream, || gpu.sort_with(SortOrder::Ascending, &mut keys, &mut workspace, &stream));
+            let graph = match graph {
+                Ok(graph) => graph,
+                Err(error) => return self.expect::<K>(|| format!("capture of a sort of {n}"), Err(error), &[]),
+            };
+            let mut inputs: Vec<(&str, Vec<K>)> = kinds.map(|(name, kind)| (name, self.keys(n, kind))).into();
+            inputs.push(("in order", self.sorted(n, |word| word)));
+            for (name, input) in inputs {
+                // SAFETY: both arrays live until the stream has been waited for, and the copy comes before the graph there.
+                unsafe { keys.async_copy_from(&input[..], &stream).expect("the device copies") };
+                graph.launch(&stream);
+                stream.synchronize().expect("the graph ends well");
+                let found = gpu.download(&keys);
+                let mut expected = input;
+                self.cpu.sort(&mut expected).expect("the CPU sorts");
+                self.expect(|| format!("graph of a sort of {n} {name}"), found, &expected);
+            }
         }
     }
 

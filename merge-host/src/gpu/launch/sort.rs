@@ -642,8 +642,10 @@ mod tests {
     #[test]
     fn keys_that_one_block_sorts_need_no_workspace() {
         assert_eq!(SortPlan::of::<u32>(0, 0, false).workspace_bytes::<u32>(0), 0);
-        let block = SortPlan::of::<u32>(1, 0, false).block.keys();
-        assert_eq!(SortPlan::of::<u32>(block, 0, false).workspace_bytes::<u32>(block), 0);
+        let block = tuning::ROW.small_block_4.keys();
+        for n in [1, tuning::ROW.tiny_block_4.keys(), tuning::ROW.tiny_block_4.keys() + 1, block] {
+            assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), 0, "{n}");
+        }
         assert!(SortPlan::of::<u32>(block + 1, 0, false).workspace_bytes::<u32>(block + 1) > 4 * block);
     }
 }
