@@ -14,8 +14,8 @@ use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Fewer keys are sorted without detecting runs first, which takes about 40 µs.
-pub(super) const DETECTION_KEYS: usize = 1 << 26;
+/// Fewer keys that are merged in any case are sorted without detecting runs first, which takes about 40 µs.
+const DETECTION_KEYS: usize = 1 << 26;
 
 /// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
 /// faster, but fewer than there are tiles.
@@ -190,7 +190,8 @@ impl SortPlan {
         self.indexes && (self.radix.is_none() || self.detects(n))
     }
 
-    /// Whether it is detected that keys are in order: of many, at first, and of fewer where a sample looks as if they were.
+    /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they were in order, and where
+    /// they are merged in any case, if they are many.
     const fn detects(self, n: usize) -> bool {
         n >= DETECTION_KEYS || matches!(self.divide, Some(divide) if !divide.is_once())
     }
