@@ -3,7 +3,7 @@
 //! AVX2 has no instruction that gathers some lanes. A table says for each set of lanes how to permute all, so that those of the set come
 //! last.
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Word};
 use std::arch::x86_64::*;
 
 /// Eight words of 4 bytes.
@@ -68,6 +68,46 @@ const fn mask(d: usize) -> i32 {
     mask
 }
 
+/// The first lanes to memory: a store with a mask takes many times as long on some processors.
+///
+/// # Safety
+/// As for [`Lanes::store_first`].
+#[inline(always)]
+unsafe fn store_first<L: Lanes>(row: L, to: *mut L::Word, count: isize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count >= L::LANES as isize {
+            row.store(to);
+        } else if count > 0 {
+            let mut words = [L::Word::MAX; 8];
+            row.store(words.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(words.as_ptr(), to, count as usize);
+        }
+    }
+}
+
+/// Divides the first words one by one: each goes to both sides, of which one is written again, so that there is no branch that cannot be
+/// predicted.
+///
+/// # Safety
+/// As for [`Lanes::divide_first`].
+#[inline(always)]
+unsafe fn divide_first<L: Lanes>(row: L, count: usize, pivot: L, below: *mut L::Word, above: *mut L::Word) -> usize {
+    let (mut words, mut pivots) = ([L::Word::MAX; 8], [L::Word::MAX; 8]);
+    let mut less = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        row.store(words.as_mut_ptr());
+        pivot.store(pivots.as_mut_ptr());
+        for (i, &word) in words[..count].iter().enumerate() {
+            below.add(less).write(word);
+            above.sub(i - less + 1).write(word);
+            less += usize::from(word < pivots[0]);
+        }
+    }
+    less
+}
+
 impl Lanes for U32x8 {
     type Word = u32;
     const LANES: usize = 8;
@@ -96,6 +136,12 @@ impl Lanes for U32x8 {
     }
 
     #[inline(always)]
+    unsafe fn store_first(self, to: *mut u32, count: isize) {
+        // SAFETY: as above.
+        unsafe { store_first(self, to, count) }
+    }
+
+    #[inline(always)]
     unsafe fn splat(word: u32) -> Self {
         // SAFETY: as above.
         unsafe { Self(_mm256_set1_epi32(word as i32)) }
@@ -108,28 +154,36 @@ impl Lanes for U32x8 {
     }
 
     #[inline(always)]
-    unsafe fn reversed(self) -> Self {
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
-        unsafe { Self(_mm256_permutevar8x32_epi32(self.0, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0))) }
+        unsafe {
+            let (lesser, greater) = self.exchange(other);
+            lesser.blended(greater, bit)
+        }
     }
 
     #[inline(always)]
-    unsafe fn swapped<const D: usize>(self) -> Self {
+    unsafe fn flipped(self, bits: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bits {
                 1 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
                 2 => _mm256_shuffle_epi32::<0b01_00_11_10>(self.0),
-                _ => _mm256_permute2x128_si256::<1>(self.0, self.0),
+                3 => _mm256_shuffle_epi32::<0b00_01_10_11>(self.0),
+                4 => _mm256_permute2x128_si256::<1>(self.0, self.0),
+                _ => {
+                    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+                    _mm256_permutevar8x32_epi32(self.0, _mm256_xor_si256(lanes, _mm256_set1_epi32(bits as i32)))
+                }
             })
         }
     }
 
     #[inline(always)]
-    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bit {
                 1 => _mm256_blend_epi32::<{ mask(1) }>(self.0, other.0),
                 2 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
                 _ => _mm256_blend_epi32::<{ mask(4) }>(self.0, other.0),
@@ -150,6 +204,11 @@ impl Lanes for U32x8 {
             divided.store(above.sub(Self::LANES));
             Self::LANES - set.count_ones() as usize
         }
+    }
+    #[inline(always)]
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
+        // SAFETY: as above.
+        unsafe { divide_first(self, count, pivot, below, above) }
     }
 }
 
@@ -181,6 +240,12 @@ impl Lanes for I64x4 {
     }
 
     #[inline(always)]
+    unsafe fn store_first(self, to: *mut i64, count: isize) {
+        // SAFETY: as above.
+        unsafe { store_first(self, to, count) }
+    }
+
+    #[inline(always)]
     unsafe fn splat(word: i64) -> Self {
         // SAFETY: as above.
         unsafe { Self(_mm256_set1_epi64x(word)) }
@@ -198,27 +263,31 @@ impl Lanes for I64x4 {
     }
 
     #[inline(always)]
-    unsafe fn reversed(self) -> Self {
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
-        unsafe { Self(_mm256_permute4x64_epi64::<0b00_01_10_11>(self.0)) }
+        unsafe {
+            let (lesser, greater) = self.exchange(other);
+            lesser.blended(greater, bit)
+        }
     }
 
     #[inline(always)]
-    unsafe fn swapped<const D: usize>(self) -> Self {
+    unsafe fn flipped(self, bits: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bits {
                 1 => _mm256_shuffle_epi32::<0b01_00_11_10>(self.0),
-                _ => _mm256_permute2x128_si256::<1>(self.0, self.0),
+                2 => _mm256_permute2x128_si256::<1>(self.0, self.0),
+                _ => _mm256_permute4x64_epi64::<0b00_01_10_11>(self.0),
             })
         }
     }
 
     #[inline(always)]
-    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bit {
                 1 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
                 _ => _mm256_blend_epi32::<{ mask(4) }>(self.0, other.0),
             })
@@ -237,5 +306,10 @@ impl Lanes for I64x4 {
             divided.store(above.sub(Self::LANES));
             less.count_ones() as usize
         }
+    }
+    #[inline(always)]
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut i64, above: *mut i64) -> usize {
+        // SAFETY: as above.
+        unsafe { divide_first(self, count, pivot, below, above) }
     }
 }

@@ -23,6 +23,12 @@ const fn mask(d: usize) -> u16 {
     mask
 }
 
+/// A mask of the first `count` lanes.
+#[inline(always)]
+fn first(count: usize) -> u16 {
+    ((1u32 << count) - 1) as u16
+}
+
 impl Lanes for U32x16 {
     type Word = u32;
     const LANES: usize = 16;
@@ -37,7 +43,7 @@ impl Lanes for U32x16 {
     unsafe fn load_first(from: *const u32, count: isize) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
-            let is_first = ((1u32 << count.clamp(0, 16)) - 1) as u16;
+            let is_first = first(count.clamp(0, 16) as usize);
             Self(_mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), is_first, from.cast()))
         }
     }
@@ -46,6 +52,12 @@ impl Lanes for U32x16 {
     unsafe fn store(self, to: *mut u32) {
         // SAFETY: as above.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut u32, count: isize) {
+        // SAFETY: as above. Nothing is written from other lanes.
+        unsafe { _mm512_mask_storeu_epi32(to.cast(), first(count.clamp(0, 16) as usize), self.0) }
     }
 
     #[inline(always)]
@@ -61,31 +73,37 @@ impl Lanes for U32x16 {
     }
 
     #[inline(always)]
-    unsafe fn reversed(self) -> Self {
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            let order = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-            Self(_mm512_permutexvar_epi32(order, self.0))
+            let lesser = _mm512_min_epu32(self.0, other.0);
+            Self(_mm512_mask_max_epu32(lesser, mask(bit), self.0, other.0))
         }
     }
 
     #[inline(always)]
-    unsafe fn swapped<const D: usize>(self) -> Self {
+    unsafe fn flipped(self, bits: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bits {
                 1 => _mm512_shuffle_epi32::<0b10_11_00_01>(self.0),
                 2 => _mm512_shuffle_epi32::<0b01_00_11_10>(self.0),
+                3 => _mm512_shuffle_epi32::<0b00_01_10_11>(self.0),
                 4 => _mm512_shuffle_i64x2::<0b10_11_00_01>(self.0, self.0),
-                _ => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
+                8 => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
+                12 => _mm512_shuffle_i64x2::<0b00_01_10_11>(self.0, self.0),
+                _ => {
+                    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+                    _mm512_permutexvar_epi32(_mm512_xor_si512(lanes, _mm512_set1_epi32(bits as i32)), self.0)
+                }
             })
         }
     }
 
     #[inline(always)]
-    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
-        unsafe { Self(_mm512_mask_blend_epi32(const { mask(D) }, self.0, other.0)) }
+        unsafe { Self(_mm512_mask_blend_epi32(mask(bit), self.0, other.0)) }
     }
 
     #[inline(always)]
@@ -99,6 +117,19 @@ impl Lanes for U32x16 {
             let last = _mm512_maskz_compress_epi32(!less, self.0);
             _mm512_mask_storeu_epi32(above.sub(others).cast(), (0xffffu32 >> count) as u16, last);
             count
+        }
+    }
+    #[inline(always)]
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let less = _mm512_mask_cmplt_epu32_mask(first(count), self.0, pivot.0);
+            let of_less = less.count_ones() as usize;
+            let others = count - of_less;
+            Self(_mm512_maskz_compress_epi32(less, self.0)).store_first(below, of_less as isize);
+            let last = Self(_mm512_maskz_compress_epi32(!less & first(count), self.0));
+            last.store_first(above.sub(others), others as isize);
+            of_less
         }
     }
 }
@@ -117,7 +148,7 @@ impl Lanes for U64x8 {
     unsafe fn load_first(from: *const u64, count: isize) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
-            let is_first = ((1u32 << count.clamp(0, 8)) - 1) as u8;
+            let is_first = first(count.clamp(0, 8) as usize) as u8;
             Self(_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), is_first, from.cast()))
         }
     }
@@ -126,6 +157,12 @@ impl Lanes for U64x8 {
     unsafe fn store(self, to: *mut u64) {
         // SAFETY: as above.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut u64, count: isize) {
+        // SAFETY: as above. Nothing is written from other lanes.
+        unsafe { _mm512_mask_storeu_epi64(to.cast(), first(count.clamp(0, 8) as usize) as u8, self.0) }
     }
 
     #[inline(always)]
@@ -141,27 +178,36 @@ impl Lanes for U64x8 {
     }
 
     #[inline(always)]
-    unsafe fn reversed(self) -> Self {
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
-        unsafe { Self(_mm512_permutexvar_epi64(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), self.0)) }
+        unsafe {
+            let lesser = _mm512_min_epu64(self.0, other.0);
+            Self(_mm512_mask_max_epu64(lesser, mask(bit) as u8, self.0, other.0))
+        }
     }
 
     #[inline(always)]
-    unsafe fn swapped<const D: usize>(self) -> Self {
+    unsafe fn flipped(self, bits: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            Self(match D {
+            Self(match bits {
                 1 => _mm512_shuffle_epi32::<0b01_00_11_10>(self.0),
                 2 => _mm512_shuffle_i64x2::<0b10_11_00_01>(self.0, self.0),
-                _ => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
+                3 => _mm512_permutex_epi64::<0b00_01_10_11>(self.0),
+                4 => _mm512_shuffle_i64x2::<0b01_00_11_10>(self.0, self.0),
+                6 => _mm512_shuffle_i64x2::<0b00_01_10_11>(self.0, self.0),
+                _ => {
+                    let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+                    _mm512_permutexvar_epi64(_mm512_xor_si512(lanes, _mm512_set1_epi64(bits as i64)), self.0)
+                }
             })
         }
     }
 
     #[inline(always)]
-    unsafe fn blended<const D: usize>(self, other: Self) -> Self {
+    unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
-        unsafe { Self(_mm512_mask_blend_epi64(const { mask(D) as u8 }, self.0, other.0)) }
+        unsafe { Self(_mm512_mask_blend_epi64(mask(bit) as u8, self.0, other.0)) }
     }
 
     #[inline(always)]
@@ -175,6 +221,20 @@ impl Lanes for U64x8 {
             let last = _mm512_maskz_compress_epi64(!less, self.0);
             _mm512_mask_storeu_epi64(above.sub(others).cast(), (0xffu32 >> count) as u8, last);
             count
+        }
+    }
+    #[inline(always)]
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let is_first = first(count) as u8;
+            let less = _mm512_mask_cmplt_epu64_mask(is_first, self.0, pivot.0);
+            let of_less = less.count_ones() as usize;
+            let others = count - of_less;
+            Self(_mm512_maskz_compress_epi64(less, self.0)).store_first(below, of_less as isize);
+            let last = Self(_mm512_maskz_compress_epi64(!less & is_first, self.0));
+            last.store_first(above.sub(others), others as isize);
+            of_less
         }
     }
 }

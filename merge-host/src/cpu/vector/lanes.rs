@@ -64,6 +64,12 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set; `LANES` words may be written at `to`.
     unsafe fn store(self, to: *mut Self::Word);
 
+    /// The first `count` lanes to memory, if there are so many: none, if there are none.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `count` words, or `LANES`, may be written at `to`.
+    unsafe fn store_first(self, to: *mut Self::Word, count: isize);
+
     /// The same word in all lanes.
     ///
     /// # Safety
@@ -76,23 +82,23 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set.
     unsafe fn exchange(self, other: Self) -> (Self, Self);
 
-    /// Lane `i` gets lane `LANES - 1 - i`.
+    /// In lanes whose number has `bit` the greater word of both, and in others the lesser one. `bit` is a constant, and a power of two.
     ///
     /// # Safety
     /// The processor has the instruction set.
-    unsafe fn reversed(self) -> Self;
+    unsafe fn ordered(self, other: Self, bit: usize) -> Self;
 
-    /// Lane `i` gets lane `i ^ D`, where `D` is a power of two.
+    /// Lane `i` gets lane `i ^ bits`. `bits` is a constant below `LANES`.
     ///
     /// # Safety
     /// The processor has the instruction set.
-    unsafe fn swapped<const D: usize>(self) -> Self;
+    unsafe fn flipped(self, bits: usize) -> Self;
 
-    /// Lanes whose number has bit `D` from `other`, and all others from `self`.
+    /// Lanes whose number has `bit` from `other`, and all others from `self`. `bit` is a constant, and a power of two.
     ///
     /// # Safety
     /// The processor has the instruction set.
-    unsafe fn blended<const D: usize>(self, other: Self) -> Self;
+    unsafe fn blended(self, other: Self, bit: usize) -> Self;
 
     /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how many are less. Up to
     /// `LANES` words may be overwritten on both sides.
@@ -100,4 +106,10 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The processor has the instruction set; `LANES` words may be written from `below` on, and before `above`.
     unsafe fn divide(self, pivot: Self, below: *mut Self::Word, above: *mut Self::Word) -> usize;
+
+    /// The same with the first `count` words, `LANES` at most, and without overwriting others.
+    ///
+    /// # Safety
+    /// The processor has the instruction set; `count` words may be written from `below` on, and before `above`.
+    unsafe fn divide_first(self, count: usize, pivot: Self, below: *mut Self::Word, above: *mut Self::Word) -> usize;
 }

@@ -169,7 +169,7 @@ unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: 
 
 /// [`quicksort::sort`] and [`short::sort`], compiled for an instruction set.
 macro_rules! sort {
-    ($name:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal $few:literal $square:literal) => {
+    ($name:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal) => {
         /// Sorts short segments.
         ///
         /// # Safety
@@ -179,19 +179,18 @@ macro_rules! sort {
             // SAFETY: the caller's promise.
             unsafe { short::sort::<$lanes>(words, offsets) }
         }
-        const _: () = assert!($square == $lanes::LANES);
         /// Sorts words, which are divided up to `steps` times.
         #[target_feature(enable = $feature)]
         fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32) {
             // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
-            unsafe { quicksort::sort::<$lanes, $rows, $few, $square>(words.as_mut_ptr(), words.len(), steps) }
+            unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps) }
         }
     };
 }
-sort!(sort_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8 2 8);
-sort!(sort_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8 2 4);
-sort!(sort_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 4 2 16);
-sort!(sort_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 8 4 8);
+sort!(sort_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(sort_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(sort_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(sort_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 
 #[cfg(test)]
 mod tests {
@@ -347,19 +346,20 @@ mod tests {
             let (lesser, greater) = x.exchange(y);
             assert_eq!(words(lesser), lanes(&|i| a[i].min(b[i])));
             assert_eq!(words(greater), lanes(&|i| a[i].max(b[i])));
-            assert_eq!(words(x.reversed()), lanes(&|i| a[n - 1 - i]));
-            macro_rules! by_distance {
-                ($($d:literal)*) => {$(
-                    if $d < n {
-                        assert_eq!(words(x.swapped::<$d>()), lanes(&|i| a[i ^ $d]));
-                        assert_eq!(words(x.blended::<$d>(y)), lanes(&|i| if i & $d == 0 { a[i] } else { b[i] }));
-                    }
-                )*};
+            for bits in 1..n {
+                assert_eq!(words(x.flipped(bits)), lanes(&|i| a[i ^ bits]));
             }
-            by_distance!(1 2 4 8);
+            for bit in (0..n.ilog2()).map(|i| 1 << i) {
+                assert_eq!(words(x.blended(y, bit)), lanes(&|i| if i & bit == 0 { a[i] } else { b[i] }));
+                let of_order = |i: usize| if i & bit == 0 { a[i].min(b[i]) } else { a[i].max(b[i]) };
+                assert_eq!(words(x.ordered(y, bit)), lanes(&of_order));
+            }
             for count in -1..=n as isize + 1 {
                 let first = L::load_first(a.as_ptr(), count);
                 assert_eq!(words(first), lanes(&|i| if (i as isize) < count { a[i] } else { lanes::Word::MAX }));
+                let mut stored = b.clone();
+                x.store_first(stored.as_mut_ptr(), count);
+                assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
             }
             for pivot in a.iter().chain(&b).copied() {
                 let (mut below, mut above) = (vec![word(0); n], vec![word(0); n]);
@@ -368,6 +368,17 @@ mod tests {
                 assert_eq!(below[..less], expected);
                 let expected: Vec<_> = a.iter().copied().filter(|&word| word >= pivot).collect();
                 assert_eq!(above[less..], expected);
+                for count in 0..=n {
+                    let (mut below, mut above) = (vec![pivot; n], vec![pivot; n]);
+                    let less = x.divide_first(count, L::splat(pivot), below.as_mut_ptr(), above.as_mut_ptr().add(n));
+                    let (low, mut high): (Vec<_>, Vec<_>) = a[..count].iter().partition(|&&word| word < pivot);
+                    assert_eq!(less, low.len());
+                    let mut found = above[n - high.len()..].to_vec();
+                    high.sort();
+                    found.sort();
+                    assert_eq!((&below[..less], found), (&low[..], high));
+                    assert!(below[count..].iter().chain(&above[..n - count]).all(|&word| word == pivot));
+                }
             }
         }
     }

@@ -19,12 +19,12 @@ use super::quicksort::pivot;
 const BATCH: usize = 4;
 
 /// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what is left then is sorted in
-/// another way. `ROWS` and `FEW` rows are what networks sort; `SQUARE` is the number of lanes.
+/// another way. Networks sort up to `ROWS` rows.
 ///
 /// # Safety
 /// The processor has the instruction set; `run` and `scratch` point to `len` words each, which do not overlap.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const SQUARE: usize>(
+pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     run: *mut L::Word,
     scratch: *mut L::Word,
     len: usize,
@@ -38,16 +38,14 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
         let (from, other) = (arrays[usize::from(in_scratch)], arrays[usize::from(!in_scratch)]);
         // SAFETY: these are parts of both arrays.
         unsafe {
-            if len <= FEW * L::LANES {
-                network::sort::<L, FEW, SQUARE>(from.add(begin), to.add(begin), len);
-            } else if len <= ROWS * L::LANES {
-                network::sort::<L, ROWS, SQUARE>(from.add(begin), to.add(begin), len);
+            if len <= ROWS * L::LANES {
+                network::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
             } else if steps == 0 {
                 // Pivots have been bad again and again.
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS, SQUARE>(from.add(begin), len, random);
+                let pivot = pivot::<L, ROWS>(from.add(begin), len, random);
                 let middle = divide::<L>(from, other, begin, end, pivot);
                 let steps = steps - 1;
                 if middle > begin {
@@ -88,10 +86,8 @@ unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize
             sides.add_row(L::load(from.add(at)));
             at += L::LANES;
         }
-        while at < end {
-            sides.add_word(*from.add(at));
-            at += 1;
-        }
+        let rest = L::load_first(from.add(at), (end - at) as isize);
+        sides.add_first(rest, end - at);
         sides.below
     }
 }

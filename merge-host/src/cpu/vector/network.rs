@@ -1,15 +1,16 @@
 //! Sorts of a few vectors, by networks: which words are compared does not depend on what they are.
 //!
 //! ```text
-//!   rows         sorted columns    transposed
-//!   7 2 9 4      0 1 3 4           0 2 5 7
-//!   0 8 3 6  ──► 2 2 5 6       ──► 1 2 4 8      each row is sorted; then rows are merged, two by two, by bitonic networks
-//!   5 1 8 9      5 4 8 9           3 5 8 9
-//!   2 4 5 …      7 8 9 …           …
+//!   rows         sorted columns    merged, two by two, until all are one
+//!   7 2 9 4      0 1 3 4           0 4 │ 1 6           0 3 6 8
+//!   0 8 3 6  ──► 2 2 5 6      ──►  1 5 │ 2 8      ──►  1 4 6 8      and then as rows
+//!   5 1 8 9      5 4 8 9           2 7 │ 4 9           2 4 7 9
+//!   2 4 5 …      7 8 9 …           2 8 │ …             2 5 8 …
 //! ```
+//!
+//! Most words are compared with those of other rows, in the same lane, which takes two instructions for all lanes.
 
 use super::lanes::{Lanes, Word};
-use std::mem::MaybeUninit;
 
 /// The most lanes of a vector.
 pub(super) const MOST_LANES: usize = 16;
@@ -21,7 +22,7 @@ macro_rules! exchange {
     };
 }
 
-/// Sorts the columns of `N` rows, 4, 8 or 16, by Batcher's network of odd-even merges (1968).
+/// Sorts the columns of `N` rows, up to 16, by Batcher's network of odd-even merges (1968).
 ///
 /// # Safety
 /// The processor has the instruction set.
@@ -30,6 +31,8 @@ unsafe fn sort_columns<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     // SAFETY: the caller's promise.
     unsafe {
         match N {
+            1 => (),
+            2 => exchange!(rows: 0 1),
             4 => exchange!(rows: 0 1, 2 3, 0 2, 1 3, 1 2),
             8 => {
                 exchange!(rows: 0 1, 2 3, 4 5, 6 7, 0 2, 1 3, 4 6, 5 7, 1 2, 5 6, 0 4, 1 5, 2 6, 3 7, 2 4, 3 5, 1 2, 3 4, 5 6)
@@ -43,133 +46,74 @@ unsafe fn sort_columns<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Makes columns rows, of as many rows as there are lanes: first of blocks of two by two, then of four by four, and so on.
-///
-/// # Safety
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn transpose<L: Lanes, const N: usize>(rows: &mut [L; N]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        transpose_blocks::<L, N, 1>(rows);
-        transpose_blocks::<L, N, 2>(rows);
-        if N > 4 {
-            transpose_blocks::<L, N, 4>(rows);
-        }
-        if N > 8 {
-            transpose_blocks::<L, N, 8>(rows);
-        }
-    }
+/// The bit of a lane's number that tells which one of two neighbouring runs of `2^level` columns it is in. They are such that columns become
+/// rows when the least bits are exchanged with those of a row's number.
+const fn lane_bit(rows: usize, lanes: usize, level: u32) -> usize {
+    let (of_row, of_lane) = (rows.ilog2(), lanes.ilog2());
+    1 << if of_row <= of_lane { (level + of_row) % of_lane } else { level }
 }
 
-/// Swaps the blocks of `D` by `D` words beside the diagonal in each block of twice as many.
-///
-/// # Safety
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn transpose_blocks<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
-    for i in 0..N {
-        if i & D == 0 {
-            let (a, b) = (rows[i], rows[i + D]);
-            // SAFETY: the caller's promise.
-            unsafe {
-                rows[i] = a.blended::<D>(b.swapped::<D>());
-                rows[i + D] = a.swapped::<D>().blended::<D>(b);
-            }
-        }
+/// All such bits of levels below `levels`.
+const fn lane_bits(rows: usize, lanes: usize, levels: u32) -> usize {
+    let (mut bits, mut level) = (0, 0);
+    while level < levels {
+        bits |= lane_bit(rows, lanes, level);
+        level += 1;
     }
+    bits
 }
 
-/// Puts lanes whose numbers differ by bit `D` in order.
+/// Merges each two neighbouring runs of `2^LEVEL` columns, which are sorted column by column, by a bitonic network (Batcher, 1968).
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn step<L: Lanes, const D: usize>(row: L) -> L {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (lesser, greater) = row.exchange(row.swapped::<D>());
-        lesser.blended::<D>(greater)
-    }
-}
-
-/// Sorts a bitonic row: one that ascends and then descends, or a rotation of such a row.
-///
-/// # Safety
-/// The processor has the instruction set.
-#[inline(always)]
-unsafe fn sort_bitonic<L: Lanes>(mut row: L) -> L {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if L::LANES > 8 {
-            row = step::<L, 8>(row);
-        }
-        if L::LANES > 4 {
-            row = step::<L, 4>(row);
-        }
-        step::<L, 1>(step::<L, 2>(row))
-    }
-}
-
-/// Sorts the lanes of a row, by merging runs of 1, 2, 4 … lanes.
-///
-/// # Safety
-/// The processor has the instruction set.
-#[inline(always)]
-pub(super) unsafe fn sort_row<L: Lanes>(row: L) -> L {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut row = step::<L, 1>(row);
-        // Lane i meets its mirror image in the two runs.
-        let (lesser, greater) = row.exchange(row.swapped::<1>().swapped::<2>());
-        row = step::<L, 1>(lesser.blended::<2>(greater));
-        if L::LANES > 4 {
-            let (lesser, greater) = row.exchange(row.swapped::<1>().swapped::<2>().swapped::<4>());
-            row = step::<L, 1>(step::<L, 2>(lesser.blended::<4>(greater)));
-        }
-        if L::LANES > 8 {
-            let (lesser, greater) = row.exchange(row.reversed());
-            row = step::<L, 1>(step::<L, 2>(step::<L, 4>(lesser.blended::<8>(greater))));
-        }
-        row
-    }
-}
-
-/// Merges each two neighbouring runs of `SIZE` rows, of `N` rows in all.
-///
-/// # Safety
-/// The processor has the instruction set.
-#[inline(always)]
-pub(super) unsafe fn merge_runs<L: Lanes, const N: usize, const SIZE: usize>(rows: &mut [L; N]) {
-    if SIZE >= N {
+unsafe fn merge_columns<L: Lanes, const N: usize, const LEVEL: u32>(rows: &mut [L; N]) {
+    if 1 << LEVEL >= L::LANES {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise, here and below.
     unsafe {
-        let mut begin = 0;
-        while begin < N {
-            // The second run is reversed: then both together are bitonic.
-            let mut second = [rows[0]; SIZE];
-            for i in 0..SIZE {
-                second[i] = rows[begin + 2 * SIZE - 1 - i].reversed();
-            }
-            for i in 0..SIZE {
-                (rows[begin + i], rows[begin + SIZE + i]) = rows[begin + i].exchange(second[i]);
-            }
-            begin += 2 * SIZE;
+        // The first of one run meets the last of the other, and so on.
+        let (mirrored, bit) = const { (lane_bits(N, L::LANES, LEVEL + 1), lane_bit(N, L::LANES, LEVEL)) };
+        for i in 0..N.div_ceil(2) {
+            let (a, b) = (rows[i], rows[N - 1 - i]);
+            rows[i] = a.ordered(b.flipped(mirrored), bit);
+            rows[N - 1 - i] = b.ordered(a.flipped(mirrored), bit);
         }
-        if SIZE > 4 {
+        if LEVEL > 2 {
+            order_lanes(rows, const { lane_bit(N, L::LANES, 2) });
+        }
+        if LEVEL > 1 {
+            order_lanes(rows, const { lane_bit(N, L::LANES, 1) });
+        }
+        if LEVEL > 0 {
+            order_lanes(rows, const { lane_bit(N, L::LANES, 0) });
+        }
+        if N > 8 {
+            clean::<L, N, 8>(rows);
+        }
+        if N > 4 {
             clean::<L, N, 4>(rows);
         }
-        if SIZE > 2 {
+        if N > 2 {
             clean::<L, N, 2>(rows);
         }
-        if SIZE > 1 {
+        if N > 1 {
             clean::<L, N, 1>(rows);
         }
-        for row in rows {
-            *row = sort_bitonic(*row);
-        }
+    }
+}
+
+/// Puts lanes whose numbers differ by `bit` in order.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn order_lanes<L: Lanes, const N: usize>(rows: &mut [L; N], bit: usize) {
+    for row in rows {
+        // SAFETY: the caller's promise.
+        *row = unsafe { row.ordered(row.flipped(bit), bit) };
     }
 }
 
@@ -187,21 +131,75 @@ unsafe fn clean<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same. As many rows as lanes are sorted as columns first, if there
-/// are so many: `SQUARE` is the number of lanes, and divides `ROWS`, or is greater.
+/// Makes columns rows.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn transpose<L: Lanes, const N: usize>(rows: &mut [L; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        transpose_blocks::<L, N, 1>(rows);
+        transpose_blocks::<L, N, 2>(rows);
+        transpose_blocks::<L, N, 4>(rows);
+        transpose_blocks::<L, N, 8>(rows);
+    }
+    if N > L::LANES {
+        // A column had several rows' words, which are in rows that are apart.
+        let (from, of_column) = (*rows, N / L::LANES);
+        for i in 0..N {
+            rows[i % L::LANES * of_column + i / L::LANES] = from[i];
+        }
+    }
+}
+
+/// Swaps the blocks of `D` by `D` words beside the diagonal in each block of twice as many, if there are such.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn transpose_blocks<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
+    if D >= N || D >= L::LANES {
+        return;
+    }
+    for i in 0..N {
+        if i & D == 0 {
+            let (a, b) = (rows[i], rows[i + D]);
+            // SAFETY: the caller's promise.
+            unsafe {
+                rows[i] = a.blended(b.flipped(D), D);
+                rows[i + D] = a.flipped(D).blended(b, D);
+            }
+        }
+    }
+}
+
+/// Sorts all words of `N` rows, up to 16.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
+    const { assert!(L::LANES <= MOST_LANES && N.is_power_of_two() && N <= 16) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        sort_columns(rows);
+        merge_columns::<L, N, 0>(rows);
+        merge_columns::<L, N, 1>(rows);
+        merge_columns::<L, N, 2>(rows);
+        merge_columns::<L, N, 3>(rows);
+        transpose(rows);
+    }
+}
+
+/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` and `to` point to `len` words.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const SQUARE: usize>(
-    from: *const L::Word,
-    to: *mut L::Word,
-    len: usize,
-) {
-    debug_assert!(len <= ROWS * L::LANES && SQUARE == L::LANES && L::LANES <= MOST_LANES);
-    let mut words = [const { [const { MaybeUninit::<L::Word>::uninit() }; MOST_LANES] }; ROWS];
-    let words: *mut L::Word = words.as_mut_ptr().cast();
-    // SAFETY: the caller's promise. There are words for the most lanes of each row.
+unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
+    debug_assert!(len <= ROWS * L::LANES);
+    // SAFETY: the caller's promise.
     unsafe {
         // Loops rather than closures, as in `load_rows`.
         let mut rows = [L::splat(L::Word::MAX); ROWS];
@@ -209,28 +207,28 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const SQUARE: usize>(
             let first = i * L::LANES;
             *row = L::load_first(from.wrapping_add(first), len as isize - first as isize);
         }
-        if ROWS >= SQUARE {
-            let mut first = 0;
-            while first < ROWS {
-                let mut square = [rows[first]; SQUARE];
-                square.copy_from_slice(&rows[first..first + SQUARE]);
-                sort_columns(&mut square);
-                transpose(&mut square);
-                rows[first..first + SQUARE].copy_from_slice(&square);
-                first += SQUARE;
-            }
-        } else {
-            for row in &mut rows {
-                *row = sort_row(*row);
-            }
-        }
-        merge_runs::<L, ROWS, 1>(&mut rows);
-        merge_runs::<L, ROWS, 2>(&mut rows);
-        merge_runs::<L, ROWS, 4>(&mut rows);
-        merge_runs::<L, ROWS, 8>(&mut rows);
+        sort_rows(&mut rows);
         for (i, row) in rows.into_iter().enumerate() {
-            row.store(words.add(i * L::LANES));
+            let first = i * L::LANES;
+            row.store_first(to.wrapping_add(first), len as isize - first as isize);
         }
-        std::ptr::copy_nonoverlapping(words, to, len);
+    }
+}
+
+/// The same for up to `MOST` rows, 8 or 16, of which as few take part as words need.
+///
+/// # Safety
+/// As for `sort_in_rows`.
+#[inline(always)]
+pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match len.div_ceil(L::LANES) {
+            0..=1 => sort_in_rows::<L, 1>(from, to, len),
+            2 => sort_in_rows::<L, 2>(from, to, len),
+            3..=4 => sort_in_rows::<L, 4>(from, to, len),
+            5..=8 => sort_in_rows::<L, 8>(from, to, len),
+            _ => sort_in_rows::<L, MOST>(from, to, len),
+        }
     }
 }

@@ -56,7 +56,6 @@ pub(super) struct Sides<L: Lanes> {
     pub below: usize,
     /// Before which word of the second one the next one of the others goes.
     pub above: usize,
-    pivot: L::Word,
     pivots: L,
 }
 
@@ -66,7 +65,7 @@ impl<L: Lanes> Sides<L> {
     #[inline(always)]
     pub unsafe fn new(arrays: [*mut L::Word; 2], (below, above): (usize, usize), pivot: L::Word) -> Self {
         // SAFETY: the caller's promise.
-        Self { arrays, below, above, pivot, pivots: unsafe { L::splat(pivot) } }
+        Self { arrays, below, above, pivots: unsafe { L::splat(pivot) } }
     }
 
     /// Adds the words of a row.
@@ -82,20 +81,16 @@ impl<L: Lanes> Sides<L> {
         self.above -= L::LANES - less;
     }
 
-    /// Adds a word: to both sides, of which one is written again, so that there is no branch that cannot be predicted.
+    /// Adds the first `count` words of a row.
     ///
     /// # Safety
-    /// On both sides there is room for a word.
+    /// The processor has the instruction set. On both sides there is room for so many words.
     #[inline(always)]
-    pub unsafe fn add_word(&mut self, word: L::Word) {
+    pub unsafe fn add_first(&mut self, row: L, count: usize) {
         let [low, high] = self.arrays;
         // SAFETY: the caller's promise.
-        unsafe {
-            low.add(self.below).write(word);
-            high.add(self.above - 1).write(word);
-        }
-        let is_less = usize::from(word < self.pivot);
-        self.below += is_less;
-        self.above -= 1 - is_less;
+        let less = unsafe { row.divide_first(count, self.pivots, low.add(self.below), high.add(self.above)) };
+        self.below += less;
+        self.above -= count - less;
     }
 }

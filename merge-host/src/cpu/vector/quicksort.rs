@@ -28,17 +28,12 @@ const BATCH: usize = 8;
 /// Bytes of words that fit a core's own caches, with as much scratch memory.
 const NEAR_BYTES: usize = 1 << 17;
 
-/// Sorts `len` words. They are divided up to `steps` times, and what is left then is sorted in another way. `ROWS` and `FEW` rows are what
-/// networks sort; `SQUARE` is the number of lanes.
+/// Sorts `len` words. They are divided up to `steps` times, and what is left then is sorted in another way. Networks sort up to `ROWS` rows.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const SQUARE: usize>(
-    words: *mut L::Word,
-    len: usize,
-    steps: u32,
-) {
+pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(words: *mut L::Word, len: usize, steps: u32) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     // Networks need none.
@@ -53,12 +48,12 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
         unsafe {
             let words = words.add(begin);
             if len <= near_len {
-                near::sort::<L, ROWS, FEW, SQUARE>(words, scratch, len, steps, &mut random);
+                near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
             } else if steps == 0 {
                 // Pivots have been bad again and again.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS, SQUARE>(words, len, &mut random);
+                let pivot = pivot::<L, ROWS>(words, len, &mut random);
                 let less = divide::<L>(words, len, pivot);
                 // If none is less, those equal to the pivot are in order once they are in front.
                 let sorted = match less {
@@ -79,11 +74,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize, const FEW: usize, const S
 /// # Safety
 /// The processor has the instruction set; `from` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
-    from: *const L::Word,
-    len: usize,
-    random: &mut u64,
-) -> L::Word {
+pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(from: *const L::Word, len: usize, random: &mut u64) -> L::Word {
     if len < SOME {
         // SAFETY: the caller's promise.
         let [a, b, c] = unsafe { [*from.add(len / 4), *from.add(len / 2), *from.add(len / 4 * 3)] };
@@ -103,7 +94,7 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize, const SQUARE: usize>(
             *sampled = *from.add(i * stride + within);
         }
         let words = sample.as_mut_ptr();
-        network::sort::<L, ROWS, SQUARE>(words, words, count);
+        network::sort::<L, ROWS>(words, words, count);
     }
     sample[count / 2]
 }
@@ -132,11 +123,7 @@ unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> u
         }
         // All is room from here on.
         let rest = L::load_first(words.add(at), (end - at) as isize);
-        let mut of_rest = [L::Word::MAX; network::MOST_LANES];
-        rest.store(of_rest.as_mut_ptr());
-        for &word in &of_rest[..end - at] {
-            sides.add_word(word);
-        }
+        sides.add_first(rest, end - at);
         for rows in held {
             for row in rows {
                 sides.add_row(row);

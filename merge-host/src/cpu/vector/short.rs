@@ -8,8 +8,7 @@
 //! ```
 
 use super::lanes::{Lanes, Word};
-use super::network::{MOST_LANES, merge_runs, sort_row};
-use std::mem::MaybeUninit;
+use super::network::sort_rows;
 
 /// Segments at a time.
 const SEGMENTS: usize = 4;
@@ -80,20 +79,14 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize>(words: *mut L::Word, batch: &[
             }
         }
         for rows in &mut segments {
-            for row in rows.iter_mut() {
-                *row = sort_row(*row);
-            }
-            merge_runs::<L, ROWS, 1>(rows);
-            merge_runs::<L, ROWS, 2>(rows);
+            sort_rows(rows);
         }
         for (rows, &(begin, len)) in segments.iter().zip(batch) {
             for (row, at) in rows.iter().zip((begin..begin + len).step_by(L::LANES)) {
                 if at + L::LANES <= end {
                     row.store(words.add(at));
                 } else {
-                    let mut stored = [const { MaybeUninit::<L::Word>::uninit() }; MOST_LANES];
-                    row.store(stored.as_mut_ptr().cast());
-                    std::ptr::copy_nonoverlapping(stored.as_ptr().cast(), words.add(at), begin + len - at);
+                    row.store_first(words.add(at), (begin + len - at) as isize);
                 }
             }
         }
