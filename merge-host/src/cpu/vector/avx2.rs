@@ -119,13 +119,13 @@ impl Lanes for U32x8 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u32, count: isize) -> Self {
+    unsafe fn load_first(from: *const u32, count: isize, others: Self) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
             let count = _mm256_set1_epi32(count.clamp(0, 8) as i32);
             let is_first = _mm256_cmpgt_epi32(count, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
             let words = _mm256_maskload_epi32(from.cast(), is_first);
-            Self(_mm256_blendv_epi8(_mm256_set1_epi32(-1), words, is_first))
+            Self(_mm256_blendv_epi8(others.0, words, is_first))
         }
     }
 
@@ -192,6 +192,15 @@ impl Lanes for U32x8 {
     }
 
     #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let is_set = _mm256_srai_epi32::<31>(self.0);
+            Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
         // SAFETY: as above; a set of eight lanes is less than 256.
         unsafe {
@@ -223,13 +232,13 @@ impl Lanes for I64x4 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const i64, count: isize) -> Self {
+    unsafe fn load_first(from: *const i64, count: isize, others: Self) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
             let count = _mm256_set1_epi64x(count.clamp(0, 4) as i64);
             let is_first = _mm256_cmpgt_epi64(count, _mm256_setr_epi64x(0, 1, 2, 3));
             let words = _mm256_maskload_epi64(from.cast(), is_first);
-            Self(_mm256_blendv_epi8(_mm256_set1_epi64x(i64::MAX), words, is_first))
+            Self(_mm256_blendv_epi8(others.0, words, is_first))
         }
     }
 
@@ -291,6 +300,15 @@ impl Lanes for I64x4 {
                 1 => _mm256_blend_epi32::<{ mask(2) }>(self.0, other.0),
                 _ => _mm256_blend_epi32::<{ mask(4) }>(self.0, other.0),
             })
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let is_set = _mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0);
+            Self(_mm256_xor_si256(self.0, _mm256_blendv_epi8(flips.0, others.0, is_set)))
         }
     }
 

@@ -40,11 +40,11 @@ impl Lanes for U32x16 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u32, count: isize) -> Self {
+    unsafe fn load_first(from: *const u32, count: isize, others: Self) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
             let is_first = first(count.clamp(0, 16) as usize);
-            Self(_mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), is_first, from.cast()))
+            Self(_mm512_mask_loadu_epi32(others.0, is_first, from.cast()))
         }
     }
 
@@ -107,6 +107,16 @@ impl Lanes for U32x16 {
     }
 
     #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let is_set = _mm512_srai_epi32::<31>(self.0);
+            // Of each bit: the second if the first is set, or else the third.
+            Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi32::<0b1100_1010>(is_set, others.0, flips.0)))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u32, above: *mut u32) -> usize {
         // SAFETY: as above. Only as many words are written before `above` as are not less.
         unsafe {
@@ -145,11 +155,11 @@ impl Lanes for U64x8 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u64, count: isize) -> Self {
+    unsafe fn load_first(from: *const u64, count: isize, others: Self) -> Self {
         // SAFETY: as above. Nothing is read for other lanes.
         unsafe {
             let is_first = first(count.clamp(0, 8) as usize) as u8;
-            Self(_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), is_first, from.cast()))
+            Self(_mm512_mask_loadu_epi64(others.0, is_first, from.cast()))
         }
     }
 
@@ -208,6 +218,15 @@ impl Lanes for U64x8 {
     unsafe fn blended(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe { Self(_mm512_mask_blend_epi64(mask(bit) as u8, self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn coded(self, [flips, others]: [Self; 2]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            let is_set = _mm512_srai_epi64::<63>(self.0);
+            Self(_mm512_xor_si512(self.0, _mm512_ternarylogic_epi64::<0b1100_1010>(is_set, others.0, flips.0)))
+        }
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@
 
 /// Numbers that a vector holds: integers of 4 or 8 bytes.
 pub(super) trait Word: bytemuck::Pod + Ord {
+    const ZERO: Self;
     /// The greatest one.
     const MAX: Self;
     /// The next greater one, of one that is not the greatest.
@@ -14,6 +15,7 @@ pub(super) trait Word: bytemuck::Pod + Ord {
 macro_rules! word {
     ($($t:ident)*) => {$(
         impl Word for $t {
+            const ZERO: Self = 0;
             const MAX: Self = $t::MAX;
             fn next(self) -> Self {
                 self + 1
@@ -52,11 +54,11 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instruction set; `from` points to `LANES` words.
     unsafe fn load(from: *const Self::Word) -> Self;
 
-    /// Memory to lanes: `count` words, if there are so many lanes, and in other lanes the greatest word.
+    /// Memory to lanes: `count` words, if there are so many lanes, and other lanes are those of `others`.
     ///
     /// # Safety
     /// The processor has the instruction set; `from` points to `count` words, or to `LANES`.
-    unsafe fn load_first(from: *const Self::Word, count: isize) -> Self;
+    unsafe fn load_first(from: *const Self::Word, count: isize, others: Self) -> Self;
 
     /// Lanes to memory.
     ///
@@ -99,6 +101,12 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn blended(self, other: Self, bit: usize) -> Self;
+
+    /// Each word with those bits flipped that the first one of `flips` has, or if its own most significant bit is set, the second one.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn coded(self, flips: [Self; 2]) -> Self;
 
     /// Writes the words less than `pivot` from `below` on, and the others so that they end before `above`. Gives how many are less. Up to
     /// `LANES` words may be overwritten on both sides.

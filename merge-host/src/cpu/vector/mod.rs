@@ -4,16 +4,18 @@
 //! | --- | --- |
 //! | `lanes` | what is done with vectors: a few verbs |
 //! | `avx2`, `avx512` | the same in instructions |
+//! | `coding` | how keys become words, and keys again |
 //! | `network` | sorts of few keys |
 //! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
 //! | `short` | sorts of many segments of very few keys |
 //! | `parts` | what these two share |
 //!
-//! Keys are sorted as their ordered bits, which they are encoded to in place.
+//! Keys are sorted as words whose order the instructions know, which they are encoded to in place.
 
 mod avx2;
 mod avx512;
+mod coding;
 mod lanes;
 mod near;
 mod network;
@@ -26,7 +28,8 @@ use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
 use bytemuck::Zeroable;
-use lanes::Lanes;
+use coding::Coding;
+use lanes::{Lanes, Word};
 use std::sync::OnceLock;
 
 /// Vector instructions, from few to many.
@@ -120,30 +123,32 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
 /// # Safety
 /// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
 unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) {
-    in_words(level, SortOrder::Ascending, keys, |keys| {
-        let words = keys.as_mut_ptr();
-        // SAFETY: the caller's promise. Keys have the size of these words.
-        unsafe {
-            match (size_of::<K>(), level) {
-                (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets),
-                (4, _) => short_u32_avx2(words.cast(), offsets),
-                (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets),
-                _ => short_i64_avx2(words.cast(), offsets),
-            }
+    let words = keys.as_mut_ptr();
+    let order = SortOrder::Ascending;
+    // SAFETY: the caller's promise. Keys have the size of these words.
+    unsafe {
+        match (size_of::<K>(), level) {
+            (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets, coding::<K, _>(level, order)),
+            (4, _) => short_u32_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
+            (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets, coding::<K, _>(level, order)),
+            _ => short_i64_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
         }
-    });
+    }
 }
 
-/// Encodes `keys` as words whose order the instructions of `level` know, calls `sort`, and decodes them.
-fn in_words<K: Key>(level: Level, order: SortOrder, keys: &mut [K], sort: impl FnOnce(&mut [K])) {
+/// How keys of type `K` become words whose order the instructions of `level` know. `W` has the size of `K`.
+fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     // Instructions of AVX2 compare 8 bytes as signed numbers only.
     let is_signed = size_of::<K>() == 8 && level == Level::Avx2;
     let all = !K::Bits::zeroed();
     let flip = if is_signed { !(all >> 1) } else { K::Bits::zeroed() };
     let flip = if order == SortOrder::Descending { flip ^ all } else { flip };
-    keys.iter_mut().for_each(|key| *key = bytemuck::cast(key.to_ordered() ^ flip));
-    sort(keys);
-    keys.iter_mut().for_each(|key| *key = K::from_ordered(bytemuck::cast::<_, K::Bits>(*key) ^ flip));
+    let encoded = |bits: K::Bits| bytemuck::cast::<_, K>(bits).to_ordered() ^ flip;
+    // Keys of one sign differ from their words in the same bits; whether the most significant one is among these is the same for both signs.
+    let encode: [K::Bits; 2] = [encoded(K::Bits::zeroed()), encoded(all) ^ all];
+    let swaps_signs = encode[0] > all >> 1;
+    let decode = if swaps_signs { [encode[1], encode[0]] } else { encode };
+    Coding { encode: encode.map(bytemuck::cast), decode: decode.map(bytemuck::cast) }
 }
 
 /// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
@@ -157,14 +162,14 @@ fn steps(len: usize) -> u32 {
 /// The processor has these instructions.
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
     // SAFETY: the caller's promise.
-    in_words(level, order, keys, |keys| unsafe {
+    unsafe {
         match (size_of::<K>(), level) {
-            (4, Level::Avx512) => sort_u32_avx512(bytemuck::cast_slice_mut(keys), steps),
-            (4, _) => sort_u32_avx2(bytemuck::cast_slice_mut(keys), steps),
-            (_, Level::Avx512) => sort_u64_avx512(bytemuck::cast_slice_mut(keys), steps),
-            _ => sort_i64_avx2(bytemuck::cast_slice_mut(keys), steps),
+            (4, Level::Avx512) => sort_u32_avx512(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
+            (4, _) => sort_u32_avx2(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
+            (_, Level::Avx512) => sort_u64_avx512(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
+            _ => sort_i64_avx2(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
         }
-    });
+    }
 }
 
 /// [`quicksort::sort`] and [`short::sort`], compiled for an instruction set.
@@ -175,15 +180,19 @@ macro_rules! sort {
         /// # Safety
         /// As for [`short::sort`].
         #[target_feature(enable = $feature)]
-        unsafe fn $short(words: *mut <$lanes as Lanes>::Word, offsets: &[usize]) {
+        unsafe fn $short(
+            words: *mut <$lanes as Lanes>::Word,
+            offsets: &[usize],
+            coding: Coding<<$lanes as Lanes>::Word>,
+        ) {
             // SAFETY: the caller's promise.
-            unsafe { short::sort::<$lanes>(words, offsets) }
+            unsafe { short::sort::<$lanes>(words, offsets, coding) }
         }
         /// Sorts words, which are divided up to `steps` times.
         #[target_feature(enable = $feature)]
-        fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32) {
+        fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32, coding: Coding<<$lanes as Lanes>::Word>) {
             // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
-            unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps) }
+            unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps, coding) }
         }
     };
 }
@@ -354,9 +363,15 @@ mod tests {
                 let of_order = |i: usize| if i & bit == 0 { a[i].min(b[i]) } else { a[i].max(b[i]) };
                 assert_eq!(words(x.ordered(y, bit)), lanes(&of_order));
             }
+            for (coded, word) in words(x.coded([L::splat(b[0]), L::splat(b[1])])).into_iter().zip(&a) {
+                let [coded, word, clear, set] = [&coded, word, &b[0], &b[1]].map(bytemuck::bytes_of);
+                let is_set = word[word.len() - 1] >= 0x80;
+                let flips = if is_set { set } else { clear };
+                assert!(coded.iter().zip(word).zip(flips).all(|((coded, word), flip)| *coded == word ^ flip));
+            }
             for count in -1..=n as isize + 1 {
-                let first = L::load_first(a.as_ptr(), count);
-                assert_eq!(words(first), lanes(&|i| if (i as isize) < count { a[i] } else { lanes::Word::MAX }));
+                let first = L::load_first(a.as_ptr(), count, y);
+                assert_eq!(words(first), lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));
                 let mut stored = b.clone();
                 x.store_first(stored.as_mut_ptr(), count);
                 assert_eq!(stored, lanes(&|i| if (i as isize) < count { a[i] } else { b[i] }));

@@ -45,7 +45,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS>(from.add(begin), len, random);
+                let pivot = pivot::<L, ROWS>(from.add(begin), len, random, [L::Word::ZERO; 2]);
                 let middle = divide::<L>(from, other, begin, end, pivot);
                 let steps = steps - 1;
                 if middle > begin {
@@ -86,7 +86,7 @@ unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize
             sides.add_row(L::load(from.add(at)));
             at += L::LANES;
         }
-        let rest = L::load_first(from.add(at), (end - at) as isize);
+        let rest = L::load_first(from.add(at), (end - at) as isize, L::splat(pivot));
         sides.add_first(rest, end - at);
         sides.below
     }

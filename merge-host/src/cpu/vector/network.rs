@@ -202,10 +202,11 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *m
     // SAFETY: the caller's promise.
     unsafe {
         // Loops rather than closures, as in `load_rows`.
-        let mut rows = [L::splat(L::Word::MAX); ROWS];
+        let greatest = L::splat(L::Word::MAX);
+        let mut rows = [greatest; ROWS];
         for (i, row) in rows.iter_mut().enumerate() {
             let first = i * L::LANES;
-            *row = L::load_first(from.wrapping_add(first), len as isize - first as isize);
+            *row = L::load_first(from.wrapping_add(first), len as isize - first as isize, greatest);
         }
         sort_rows(&mut rows);
         for (i, row) in rows.into_iter().enumerate() {

@@ -10,6 +10,7 @@
 //!
 //! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
 
+use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows};
 use super::parts::{Part, Parts, Sides};
 use super::{near, network};
@@ -28,12 +29,20 @@ const BATCH: usize = 8;
 /// Bytes of words that fit a core's own caches, with as much scratch memory.
 const NEAR_BYTES: usize = 1 << 17;
 
-/// Sorts `len` words. They are divided up to `steps` times, and what is left then is sorted in another way. Networks sort up to `ROWS` rows.
+/// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left then is sorted in another
+/// way. Networks sort up to `ROWS` rows.
+///
+/// Words of more memory than a core's caches are encoded while they are divided for the first time, and decoded while they are there.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(words: *mut L::Word, len: usize, steps: u32) {
+pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
+    words: *mut L::Word,
+    len: usize,
+    steps: u32,
+    coding: Coding<L::Word>,
+) {
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     // Networks need none.
@@ -42,39 +51,53 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(words: *mut L::Word, len:
     let scratch = scratch.as_mut_ptr();
     let mut parts = Parts::of(Part { begin: 0, end: len, in_scratch: false, steps });
     let mut random = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let mut encode = coding.encode;
+    if len <= near_len || steps == 0 {
+        // SAFETY: the caller's promise.
+        unsafe { code_all::<L>(words, len, encode) };
+        encode = [L::Word::ZERO; 2];
+    }
     while let Some(Part { begin, end, in_scratch, steps }) = parts.next() {
         let len = end - begin;
         // SAFETY: these are parts of the words.
         unsafe {
             let words = words.add(begin);
+            let mut sorted = len;
             if len <= near_len {
                 near::sort::<L, ROWS>(words, scratch, len, steps, &mut random);
             } else if steps == 0 {
                 // Pivots have been bad again and again.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS>(words, len, &mut random);
-                let less = divide::<L>(words, len, pivot);
+                let pivot = pivot::<L, ROWS>(words, len, &mut random, encode);
+                let less = divide::<L>(words, len, pivot, encode);
+                encode = [L::Word::ZERO; 2];
                 // If none is less, those equal to the pivot are in order once they are in front.
-                let sorted = match less {
+                sorted = match less {
                     0 if pivot == L::Word::MAX => len,
-                    0 => divide::<L>(words, len, pivot.next()),
+                    0 => divide::<L>(words, len, pivot.next(), encode),
                     _ => 0,
                 };
                 let (less, rest) = (begin + less, begin + less.max(sorted));
                 let part = Part { begin, end: less, in_scratch, steps: steps - 1 };
                 parts.add(part, Part { begin: rest, end, ..part });
             }
+            code_all::<L>(words, sorted, coding.decode);
         }
     }
 }
 
-/// The median of a sample of `len` words, of which there are more than a few.
+/// The median of a sample of `len` words, of which there are more than a few, as those flips encode them.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(from: *const L::Word, len: usize, random: &mut u64) -> L::Word {
+pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(
+    from: *const L::Word,
+    len: usize,
+    random: &mut u64,
+    encode: [L::Word; 2],
+) -> L::Word {
     if len < SOME {
         // SAFETY: the caller's promise.
         let [a, b, c] = unsafe { [*from.add(len / 4), *from.add(len / 2), *from.add(len / 4 * 3)] };
@@ -94,17 +117,35 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(from: *const L::Word, le
             *sampled = *from.add(i * stride + within);
         }
         let words = sample.as_mut_ptr();
+        code_all::<L>(words, count, encode);
         network::sort::<L, ROWS>(words, words, count);
     }
     sample[count / 2]
 }
 
-/// Moves the words that are less than `pivot` to the front. Gives how many these are.
+/// Encodes words by those flips, and moves those that are less than `pivot` to the front. Gives how many these are.
 ///
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, `2 * BATCH` rows at least.
 #[inline(always)]
-unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> usize {
+unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if encode == [L::Word::ZERO; 2] {
+            divide_encoded::<L>(words, len, pivot, |row| row)
+        } else {
+            let flips = splat::<L>(encode);
+            divide_encoded::<L>(words, len, pivot, |row| row.coded(flips))
+        }
+    }
+}
+
+/// Does what [`divide`] does, with rows as `encode` makes them.
+///
+/// # Safety
+/// As for `divide`.
+#[inline(always)]
+unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: impl Fn(L) -> L) -> usize {
     let batch = BATCH * L::LANES;
     // What is not held and not read yet, and where words go next on both sides. There is room before `at` and after `end`, for two
     // batches in all.
@@ -115,18 +156,18 @@ unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word) -> u
         let held = [load_rows::<L, BATCH>(words), load_rows::<L, BATCH>(words.add(end))];
         while end - at >= batch {
             for row in load_rows::<L, BATCH>(words.add(next_from(&mut at, &mut end, &sides, batch))) {
-                sides.add_row(row);
+                sides.add_row(encode(row));
             }
         }
         while end - at >= L::LANES {
-            sides.add_row(L::load(words.add(next_from(&mut at, &mut end, &sides, L::LANES))));
+            sides.add_row(encode(L::load(words.add(next_from(&mut at, &mut end, &sides, L::LANES)))));
         }
         // All is room from here on.
-        let rest = L::load_first(words.add(at), (end - at) as isize);
-        sides.add_first(rest, end - at);
+        let rest = L::load_first(words.add(at), (end - at) as isize, L::splat(pivot));
+        sides.add_first(encode(rest), end - at);
         for rows in held {
             for row in rows {
-                sides.add_row(row);
+                sides.add_row(encode(row));
             }
         }
         sides.below

@@ -7,6 +7,7 @@
 //!   words   1 2 3│4 5│6 7 8 9│ …               what a row writes behind its segment, the next row overwrites
 //! ```
 
+use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word};
 use super::network::sort_rows;
 
@@ -16,18 +17,19 @@ const SEGMENTS: usize = 4;
 /// The most rows of a segment.
 pub(super) const MOST_ROWS: usize = 4;
 
-/// Sorts each segment of `words`, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of `offsets` is where `words`
+/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of `offsets` is where `words`
 /// begin.
 ///
 /// # Safety
 /// The processor has the instruction set; the offsets do not descend, and `words` points to as many words as are between the first and the last.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes>(words: *mut L::Word, offsets: &[usize]) {
+pub(super) unsafe fn sort<L: Lanes>(words: *mut L::Word, offsets: &[usize], coding: Coding<L::Word>) {
     // SAFETY: the caller's promise.
     unsafe {
-        sort_in_rows::<L, 1>(words, offsets);
-        sort_in_rows::<L, 2>(words, offsets);
-        sort_in_rows::<L, MOST_ROWS>(words, offsets);
+        let coding = [splat(coding.encode), splat(coding.decode)];
+        sort_in_rows::<L, 1>(words, offsets, coding);
+        sort_in_rows::<L, 2>(words, offsets, coding);
+        sort_in_rows::<L, MOST_ROWS>(words, offsets, coding);
     }
 }
 
@@ -36,7 +38,7 @@ pub(super) unsafe fn sort<L: Lanes>(words: *mut L::Word, offsets: &[usize]) {
 /// # Safety
 /// As for [`sort`].
 #[inline(always)]
-unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets: &[usize]) {
+unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets: &[usize], coding: [[L; 2]; 2]) {
     let mut batch = [(0, 0); SEGMENTS];
     let mut count = 0;
     for ends in offsets.windows(2) {
@@ -52,12 +54,12 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets
         // Those of a batch are neighbours.
         if !is_short || count == SEGMENTS {
             // SAFETY: the caller's promise.
-            unsafe { sort_batch::<L, ROWS>(words, &batch[..count]) };
+            unsafe { sort_batch::<L, ROWS>(words, &batch[..count], coding) };
             count = 0;
         }
     }
     // SAFETY: as above.
-    unsafe { sort_batch::<L, ROWS>(words, &batch[..count]) };
+    unsafe { sort_batch::<L, ROWS>(words, &batch[..count], coding) };
 }
 
 /// Sorts up to [`SEGMENTS`] neighbouring segments, each of which begins at a word, and has so many.
@@ -65,17 +67,24 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets
 /// # Safety
 /// As for [`sort`].
 #[inline(always)]
-unsafe fn sort_batch<L: Lanes, const ROWS: usize>(words: *mut L::Word, batch: &[(usize, usize)]) {
+unsafe fn sort_batch<L: Lanes, const ROWS: usize>(
+    words: *mut L::Word,
+    batch: &[(usize, usize)],
+    [encode, decode]: [[L; 2]; 2],
+) {
     let Some(&(last, last_len)) = batch.last() else { return };
     let end = last + last_len;
     // SAFETY: the caller's promise.
     unsafe {
         // Loops rather than closures, as in `load_rows`.
         let mut segments = [[L::splat(L::Word::MAX); ROWS]; SEGMENTS];
+        // Other lanes are to have the greatest word once they are encoded, too.
+        let greatest = L::splat(L::Word::MAX).coded(decode);
         for (rows, &(begin, len)) in segments.iter_mut().zip(batch) {
             for (i, row) in rows.iter_mut().enumerate() {
                 let first = i * L::LANES;
-                *row = L::load_first(words.wrapping_add(begin + first), len as isize - first as isize);
+                let count = len as isize - first as isize;
+                *row = L::load_first(words.wrapping_add(begin + first), count, greatest).coded(encode);
             }
         }
         for rows in &mut segments {
@@ -83,6 +92,7 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize>(words: *mut L::Word, batch: &[
         }
         for (rows, &(begin, len)) in segments.iter().zip(batch) {
             for (row, at) in rows.iter().zip((begin..begin + len).step_by(L::LANES)) {
+                let row = row.coded(decode);
                 if at + L::LANES <= end {
                     row.store(words.add(at));
                 } else {
