@@ -3,6 +3,8 @@
 //! All of them are `unsafe` for the same reason: the processor has to have the instruction set, which [`super::level`] has found out. They
 //! are inlined into a function that is compiled for it.
 
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
 /// Numbers that a vector holds: integers of 4 or 8 bytes.
 pub(super) trait Word: bytemuck::Pod + Ord {
     const ZERO: Self;
@@ -24,6 +26,17 @@ macro_rules! word {
     )*};
 }
 word!(u32 u64 i64);
+
+/// Asks for the memory of `N` vectors from `at` on, which may be any address.
+#[inline(always)]
+pub(super) fn prefetch_rows<L: Lanes, const N: usize>(at: *const L::Word) {
+    const LINE: usize = 64;
+    let line = const { LINE / size_of::<L::Word>() };
+    for i in 0..const { (N * L::LANES * size_of::<L::Word>()).div_ceil(LINE) } {
+        // SAFETY: an address that cannot be read is no fault here.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(i * line).cast()) };
+    }
+}
 
 /// Memory to `N` vectors.
 ///

@@ -62,7 +62,7 @@ fn of_processor() -> Level {
     }
 }
 
-/// Up to so many keys of 8 bytes vectors are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
+/// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
 /// Where so few bits of keys of 8 bytes differ, two passes are faster for any number.
@@ -71,8 +71,9 @@ const NARROW_BITS: u32 = 16;
 /// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
 /// differ, where it matters.
 pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
-    has_vectors::<K>()
-        && (size_of::<K>() == 4 || keys <= WIDE.0 || keys > WIDE.1 && digit::significant(differing()) > NARROW_BITS)
+    let is_narrow = || keys > WIDE.0 && digit::significant(differing()) <= NARROW_BITS;
+    let is_slower = || level() == Level::Avx2 && keys > WIDE.0 && keys <= WIDE.1;
+    has_vectors::<K>() && (size_of::<K>() == 4 || !is_slower() && !is_narrow())
 }
 
 /// Whether [`sort`] sorts keys of this type on this processor.

@@ -10,13 +10,16 @@
 //! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks, to the array where
 //! they are to be in the end.
 
-use super::lanes::{Lanes, Word, load_rows};
+use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::network;
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::pivot;
 
 /// Rows that are divided at a time.
 const BATCH: usize = 4;
+
+/// Rows between those that are written and those that are asked for.
+const AHEAD: usize = 12;
 
 /// Sorts the `len` words of `run`, with `scratch` of the same length. Words are divided up to `steps` times, and what is left then is sorted in
 /// another way. Networks sort up to `ROWS` rows.
@@ -77,6 +80,8 @@ unsafe fn divide<L: Lanes>(from: *mut L::Word, other: *mut L::Word, begin: usize
     unsafe {
         let mut sides = Sides::<L>::new([from, other], (begin, end), pivot);
         while end - at >= BATCH * L::LANES {
+            // What is written downwards is not asked for by the processor in time.
+            prefetch_rows::<L, BATCH>(other.wrapping_add(sides.above).wrapping_sub(AHEAD * L::LANES));
             for row in load_rows::<L, BATCH>(from.add(at)) {
                 sides.add_row(row);
             }

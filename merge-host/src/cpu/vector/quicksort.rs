@@ -11,7 +11,7 @@
 //! What fits a core's own caches is sorted between two arrays, by [`near`], and few keys by networks.
 
 use super::coding::{Coding, code_all, splat};
-use super::lanes::{Lanes, Word, load_rows};
+use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::{near, network};
 use std::hint::select_unpredictable;
@@ -26,8 +26,11 @@ const MANY: usize = 1 << 12;
 /// Rows that are divided at a time.
 const BATCH: usize = 8;
 
+/// How many times so many are between those that are read and those that are asked for.
+const AHEAD: usize = 2;
+
 /// Bytes of words that fit a core's own caches, with as much scratch memory.
-const NEAR_BYTES: usize = 1 << 17;
+const NEAR_BYTES: usize = 1 << 16;
 
 /// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left then is sorted in another
 /// way. Networks sort up to `ROWS` rows.
@@ -155,6 +158,9 @@ unsafe fn divide_encoded<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Wo
         let mut sides = Sides::<L>::new([words; 2], (0, len), pivot);
         let held = [load_rows::<L, BATCH>(words), load_rows::<L, BATCH>(words.add(end))];
         while end - at >= batch {
+            // Which side is next cannot be predicted, by the processor neither.
+            prefetch_rows::<L, BATCH>(words.wrapping_add(at + AHEAD * batch));
+            prefetch_rows::<L, BATCH>(words.wrapping_add(end).wrapping_sub((AHEAD + 1) * batch));
             for row in load_rows::<L, BATCH>(words.add(next_from(&mut at, &mut end, &sides, batch))) {
                 sides.add_row(encode(row));
             }
