@@ -7,6 +7,9 @@ use bytemuck::Zeroable;
 /// Bits of a random prefix, in addition to those of the number of keys, that make most keys distinct.
 const SPARE_BITS: u32 = 4;
 
+/// Keys that are scanned before it is decided whether more are.
+const SCAN_BLOCK: usize = 1 << 10;
+
 /// How often each value of a digit occurs.
 pub(super) type Counts<const RADIX: usize> = [usize; RADIX];
 
@@ -105,6 +108,18 @@ impl<const RADIX: usize> Digit<RADIX> {
 pub(super) fn differing<'a, K: Key>(first: K, keys: impl IntoIterator<Item = &'a K>) -> K::Bits {
     let first = first.to_ordered();
     keys.into_iter().fold(K::Bits::zeroed(), |all, key| all | (key.to_ordered() ^ first))
+}
+
+/// The same, but not of all keys, if those before them differ in more than the last `bits` bits.
+pub(super) fn differing_or_more<K: Key>(keys: &[K], bits: u32) -> K::Bits {
+    let (Some(first), mut all) = (keys.first(), K::Bits::zeroed()) else { return K::Bits::zeroed() };
+    for block in keys.chunks(SCAN_BLOCK) {
+        all = all | differing(*first, block);
+        if significant(all) > bits {
+            break;
+        }
+    }
+    all
 }
 
 /// The number of bits from the most significant of the bits `differing` on.

@@ -7,6 +7,14 @@ pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
     false
 }
 
+/// The least bits that are not too few for vectors.
+pub(super) const NARROW_BITS: u32 = 0;
+
+/// Whether [`sort_on`] is the fastest way: it is not.
+pub(super) fn can_sort_on<K: Key>(_: usize, _: usize, _: impl FnOnce() -> K::Bits) -> bool {
+    false
+}
+
 /// Whether there are vector instructions for keys of this type: there are none.
 pub(super) fn has_vectors<K: Key>() -> bool {
     false
@@ -23,4 +31,9 @@ pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) {}
 /// Sorts keys.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| order.applied_to(key.to_ordered()));
+}
+
+/// Sorts keys.
+pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], _: usize) {
+    sort(order, keys);
 }

@@ -6,7 +6,7 @@
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 /// Numbers that a vector holds: integers of 4 or 8 bytes.
-pub(super) trait Word: bytemuck::Pod + Ord {
+pub(super) trait Word: bytemuck::Pod + Ord + Send + Sync {
     const ZERO: Self;
     /// The greatest one.
     const MAX: Self;

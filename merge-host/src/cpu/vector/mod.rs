@@ -8,6 +8,7 @@
 //! | `network` | sorts of few keys |
 //! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
+//! | `parallel` | the same on several threads |
 //! | `short` | sorts of many segments of very few keys |
 //! | `parts` | what these two share |
 //!
@@ -19,6 +20,7 @@ mod coding;
 mod lanes;
 mod near;
 mod network;
+mod parallel;
 mod parts;
 mod quicksort;
 mod short;
@@ -66,7 +68,17 @@ fn of_processor() -> Level {
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
 /// Where so few bits of keys of 8 bytes differ, two passes are faster for any number.
-const NARROW_BITS: u32 = 16;
+pub(super) const NARROW_BITS: u32 = 16;
+
+/// On so many threads, at most, and for so many keys, at least, [`sort_on`] is faster than dividing by digits: each thread reads all its keys from
+/// memory as often as there are divisions, and more threads share the memory's speed.
+const THREADS: usize = 2;
+const KEYS_OF_THREADS: usize = 1 << 18;
+
+/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
+pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
+    threads <= THREADS && keys >= KEYS_OF_THREADS && can_sort::<K>(keys, differing)
+}
 
 /// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
 /// differ, where it matters.
@@ -173,9 +185,44 @@ unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: 
     }
 }
 
-/// [`quicksort::sort`] and [`short::sort`], compiled for an instruction set.
+/// Sorts keys of a type for which [`has_vectors`] is true on `threads` threads of the pool of the calling thread.
+pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) {
+    assert!(has_vectors::<K>());
+    // SAFETY: the processor has these instructions.
+    unsafe { sort_on_at(level(), order, keys, threads) }
+}
+
+/// Does what [`sort_on`] does, by the instructions of `level`.
+///
+/// # Safety
+/// The processor has these instructions.
+unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], threads: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (size_of::<K>(), level) {
+            (4, Level::Avx512) => {
+                let set = OfU32Avx512::new();
+                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
+            }
+            (4, _) => {
+                let set = OfU32Avx2::new();
+                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
+            }
+            (_, Level::Avx512) => {
+                let set = OfU64Avx512::new();
+                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
+            }
+            _ => {
+                let set = OfI64Avx2::new();
+                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
+            }
+        }
+    }
+}
+
+/// The sorts of words, compiled for an instruction set.
 macro_rules! sort {
-    ($name:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal) => {
+    ($set:ident $name:ident $divide:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal) => {
         /// Sorts short segments.
         ///
         /// # Safety
@@ -189,18 +236,59 @@ macro_rules! sort {
             // SAFETY: the caller's promise.
             unsafe { short::sort::<$lanes>(words, offsets, coding) }
         }
+
         /// Sorts words, which are divided up to `steps` times.
         #[target_feature(enable = $feature)]
         fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32, coding: Coding<<$lanes as Lanes>::Word>) {
             // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
             unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps, coding) }
         }
+
+        /// Divides words, as [`parallel::Serial`] says.
+        #[target_feature(enable = $feature)]
+        fn $divide(
+            words: &mut [<$lanes as Lanes>::Word],
+            pivot: <$lanes as Lanes>::Word,
+            encode: [<$lanes as Lanes>::Word; 2],
+        ) -> usize {
+            assert!(words.len() >= quicksort::LEAST_DIVIDED * $lanes::LANES);
+            // SAFETY: as above; there are words enough.
+            unsafe { quicksort::divide::<$lanes>(words.as_mut_ptr(), words.len(), pivot, encode) }
+        }
+
+        /// A processor that has the instruction set.
+        struct $set(());
+
+        impl $set {
+            /// # Safety
+            /// It has.
+            unsafe fn new() -> Self {
+                Self(())
+            }
+        }
+
+        impl parallel::Serial<<$lanes as Lanes>::Word> for $set {
+            fn sort(&self, words: &mut [<$lanes as Lanes>::Word], coding: Coding<<$lanes as Lanes>::Word>) {
+                // SAFETY: the processor has the instruction set.
+                unsafe { $name(words, steps(words.len()), coding) }
+            }
+
+            fn divide(
+                &self,
+                words: &mut [<$lanes as Lanes>::Word],
+                pivot: <$lanes as Lanes>::Word,
+                encode: [<$lanes as Lanes>::Word; 2],
+            ) -> usize {
+                // SAFETY: as above.
+                unsafe { $divide(words, pivot, encode) }
+            }
+        }
     };
 }
-sort!(sort_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(sort_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(sort_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
-sort!(sort_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 
 #[cfg(test)]
 mod tests {
@@ -310,6 +398,49 @@ mod tests {
                 assert!(same, "up to {greatest}, {level:?}, {}, seed {seed}", K::NAME);
             }
         }
+    }
+
+    fn check_on_threads<K: Key>(random: &mut StdRng, seed: u64) {
+        // Parts of two threads are divided twice or more.
+        let len = random.random_range(400_000..500_000);
+        let any = |random: &mut StdRng| {
+            K::from_ordered(bytemuck::pod_read_unaligned(&random.random::<[u8; 16]>()[..size_of::<K>()]))
+        };
+        let keys: Vec<K> = (0..len).map(|_| any(random)).collect();
+        let of_few: Vec<K> = (0..len).map(|i| keys[i * i % 7]).collect();
+        let mut most_equal = keys.clone();
+        most_equal[..len / 4 * 3].fill(keys[0]);
+        most_equal.shuffle(random);
+        let mut expected = keys.clone();
+        expected.sort_by_key(|key| key.to_ordered());
+        let greatest = vec![K::from_ordered(!K::Bits::zeroed()); len];
+        let all = [&keys, &of_few, &most_equal, &expected, &greatest].map(|keys| (keys, keys.len()));
+        for (keys, len) in all {
+            let mut expected: Vec<K::Bits> = keys.iter().map(|key| key.to_ordered()).collect();
+            expected.sort_unstable();
+            for (level, threads, order) in
+                levels().flat_map(|level| [(level, 2, SortOrder::Ascending), (level, 5, SortOrder::Descending)])
+            {
+                let mut sorted = keys.clone();
+                // SAFETY: the processor has these instructions.
+                unsafe { sort_on_at(level, order, &mut sorted, threads) };
+                if order == SortOrder::Descending {
+                    sorted.reverse();
+                }
+                let same = sorted.iter().map(|key| key.to_ordered()).eq(expected.iter().copied());
+                assert!(same, "{len} of {}, {level:?}, {threads} threads, seed {seed}", K::NAME);
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_sorts_on_several_threads() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        check_on_threads::<u32>(&mut random, seed);
+        check_on_threads::<f32>(&mut random, seed);
+        check_on_threads::<i64>(&mut random, seed);
+        check_on_threads::<f64>(&mut random, seed);
     }
 
     #[test]

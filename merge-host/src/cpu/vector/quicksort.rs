@@ -26,6 +26,9 @@ const MANY: usize = 1 << 12;
 /// Rows that are divided at a time.
 const BATCH: usize = 8;
 
+/// Rows of what is divided, at least.
+pub(super) const LEAST_DIVIDED: usize = 2 * BATCH;
+
 /// How many times so many are between those that are read and those that are asked for.
 const AHEAD: usize = 2;
 
@@ -131,7 +134,7 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(
 /// # Safety
 /// The processor has the instruction set; `words` points to `len` words, `2 * BATCH` rows at least.
 #[inline(always)]
-unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
+pub(super) unsafe fn divide<L: Lanes>(words: *mut L::Word, len: usize, pivot: L::Word, encode: [L::Word; 2]) -> usize {
     // SAFETY: the caller's promise.
     unsafe {
         if encode == [L::Word::ZERO; 2] {
