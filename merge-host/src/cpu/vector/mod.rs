@@ -70,14 +70,19 @@ const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 /// Where so few bits of keys of 8 bytes differ, two passes are faster for any number.
 pub(super) const NARROW_BITS: u32 = 16;
 
-/// On so many threads, at most, and for so many keys, at least, [`sort_on`] is faster than dividing by digits: each thread reads all its keys from
-/// memory as often as there are divisions, and more threads share the memory's speed.
-const THREADS: usize = 2;
+/// So many keys, at least, are shared by threads.
 const KEYS_OF_THREADS: usize = 1 << 18;
 
-/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule.
+/// On more threads than these, keys that take more bytes are divided by digits first: each division of [`sort_on`] reads and writes all of them, and
+/// many threads share the memory's speed.
+const FEW_THREADS: usize = 4;
+const BYTES_OF_MANY_THREADS: usize = 1 << 29;
+
+/// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` is as for [`can_sort`].
 pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
-    threads <= THREADS && keys >= KEYS_OF_THREADS && can_sort::<K>(keys, differing)
+    keys >= KEYS_OF_THREADS
+        && (threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS)
+        && can_sort::<K>(keys, differing)
 }
 
 /// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
@@ -411,11 +416,10 @@ mod tests {
         let mut most_equal = keys.clone();
         most_equal[..len / 4 * 3].fill(keys[0]);
         most_equal.shuffle(random);
-        let mut expected = keys.clone();
-        expected.sort_by_key(|key| key.to_ordered());
+        let mut in_order = keys.clone();
+        in_order.sort_by_key(|key| key.to_ordered());
         let greatest = vec![K::from_ordered(!K::Bits::zeroed()); len];
-        let all = [&keys, &of_few, &most_equal, &expected, &greatest].map(|keys| (keys, keys.len()));
-        for (keys, len) in all {
+        for keys in [keys, of_few, most_equal, in_order, greatest] {
             let mut expected: Vec<K::Bits> = keys.iter().map(|key| key.to_ordered()).collect();
             expected.sort_unstable();
             for (level, threads, order) in
