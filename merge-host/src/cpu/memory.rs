@@ -44,7 +44,7 @@ pub(super) fn as_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
 
 /// Asks the system for pages of 2 MiB instead of 4 KiB: fewer of them must be cleared one by one, and writes to many
 /// buckets need fewer address translations. If the system refuses, nothing changes.
-fn prefer_huge_pages<T>(memory: &[T]) {
+pub(super) fn prefer_huge_pages<T>(memory: &[T]) {
     let range = memory.as_ptr_range();
     let begin = range.start.addr().next_multiple_of(HUGE_PAGE);
     let end = range.end.addr() / HUGE_PAGE * HUGE_PAGE;

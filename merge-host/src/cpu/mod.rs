@@ -26,6 +26,7 @@ pub(crate) mod merge_many;
 pub(crate) mod merge_path;
 pub(crate) mod merge_ragged;
 pub(crate) mod reference;
+pub(crate) mod scratch;
 pub(crate) mod set_operation;
 pub(crate) mod sort;
 pub(crate) mod sort_pairs;

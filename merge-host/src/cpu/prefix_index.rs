@@ -16,6 +16,7 @@ use super::digit;
 use super::leaf;
 use super::lsd;
 use super::run::{Run, RunMut};
+use super::scratch::Scratch;
 use crate::Key;
 use crate::key::sealed::Bits;
 use std::ops::RangeInclusive;
@@ -34,11 +35,18 @@ const PREFETCH_KEYS: usize = 8;
 type PrefixIndex = u64;
 pub(super) type Digit = digit::Digit<RADIX>;
 
-/// Scratch memory, reused from run to run.
+/// Scratch memory, reused from run to run: numbers, and room for them once more.
 #[derive(Default)]
-pub(super) struct Workspace {
-    numbers: Vec<PrefixIndex>,
-    scratch: Vec<PrefixIndex>,
+pub(super) struct Workspace(Option<[Scratch<PrefixIndex>; 2]>);
+
+impl Workspace {
+    /// `count` numbers of each, which are no more than the greatest of [`KEYS`].
+    fn numbers(&mut self, count: usize) -> [&mut [PrefixIndex]; 2] {
+        if self.0.as_ref().is_some_and(|[numbers, _]| numbers.len() < count) {
+            self.0 = None;
+        }
+        self.0.get_or_insert_with(|| [(); 2].map(|()| Scratch::of_few(count))).each_mut().map(|all| &mut all[..count])
+    }
 }
 
 /// Whether this is the fastest way to sort `keys` keys with values of type `V`.
@@ -56,9 +64,7 @@ pub(super) fn sort<K: Key, V: Copy>(
 ) -> Digit {
     let last = Digit::last_of(DIGITS, differing);
     let index_bits = leaf::index_bits(run.keys.len());
-    let Workspace { numbers, scratch } = workspace;
-    numbers.resize(run.keys.len(), 0);
-    scratch.resize(run.keys.len(), 0);
+    let [numbers, scratch] = workspace.numbers(run.keys.len());
     for (i, numbers) in numbers.chunks_mut(PREFETCH_KEYS).enumerate() {
         let first = i * PREFETCH_KEYS;
         prefetch(&run.values[first..]);

@@ -9,7 +9,8 @@
 use super::blocks::for_each_block_of_keys;
 use super::radix::Workspace;
 use super::run::RunMut;
-use super::{counting, digit, leaf, memory, parallel_radix, radix, vector};
+use super::scratch::Scratch;
+use super::{counting, digit, leaf, parallel_radix, radix, vector};
 use crate::sorted::{first_unsorted, first_unsorted_in_block};
 use crate::{Error, Key, SortOrder};
 use bytemuck::Zeroable;
@@ -43,7 +44,7 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
         in_order(order, keys, 1, |keys| leaf::sort_keys(keys, &mut [K::Bits::zeroed(); MAX_COMPARED_KEYS]));
         return Ok(());
     }
-    let mut scratch = memory::zeroed(keys.len())?;
+    let mut scratch = Scratch::zeroed(keys.len())?;
     in_order(order, keys, threads, |keys| sort(RunMut::of_keys(keys), RunMut::of_keys(&mut scratch), threads));
     Ok(())
 }

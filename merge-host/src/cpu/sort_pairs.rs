@@ -11,6 +11,7 @@
 
 use super::blocks::for_each_block_of_keys;
 use super::run::RunMut;
+use super::scratch::Scratch;
 use super::{memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::permutation::fill_identity_on;
@@ -48,7 +49,7 @@ fn sort_values<K: Key, V: Copy + Send + Sync>(
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
+    let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     let scratch = RunMut::new((&mut scratch.0, &mut scratch.1));
     sort::in_order(order, keys, threads, |keys| sort::sort(RunMut::new((keys, values)), scratch, threads));
     Ok(())
@@ -61,7 +62,7 @@ fn sort_indices<K: Key, V: Copy + Send + Sync, I: Index>(
     values: &mut [MaybeUninit<V>],
     threads: usize,
 ) -> Result<(), Error> {
-    let (mut indices, mut sorted) = (memory::zeroed::<I>(keys.len())?, memory::uninit(keys.len())?);
+    let (mut indices, mut sorted) = (Scratch::<I>::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
     fill_identity_on(threads, &mut indices);
     // SAFETY: the sort ends with a permutation of the initialised indices in `indices`.
     sort_values(order, keys, unsafe { memory::as_uninit_mut(&mut indices) }, threads)?;
@@ -86,8 +87,8 @@ pub(crate) fn argsort<K: Key, I: Index>(
     if parallel_radix::can_argsort(keys.len(), threads) {
         return parallel_radix::argsort(order, keys, indices, threads);
     }
-    let mut sorted = memory::zeroed(keys.len())?;
-    let mut scratch = (memory::zeroed(keys.len())?, memory::uninit(keys.len())?);
+    let mut sorted = Scratch::zeroed(keys.len())?;
+    let mut scratch = (Scratch::zeroed(keys.len())?, Scratch::<I>::uninit(keys.len())?);
     fill_identity_on(threads, indices);
     for_each_block_of_keys(&mut sorted, COPY_BLOCK, threads, |begin, sorted| {
         sorted.iter_mut().zip(&keys[begin..]).for_each(|(to, key)| *to = order.applied_to(*key));

@@ -1,0 +1,162 @@
+//! Scratch memory that is kept for later calls.
+//!
+//! The system zeroes each page of memory that it provides, when it is first written, which takes longer than it takes to sort what fits there.
+//! Therefore some memory is kept until [`release`] is called: up to [`MOST_KEPT`] bytes in the whole process.
+
+use super::memory::{out_of_memory, prefer_huge_pages};
+use crate::Error;
+use bytemuck::Zeroable;
+use std::alloc::{Layout, handle_alloc_error};
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit, take};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes that are kept, at most.
+const MOST_KEPT: usize = 64 << 20;
+
+/// What memory is made of: aligned for keys, and for most values.
+type Block = MaybeUninit<u128>;
+
+/// Memory that is kept, and no call uses.
+static KEPT: Mutex<Vec<Vec<Block>>> = Mutex::new(vec![]);
+
+fn kept() -> MutexGuard<'static, Vec<Vec<Block>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the memory that is kept back to the system.
+pub(crate) fn release() {
+    // Freed after the lock.
+    let _ = take(&mut *kept());
+}
+
+/// Memory for some values of type `T`, whose contents are unspecified.
+pub(super) struct Scratch<T> {
+    blocks: Vec<Block>,
+    count: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Scratch<T> {
+    /// Memory for `count` values that may be uninitialised.
+    pub fn uninit(count: usize) -> Result<Scratch<MaybeUninit<T>>, Error> {
+        let blocks = blocks_for::<T>(count)?;
+        if let Some(blocks) = take_kept(blocks) {
+            return Ok(Scratch { blocks, count, of: PhantomData });
+        }
+        let mut fresh = Vec::new();
+        fresh.try_reserve_exact(blocks).map_err(|_| out_of_memory::<T>(count))?;
+        prefer_huge_pages(fresh.spare_capacity_mut());
+        Ok(Scratch { blocks: fresh, count, of: PhantomData })
+    }
+}
+
+impl<T: Zeroable> Scratch<T> {
+    /// [`zeroed`](Self::zeroed) for few values: if there is no memory for these the program ends, as it does for a vector.
+    pub fn of_few(count: usize) -> Self {
+        Self::zeroed(count).unwrap_or_else(|_| {
+            handle_alloc_error(Layout::array::<T>(count).expect("few values are no more than the address space"))
+        })
+    }
+
+    /// `count` zeros.
+    pub fn zeroed(count: usize) -> Result<Self, Error> {
+        let blocks = blocks_for::<T>(count)?;
+        if let Some(mut kept) = take_kept(blocks) {
+            let memory = kept.as_mut_ptr();
+            // SAFETY: there is capacity for so many blocks.
+            unsafe { memory.write_bytes(0, blocks) };
+            return Ok(Self { blocks: kept, count, of: PhantomData });
+        }
+        let zeros = bytemuck::allocation::try_zeroed_vec::<u128>(blocks).map_err(|()| out_of_memory::<T>(count))?;
+        prefer_huge_pages(&zeros);
+        let mut zeros = ManuallyDrop::new(zeros);
+        // SAFETY: blocks have the layout of these numbers, of which the vector owns so many.
+        let blocks = unsafe { Vec::from_raw_parts(zeros.as_mut_ptr().cast(), 0, zeros.capacity()) };
+        Ok(Self { blocks, count, of: PhantomData })
+    }
+}
+
+/// Blocks for `count` values, wherever the first aligned one is.
+fn blocks_for<T>(count: usize) -> Result<usize, Error> {
+    let before = const { align_of::<T>().saturating_sub(align_of::<Block>()) };
+    let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(before));
+    Ok(bytes.ok_or_else(|| out_of_memory::<T>(count))?.div_ceil(size_of::<Block>()))
+}
+
+/// The least memory of so many blocks that is kept.
+fn take_kept(blocks: usize) -> Option<Vec<Block>> {
+    let mut kept = kept();
+    let fits = kept.iter().enumerate().filter(|(_, memory)| memory.capacity() >= blocks);
+    let (least, _) = fits.min_by_key(|(_, memory)| memory.capacity())?;
+    Some(kept.swap_remove(least))
+}
+
+impl<T> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        let bytes = |memory: &Vec<Block>| memory.capacity() * size_of::<Block>();
+        let mut kept = kept();
+        if kept.iter().chain([&self.blocks]).map(bytes).sum::<usize>() <= MOST_KEPT {
+            kept.push(take(&mut self.blocks));
+        }
+    }
+}
+
+impl<T> Scratch<T> {
+    /// How many bytes the first value is behind the first block.
+    fn offset(&self) -> usize {
+        self.blocks.as_ptr().addr().next_multiple_of(align_of::<T>()) - self.blocks.as_ptr().addr()
+    }
+}
+
+impl<T> Deref for Scratch<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: from that offset on there is capacity for `count` values. They are initialised: by zeros, or because they need not be.
+        unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().byte_add(self.offset()).cast(), self.count) }
+    }
+}
+
+impl<T> DerefMut for Scratch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        let offset = self.offset();
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.blocks.as_mut_ptr().byte_add(offset).cast(), self.count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_until_it_is_released() {
+        #[derive(Clone, Copy)]
+        #[repr(align(64))]
+        struct Aligned {
+            _bytes: [u8; 64],
+        }
+        let (mut a, mut b) = (Scratch::<u64>::zeroed(1000).unwrap(), Scratch::<Aligned>::uninit(77).unwrap());
+        assert!(a.iter().all(|&number| number == 0) && a.len() == 1000);
+        a.fill(7);
+        b.fill(MaybeUninit::new(Aligned { _bytes: [9; 64] }));
+        assert!(b.as_ptr().addr().is_multiple_of(64) && b.len() == 77);
+        drop((a, b));
+        // What another call has left behind is not seen.
+        let again = Scratch::<u32>::zeroed(1500).unwrap();
+        assert!(again.iter().all(|&number| number == 0) && again.len() == 1500);
+        drop(again);
+        release();
+        let nothing = Scratch::<()>::uninit(5).unwrap();
+        assert_eq!(nothing.len(), 5);
+    }
+
+    #[test]
+    fn more_than_the_address_space_is_an_error() {
+        assert_eq!(Scratch::<u64>::zeroed(usize::MAX).map(drop).unwrap_err(), out_of_memory::<u64>(usize::MAX));
+        let too_many = usize::MAX / 16;
+        assert_eq!(Scratch::<u128>::uninit(too_many).map(drop).unwrap_err(), out_of_memory::<u128>(too_many));
+    }
+}
