@@ -227,7 +227,7 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 
 /// The sorts of words, compiled for an instruction set.
 macro_rules! sort {
-    ($set:ident $name:ident $divide:ident $short:ident: $lanes:ident, $feature:literal, $rows:literal) => {
+    ($set:ident $name:ident $divide:ident $short:ident: $lanes:ident $few:ident, $feature:literal, $rows:literal) => {
         /// Sorts short segments.
         ///
         /// # Safety
@@ -239,7 +239,7 @@ macro_rules! sort {
             coding: Coding<<$lanes as Lanes>::Word>,
         ) {
             // SAFETY: the caller's promise.
-            unsafe { short::sort::<$lanes>(words, offsets, coding) }
+            unsafe { short::sort::<$lanes, $few>(words, offsets, coding) }
         }
 
         /// Sorts words, which are divided up to `steps` times.
@@ -290,10 +290,10 @@ macro_rules! sort {
         }
     };
 }
-sort!(OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2: U32x8, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2: I64x4, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512: U32x16, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
-sort!(OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512: U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
+sort!(OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
 
 #[cfg(test)]
 mod tests {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     fn check_short<K: Key>(random: &mut StdRng, seed: u64) {
-        for greatest in [1, 4, 8, 9, 17, 40, 80] {
+        for greatest in [1, 4, 8, 9, 17, 40, 80, 150] {
             let lengths: Vec<usize> = (0..1000).map(|_| random.random_range(0..=greatest)).collect();
             let offsets: Vec<usize> = lengths
                 .iter()

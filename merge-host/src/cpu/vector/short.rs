@@ -11,34 +11,44 @@ use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word};
 use super::network::sort_rows;
 
-/// Segments at a time.
-const SEGMENTS: usize = 4;
-
 /// The most rows of a segment.
-pub(super) const MOST_ROWS: usize = 4;
+pub(super) const MOST_ROWS: usize = 8;
 
-/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of `offsets` is where `words`
-/// begin.
+/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of `offsets`
+/// is where `words` begin. `S` are as many lanes or fewer, which take less time for what fits them.
 ///
 /// # Safety
-/// The processor has the instruction set; the offsets do not descend, and `words` points to as many words as are between the first and the last.
+/// The processor has both instruction sets; the offsets do not descend, and `words` points to as many words as are between the first and the last.
 #[inline(always)]
-pub(super) unsafe fn sort<L: Lanes>(words: *mut L::Word, offsets: &[usize], coding: Coding<L::Word>) {
+pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
+    words: *mut L::Word,
+    offsets: &[usize],
+    coding: Coding<L::Word>,
+) {
     // SAFETY: the caller's promise.
     unsafe {
+        sort_in_rows::<S, 1, 4>(words, offsets, 0, [splat(coding.encode), splat(coding.decode)]);
         let coding = [splat(coding.encode), splat(coding.decode)];
-        sort_in_rows::<L, 1>(words, offsets, coding);
-        sort_in_rows::<L, 2>(words, offsets, coding);
-        sort_in_rows::<L, MOST_ROWS>(words, offsets, coding);
+        if L::LANES > S::LANES {
+            sort_in_rows::<L, 1, 4>(words, offsets, S::LANES, coding);
+        }
+        sort_in_rows::<L, 2, 4>(words, offsets, L::LANES, coding);
+        sort_in_rows::<L, 4, 4>(words, offsets, 2 * L::LANES, coding);
+        sort_in_rows::<L, MOST_ROWS, 1>(words, offsets, MOST_ROWS / 2 * L::LANES, coding);
     }
 }
 
-/// Sorts those segments that need `ROWS` rows, a power of two, and not half as many.
+/// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time.
 ///
 /// # Safety
 /// As for [`sort`].
 #[inline(always)]
-unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets: &[usize], coding: [[L; 2]; 2]) {
+unsafe fn sort_in_rows<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
+    words: *mut L::Word,
+    offsets: &[usize],
+    above: usize,
+    coding: [[L; 2]; 2],
+) {
     let mut batch = [(0, 0); SEGMENTS];
     let mut count = 0;
     for ends in offsets.windows(2) {
@@ -46,7 +56,7 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets
         if len == 0 {
             continue;
         }
-        let is_short = ROWS / 2 * L::LANES < len && len <= ROWS * L::LANES;
+        let is_short = above < len && len <= ROWS * L::LANES;
         if is_short {
             batch[count] = (begin, len);
             count += 1;
@@ -54,20 +64,20 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(words: *mut L::Word, offsets
         // Those of a batch are neighbours.
         if !is_short || count == SEGMENTS {
             // SAFETY: the caller's promise.
-            unsafe { sort_batch::<L, ROWS>(words, &batch[..count], coding) };
+            unsafe { sort_batch::<L, ROWS, SEGMENTS>(words, &batch[..count], coding) };
             count = 0;
         }
     }
     // SAFETY: as above.
-    unsafe { sort_batch::<L, ROWS>(words, &batch[..count], coding) };
+    unsafe { sort_batch::<L, ROWS, SEGMENTS>(words, &batch[..count], coding) };
 }
 
-/// Sorts up to [`SEGMENTS`] neighbouring segments, each of which begins at a word, and has so many.
+/// Sorts up to `SEGMENTS` neighbouring segments, each of which begins at a word, and has so many.
 ///
 /// # Safety
 /// As for [`sort`].
 #[inline(always)]
-unsafe fn sort_batch<L: Lanes, const ROWS: usize>(
+unsafe fn sort_batch<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
     words: *mut L::Word,
     batch: &[(usize, usize)],
     [encode, decode]: [[L; 2]; 2],
