@@ -15,11 +15,6 @@ pub(super) fn can_sort_on<K: Key>(_: usize, _: usize, _: impl FnOnce() -> K::Bit
     false
 }
 
-/// Whether there are vector instructions for keys of this type: there are none.
-pub(super) fn has_vectors<K: Key>() -> bool {
-    false
-}
-
 /// The most keys of a segment that [`sort_short`] sorts: none.
 pub(super) fn short<K: Key>() -> usize {
     0

@@ -94,7 +94,7 @@ pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits)
 }
 
 /// Whether [`sort`] sorts keys of this type on this processor.
-pub(super) fn has_vectors<K: Key>() -> bool {
+fn has_vectors<K: Key>() -> bool {
     matches!(size_of::<K>(), 4 | 8) && level() > Level::None
 }
 
