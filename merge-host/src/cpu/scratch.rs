@@ -18,17 +18,42 @@ const MOST_KEPT: usize = 64 << 20;
 /// What memory is made of: aligned for keys, and for most values.
 type Block = MaybeUninit<u128>;
 
-/// Memory that is kept, and no call uses.
-static KEPT: Mutex<Vec<Vec<Block>>> = Mutex::new(vec![]);
+/// Memory that is kept, and that no call uses.
+struct Kept(Vec<Vec<Block>>);
 
-fn kept() -> MutexGuard<'static, Vec<Vec<Block>>> {
+static KEPT: Mutex<Kept> = Mutex::new(Kept(vec![]));
+
+fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Gives the memory that is kept back to the system.
 pub(crate) fn release() {
-    // Freed after the lock.
-    let _ = take(&mut *kept());
+    let memory = take(&mut kept().0);
+    // After the lock.
+    drop(memory);
+}
+
+impl Kept {
+    /// The least memory that has so many blocks, or else the greatest of those that have fewer, which is to be replaced: so no more are kept than
+    /// are in use at once.
+    fn take(&mut self, blocks: usize) -> Option<Vec<Block>> {
+        let order = |memory: &Vec<Block>| (memory.capacity() < blocks, memory.capacity().abs_diff(blocks));
+        let best = (0..self.0.len()).min_by_key(|&i| order(&self.0[i]))?;
+        Some(self.0.swap_remove(best))
+    }
+
+    /// Keeps `memory`, unless it is too much with all others: then it is given back.
+    fn put(&mut self, memory: Vec<Block>) -> Option<Vec<Block>> {
+        let bytes = |memory: &Vec<Block>| memory.capacity() * size_of::<Block>();
+        if self.0.iter().chain([&memory]).map(bytes).sum::<usize>() > MOST_KEPT {
+            return Some(memory);
+        }
+        if memory.capacity() > 0 {
+            self.0.push(memory);
+        }
+        None
+    }
 }
 
 /// Memory for some values of type `T`, whose contents are unspecified.
@@ -85,21 +110,20 @@ fn blocks_for<T>(count: usize) -> Result<usize, Error> {
     Ok(bytes.ok_or_else(|| out_of_memory::<T>(count))?.div_ceil(size_of::<Block>()))
 }
 
-/// The least memory of so many blocks that is kept.
+/// Memory of so many blocks, if there is some that is kept.
 fn take_kept(blocks: usize) -> Option<Vec<Block>> {
-    let mut kept = kept();
-    let fits = kept.iter().enumerate().filter(|(_, memory)| memory.capacity() >= blocks);
-    let (least, _) = fits.min_by_key(|(_, memory)| memory.capacity())?;
-    Some(kept.swap_remove(least))
+    if blocks == 0 {
+        return None;
+    }
+    let memory = kept().take(blocks)?;
+    (memory.capacity() >= blocks).then_some(memory)
 }
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        let bytes = |memory: &Vec<Block>| memory.capacity() * size_of::<Block>();
-        let mut kept = kept();
-        if kept.iter().chain([&self.blocks]).map(bytes).sum::<usize>() <= MOST_KEPT {
-            kept.push(take(&mut self.blocks));
-        }
+        let too_much = kept().put(take(&mut self.blocks));
+        // After the lock.
+        drop(too_much);
     }
 }
 
@@ -151,6 +175,28 @@ mod tests {
         release();
         let nothing = Scratch::<()>::uninit(5).unwrap();
         assert_eq!(nothing.len(), 5);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_in_use_at_once() {
+        let (mut kept, mut largest) = (Kept(vec![]), 0);
+        for blocks in (1..2000).chain([5, 70, 1, 1500]) {
+            let mut in_use = vec![];
+            for _ in 0..2 {
+                let memory = kept.take(blocks).filter(|memory| memory.capacity() >= blocks);
+                in_use.push(memory.unwrap_or_else(|| Vec::with_capacity(blocks)));
+            }
+            assert!(in_use.iter().all(|memory| memory.capacity() >= blocks));
+            largest = largest.max(in_use.iter().map(Vec::capacity).max().unwrap());
+            for memory in in_use {
+                assert!(kept.put(memory).is_none());
+            }
+            assert!(kept.0.len() <= 2, "{} are kept", kept.0.len());
+        }
+        assert!(kept.0.iter().any(|memory| memory.capacity() == largest), "what is large stays");
+        assert!(kept.put(Vec::new()).is_none() && kept.0.len() == 2, "what has no memory is not kept");
+        let too_much = Vec::with_capacity(MOST_KEPT / size_of::<Block>());
+        assert!(kept.put(too_much).is_some());
     }
 
     #[test]
