@@ -27,13 +27,7 @@ pub(crate) fn sort_keys<K: Key>(order: SortOrder, keys: &mut [K], threads: usize
         return counting::sort(order, keys, threads);
     }
     let differing = || digit::differing_or_more(keys, vector::NARROW_BITS);
-    if threads == 1 && vector::can_sort::<K>(keys.len(), differing) {
-        if !is_sorted(order, keys, 1) {
-            vector::sort(order, keys);
-        }
-        return Ok(());
-    }
-    if threads > 1 && vector::can_sort_on::<K>(threads, keys.len(), differing) {
+    if vector::can_sort_on::<K>(threads, keys.len(), differing) {
         if !is_sorted(order, keys, threads) {
             vector::sort_on(order, keys, threads);
         }

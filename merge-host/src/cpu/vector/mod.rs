@@ -80,9 +80,9 @@ const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
 /// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` is as for [`can_sort`].
 pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
-    keys >= KEYS_OF_THREADS
-        && (threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS)
-        && can_sort::<K>(keys, differing)
+    let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
+    let is_little = threads <= FEW_THREADS || size_of::<K>() * keys <= BYTES_OF_MANY_THREADS;
+    is_enough && is_little && can_sort::<K>(keys, differing)
 }
 
 /// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
@@ -192,6 +192,9 @@ unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: 
 
 /// Sorts keys of a type for which [`has_vectors`] is true on `threads` threads of the pool of the calling thread.
 pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) {
+    if threads == 1 {
+        return sort(order, keys);
+    }
     assert!(has_vectors::<K>());
     // SAFETY: the processor has these instructions.
     unsafe { sort_on_at(level(), order, keys, threads) }

@@ -39,7 +39,7 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
     let none = [W::ZERO; 2];
     let most = (words.len() / (threads * PARTS_PER_THREAD)).max(2 * PIECE);
     let (mut encode, mut parts, mut last) = (coding.encode, vec![words], vec![]);
-    // Pivots are so good that this is enough.
+    // With pivots of so many samples far fewer levels are needed. What would be left is sorted all the same.
     for _ in 0..2 * usize::BITS {
         let (long, short): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.len() > most);
         last.extend(short);
