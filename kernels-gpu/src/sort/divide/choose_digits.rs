@@ -100,11 +100,11 @@ fn digits_for(len: u32, fullest: u32, usual: u32, single: u32, most: u32) -> u32
 /// At the first level it is decided whether keys are divided at all, and noted in the words of `detect_runs`. They are if the sample is
 /// spread evenly along one of the curves, or the part of it that is in one interval, or not too unevenly for the levels that there are;
 /// unless most keys are in ascending or descending runs, which merges are faster with. If `always_divides` is not 0 they are in any case.
-/// Those words, the heads of the lists, and `cleared` words before these are set first.
+/// The words of `detect_runs`, the heads of the lists, and `cleared` words before these are set first.
 ///
 /// # Safety
-/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own are writable. Blocks are of [`CHOOSE_THREADS`] threads with
-/// [`CHOOSE_SHARED_BYTES`]; for the first level there is one block.
+/// `keys` is what this level reads, as `coding` encodes it. What [`Job`] says holds, and `cleared` words before its own are writable. Blocks are of
+/// [`CHOOSE_THREADS`] threads with [`CHOOSE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn choose_digits<B: Bits>(
