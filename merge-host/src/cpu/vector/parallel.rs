@@ -39,8 +39,9 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
     let none = [W::ZERO; 2];
     let most = (words.len() / (threads * PARTS_PER_THREAD)).max(2 * PIECE);
     let (mut encode, mut parts, mut last) = (coding.encode, vec![words], vec![]);
-    // With pivots of so many samples far fewer levels are needed. What would be left is sorted all the same.
-    for _ in 0..2 * usize::BITS {
+    // Twice as many levels as with the best pivots. Keys that are made for bad ones are left to the threads' own sorts, which are safe from them.
+    let levels = 2 * (threads * PARTS_PER_THREAD).ilog2();
+    for _ in 0..levels {
         let (long, short): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.len() > most);
         last.extend(short);
         parts = long;
