@@ -11,6 +11,10 @@ pub(super) struct U32x16(__m512i);
 #[derive(Clone, Copy)]
 pub(super) struct U64x8(__m512i);
 
+/// Of three words of which the first is one of the others: the other one, by an exclusive or. Comparisons of words have one port on Intel's
+/// processors, where this takes any.
+const THE_OTHER: i32 = 0b1001_0110;
+
 /// A mask of the lanes whose number has bit `d`.
 const fn mask(d: usize) -> u16 {
     let (mut mask, mut lane) = (0, 0);
@@ -22,6 +26,22 @@ const fn mask(d: usize) -> u16 {
     }
     mask
 }
+
+/// For each set of eight lanes, their numbers in order, and then those of the others: four bits each, from the least significant on.
+static LESS_FIRST: [i64; 256] = {
+    let (mut table, mut set) = ([0; 256], 0);
+    while set < table.len() {
+        let (mut less, mut other, mut lane) = (0, set.count_ones(), 0);
+        while lane < 8 {
+            let place = if set >> lane & 1 == 1 { &mut less } else { &mut other };
+            table[set] |= lane << (4 * *place);
+            *place += 1;
+            lane += 1;
+        }
+        set += 1;
+    }
+    table
+};
 
 /// A mask of the first `count` lanes.
 #[inline(always)]
@@ -69,7 +89,10 @@ impl Lanes for U32x16 {
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
         // SAFETY: as above.
-        unsafe { (Self(_mm512_min_epu32(self.0, other.0)), Self(_mm512_max_epu32(self.0, other.0))) }
+        unsafe {
+            let lesser = _mm512_min_epu32(self.0, other.0);
+            (Self(lesser), Self(_mm512_ternarylogic_epi32::<THE_OTHER>(lesser, self.0, other.0)))
+        }
     }
 
     #[inline(always)]
@@ -77,7 +100,7 @@ impl Lanes for U32x16 {
         // SAFETY: as above.
         unsafe {
             let lesser = _mm512_min_epu32(self.0, other.0);
-            Self(_mm512_mask_max_epu32(lesser, mask(bit), self.0, other.0))
+            Self(_mm512_mask_ternarylogic_epi32::<THE_OTHER>(lesser, mask(bit), self.0, other.0))
         }
     }
 
@@ -184,7 +207,10 @@ impl Lanes for U64x8 {
     #[inline(always)]
     unsafe fn exchange(self, other: Self) -> (Self, Self) {
         // SAFETY: as above.
-        unsafe { (Self(_mm512_min_epu64(self.0, other.0)), Self(_mm512_max_epu64(self.0, other.0))) }
+        unsafe {
+            let lesser = _mm512_min_epu64(self.0, other.0);
+            (Self(lesser), Self(_mm512_ternarylogic_epi64::<THE_OTHER>(lesser, self.0, other.0)))
+        }
     }
 
     #[inline(always)]
@@ -192,7 +218,7 @@ impl Lanes for U64x8 {
         // SAFETY: as above.
         unsafe {
             let lesser = _mm512_min_epu64(self.0, other.0);
-            Self(_mm512_mask_max_epu64(lesser, mask(bit) as u8, self.0, other.0))
+            Self(_mm512_mask_ternarylogic_epi64::<THE_OTHER>(lesser, mask(bit) as u8, self.0, other.0))
         }
     }
 
@@ -231,14 +257,15 @@ impl Lanes for U64x8 {
 
     #[inline(always)]
     unsafe fn divide(self, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
-        // SAFETY: as above. Only as many words are written before `above` as are not less.
+        // SAFETY: as above.
         unsafe {
             let less = _mm512_cmplt_epu64_mask(self.0, pivot.0);
             let count = less.count_ones() as usize;
-            Self(_mm512_maskz_compress_epi64(less, self.0)).store(below);
-            let others = Self::LANES - count;
-            let last = _mm512_maskz_compress_epi64(!less, self.0);
-            _mm512_mask_storeu_epi64(above.sub(others).cast(), (0xffu32 >> count) as u8, last);
+            let shifts = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
+            let lanes = _mm512_srlv_epi64(_mm512_set1_epi64(LESS_FIRST[usize::from(less)]), shifts);
+            let divided = Self(_mm512_permutexvar_epi64(lanes, self.0));
+            divided.store(below);
+            divided.store(above.sub(Self::LANES));
             count
         }
     }
