@@ -5,7 +5,8 @@
 //! | `lanes` | what is done with vectors: a few verbs |
 //! | `avx2`, `avx512` | the same in instructions |
 //! | `coding` | how keys become words, and keys again |
-//! | `network` | sorts of few keys |
+//! | `network` | sorts of a few vectors |
+//! | `few` | sorts of few keys, by one network or two |
 //! | `near` | sorts of what fits a core's caches |
 //! | `quicksort` | sorts of any number |
 //! | `parallel` | the same on several threads |
@@ -17,6 +18,7 @@
 mod avx2;
 mod avx512;
 mod coding;
+mod few;
 mod lanes;
 mod near;
 mod network;

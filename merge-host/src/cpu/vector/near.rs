@@ -11,7 +11,7 @@
 //! they are to be in the end.
 
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
-use super::network;
+use super::few;
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::pivot;
 
@@ -41,8 +41,8 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
         let (from, other) = (arrays[usize::from(in_scratch)], arrays[usize::from(!in_scratch)]);
         // SAFETY: these are parts of both arrays.
         unsafe {
-            if len <= ROWS * L::LANES {
-                network::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
+            if len <= few::most::<L, ROWS>() {
+                few::sort::<L, ROWS>(from.add(begin), to.add(begin), len);
             } else if steps == 0 {
                 // Pivots have been bad again and again.
                 std::ptr::copy(from.add(begin), to.add(begin), len);

@@ -11,7 +11,7 @@
 //! Most words are compared with those of other rows, in the same lane, which takes two instructions for all lanes: after "Vectorized and
 //! performance-portable Quicksort" (Wassenberg, Blacher, Giesen and Sanders, 2022).
 
-use super::lanes::{Lanes, Word};
+use super::lanes::Lanes;
 
 /// The most lanes of a vector.
 pub(super) const MOST_LANES: usize = 16;
@@ -91,18 +91,7 @@ unsafe fn merge_columns<L: Lanes, const N: usize, const LEVEL: u32>(rows: &mut [
         if LEVEL > 0 {
             order_lanes(rows, const { lane_bit(N, L::LANES, 0) });
         }
-        if N > 8 {
-            clean::<L, N, 8>(rows);
-        }
-        if N > 4 {
-            clean::<L, N, 4>(rows);
-        }
-        if N > 2 {
-            clean::<L, N, 2>(rows);
-        }
-        if N > 1 {
-            clean::<L, N, 1>(rows);
-        }
+        order_rows(rows);
     }
 }
 
@@ -118,14 +107,29 @@ unsafe fn order_lanes<L: Lanes, const N: usize>(rows: &mut [L; N], bit: usize) {
     }
 }
 
-/// Puts rows whose numbers differ by bit `D` in order.
+/// Sorts each column, of up to 16 rows, if it is bitonic.
 ///
 /// # Safety
 /// The processor has the instruction set.
 #[inline(always)]
-unsafe fn clean<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
+unsafe fn order_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        order_rows_by::<L, N, 8>(rows);
+        order_rows_by::<L, N, 4>(rows);
+        order_rows_by::<L, N, 2>(rows);
+        order_rows_by::<L, N, 1>(rows);
+    }
+}
+
+/// Puts rows whose numbers differ by bit `D` in order, if there are such.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn order_rows_by<L: Lanes, const N: usize, const D: usize>(rows: &mut [L; N]) {
     for i in 0..N {
-        if i & D == 0 {
+        if i & D == 0 && i + D < N {
             // SAFETY: the caller's promise.
             (rows[i], rows[i + D]) = unsafe { rows[i].exchange(rows[i + D]) };
         }
@@ -193,44 +197,22 @@ pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
-/// Sorts up to `ROWS * LANES` words from `from` to `to`, which may be the same.
+/// Sorts all words of `N` rows, up to 16, if they are bitonic, one row after the other.
 ///
 /// # Safety
-/// The processor has the instruction set; `from` and `to` point to `len` words.
+/// The processor has the instruction set.
 #[inline(always)]
-unsafe fn sort_in_rows<L: Lanes, const ROWS: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
-    debug_assert!(len <= ROWS * L::LANES);
+pub(super) unsafe fn merge_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     // SAFETY: the caller's promise.
     unsafe {
-        // Loops rather than closures, as in `load_rows`.
-        let greatest = L::splat(L::Word::MAX);
-        let mut rows = [greatest; ROWS];
-        for (i, row) in rows.iter_mut().enumerate() {
-            let first = i * L::LANES;
-            *row = L::load_first(from.wrapping_add(first), len as isize - first as isize, greatest);
+        order_rows(rows);
+        if L::LANES > 8 {
+            order_lanes(rows, 8);
         }
-        sort_rows(&mut rows);
-        for (i, row) in rows.into_iter().enumerate() {
-            let first = i * L::LANES;
-            row.store_first(to.wrapping_add(first), len as isize - first as isize);
+        if L::LANES > 4 {
+            order_lanes(rows, 4);
         }
-    }
-}
-
-/// The same for up to `MOST` rows, 8 or 16, of which as few take part as words need.
-///
-/// # Safety
-/// As for `sort_in_rows`.
-#[inline(always)]
-pub(super) unsafe fn sort<L: Lanes, const MOST: usize>(from: *const L::Word, to: *mut L::Word, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match len.div_ceil(L::LANES) {
-            0..=1 => sort_in_rows::<L, 1>(from, to, len),
-            2 => sort_in_rows::<L, 2>(from, to, len),
-            3..=4 => sort_in_rows::<L, 4>(from, to, len),
-            5..=8 => sort_in_rows::<L, 8>(from, to, len),
-            _ => sort_in_rows::<L, MOST>(from, to, len),
-        }
+        order_lanes(rows, 2);
+        order_lanes(rows, 1);
     }
 }

@@ -13,7 +13,7 @@
 use super::coding::{Coding, code_all, splat};
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
-use super::{near, network};
+use super::{few, near};
 use std::hint::select_unpredictable;
 
 /// Sampled words whose median is the pivot, of many words and of some. Of fewer it is that of three.
@@ -52,7 +52,7 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     const { assert!(ROWS * L::LANES >= SAMPLES.0, "a network sorts samples") };
     let near_len = const { NEAR_BYTES / size_of::<L::Word>() };
     // Networks need none.
-    let scratch_len = if len <= ROWS * L::LANES { 0 } else { len.min(near_len) };
+    let scratch_len = if len <= few::most::<L, ROWS>() { 0 } else { len.min(near_len) };
     let mut scratch: Vec<L::Word> = Vec::with_capacity(scratch_len);
     let scratch = scratch.as_mut_ptr();
     let mut parts = Parts::of(Part { begin: 0, end: len, in_scratch: false, steps });
@@ -124,7 +124,7 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(
         }
         let words = sample.as_mut_ptr();
         code_all::<L>(words, count, encode);
-        network::sort::<L, ROWS>(words, words, count);
+        few::sort::<L, ROWS>(words, words, count);
     }
     sample[count / 2]
 }
