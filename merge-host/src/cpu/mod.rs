@@ -12,8 +12,10 @@
 //! | `split`, `multiway_split` | the parts of two or more runs that a block of the output is merged from |
 //! | `merge_batch`, `merge_ragged`, `merge_many` | many merges, and merges of many runs |
 //! | `reference` | counterparts of the textbook kernels |
+//! | `streamed` | sort of keys that callbacks read and write |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
+//! | `key_index` | sort of the indices of keys |
 //! | `vector` | sorts of keys alone by vector instructions |
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `write_combiner` | the digits of keys, and writes to many buckets |
@@ -31,10 +33,12 @@ pub(crate) mod set_operation;
 pub(crate) mod sort;
 pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
+pub(crate) mod streamed;
 
 mod bidirectional;
 mod counting;
 mod digit;
+mod key_index;
 mod leaf;
 mod lsd;
 #[cfg(target_arch = "x86_64")]
@@ -52,3 +56,10 @@ mod write_combiner;
 
 pub(crate) use run::{Run, RunMut};
 pub(crate) use workers::Workers;
+
+/// Another seed at each run of the tests. What fails prints it.
+#[cfg(test)]
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}

@@ -12,7 +12,7 @@
 use super::blocks::for_each_block_of_keys;
 use super::run::RunMut;
 use super::scratch::Scratch;
-use super::{memory, parallel_radix, sort};
+use super::{key_index, memory, parallel_radix, sort};
 use crate::index::sealed::Sealed;
 use crate::permutation::fill_identity_on;
 use crate::{Error, Index, Key, SortOrder};
@@ -30,6 +30,9 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     values: &mut [V],
     threads: usize,
 ) -> Result<(), Error> {
+    if key_index::can_sort_pairs::<K, V>(keys.len(), threads) {
+        return key_index::sort_pairs(order, keys, values, threads);
+    }
     // SAFETY: both sorts end with a permutation of the initialised values in `values`.
     let values = unsafe { memory::as_uninit_mut(values) };
     // A constant, so that the other way is not compiled.
@@ -84,6 +87,9 @@ pub(crate) fn argsort<K: Key, I: Index>(
     indices: &mut [I],
     threads: usize,
 ) -> Result<(), Error> {
+    if key_index::can_argsort::<K>(keys.len(), threads) {
+        return key_index::argsort(order, keys, indices, threads);
+    }
     if parallel_radix::can_argsort(keys.len(), threads) {
         return parallel_radix::argsort(order, keys, indices, threads);
     }

@@ -2,7 +2,8 @@
 
 use super::Engine;
 use super::check::{check_length, check_values};
-use crate::cpu::{self, blocks, memory, sort_pairs};
+use crate::cpu::blocks::try_for_each_callback;
+use crate::cpu::{self, memory, sort_pairs};
 use crate::index::check_index_range;
 use crate::parallel::Threads;
 use crate::timing::timed;
@@ -112,27 +113,22 @@ impl Engine {
             let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
             return gpu.sort_streamed::<K::OnGpu, E>(self.sort_kernel, order, len, read, write);
         }
-        let mut keys = memory::zeroed::<K>(len)?;
-        let (read, upload) = timed(|| self.for_each_block(&mut keys, &read));
-        read?;
-        let timing = self.workers.sort(len, |threads| cpu::sort::sort_keys(order, &mut keys, threads))?;
-        let (written, download) = timed(|| self.for_each_block(&mut keys, |begin, keys| write(begin, keys)));
-        written?;
-        Ok(Timing { upload, download, ..timing })
-    }
-
-    /// Calls `work` with blocks of `keys` and the index of each block's first key, on the threads that a sort of them uses.
-    fn for_each_block<K: Key, E: Send>(
-        &self,
-        keys: &mut [K],
-        work: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
-    ) -> Result<(), E> {
         let threads = if self.workers.are_of_current_pool() {
             Threads::OfPool(usize::MAX)
         } else {
-            Threads::New(self.workers.threads_to_sort(keys.len()))
+            Threads::New(self.workers.threads_to_sort(len))
         };
-        blocks::try_for_each_callback(threads, keys, work)
+        if cpu::streamed::can_sort::<K>(len, self.workers.threads_to_sort(len)) {
+            return cpu::streamed::sort(&self.workers, threads, order, len, read, write);
+        }
+        let mut keys = memory::zeroed::<K>(len)?;
+        let (read, upload) = timed(|| try_for_each_callback(threads, &mut keys, &read));
+        read?;
+        let timing = self.workers.sort(len, |threads| cpu::sort::sort_keys(order, &mut keys, threads))?;
+        let write = |begin: usize, keys: &mut [K]| write(begin, keys);
+        let (written, download) = timed(|| try_for_each_callback(threads, &mut keys, write));
+        written?;
+        Ok(Timing { upload, download, ..timing })
     }
 
     /// Sorts key-value pairs by key in the given order. Stable: values of equal keys keep their order, also in a

@@ -1,0 +1,207 @@
+//! Sort of the indices of keys, by numbers that hold a key's bits and its index.
+//!
+//! ```text
+//!   keys     30 10 20 10
+//!   numbers  30|0 10|1 20|2 10|3   ─ sort ─►   10|1 10|3 20|2 30|0   ─►   indices  1 3 2 0
+//! ```
+//!
+//! No two numbers are equal, so that any sort of them is stable: that of keys alone by vectors, which is several times as fast as
+//! one that moves keys with values. A number has 8 bytes. Where the bits in which keys differ and those of an index are more, the last ones of a key
+//! are left out at first, and decide where all others are the same.
+
+use super::blocks::for_each_block_of_keys;
+use super::run::{Run, RunMut};
+use super::scratch::Scratch;
+use super::{blocks, digit, leaf, memory, sort, vector};
+use crate::key::sealed::Bits;
+use crate::{Error, Index, Key, SortOrder, parallel};
+use bytemuck::Zeroable;
+
+/// Keys or numbers that a thread handles at once.
+const BLOCK: usize = 1 << 14;
+/// The greatest number of bits of an index. Those of a key that are left out fit a number together with an index.
+const MAX_INDEX_BITS: u32 = u64::BITS / 2;
+/// Bytes of keys and values that are gathered from caches. Values of more are best moved together with their keys.
+const GATHERED_BYTES: usize = 1 << 25;
+
+/// Whether this is the fastest way to find the permutation that sorts `keys`.
+pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
+    matches!(size_of::<K>(), 4 | 8)
+        && leaf::index_bits(keys) <= MAX_INDEX_BITS
+        && vector::can_sort_on::<u64>(threads, keys, || u64::MAX)
+}
+
+/// Whether this is the fastest way to sort `keys` with values of type `V`.
+pub(super) fn can_sort_pairs<K: Key, V>(keys: usize, threads: usize) -> bool {
+    can_argsort::<K>(keys, threads) && keys * (size_of::<K>() + size_of::<V>()) <= GATHERED_BYTES
+}
+
+/// Writes to `indices`, which has the length of `keys`, the permutation that sorts them. [`can_argsort`] is true for them.
+pub(super) fn argsort<K: Key, I: Index>(
+    order: SortOrder,
+    keys: &[K],
+    indices: &mut [I],
+    threads: usize,
+) -> Result<(), Error> {
+    let numbers = Numbers::sorted(order, keys, threads)?;
+    for_each_block_of_keys(indices, BLOCK, threads, |begin, indices| {
+        indices.iter_mut().zip(numbers.indices(begin)).for_each(|(to, index)| *to = I::from_usize(index));
+    });
+    Ok(())
+}
+
+/// Sorts `keys` with `values`, for which [`can_sort_pairs`] is true.
+pub(super) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
+    order: SortOrder,
+    keys: &mut [K],
+    values: &mut [V],
+    threads: usize,
+) -> Result<(), Error> {
+    let numbers = Numbers::sorted(order, keys, threads)?;
+    let mut sorted = (Scratch::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
+    let mut sorted = RunMut::new((&mut sorted.0, &mut sorted.1));
+    let run = Run::new((keys, memory::as_uninit(values)));
+    blocks::for_each_block(sorted.part(0..run.keys.len()), BLOCK, threads, |begin, mut sorted| {
+        sorted.gather(run, numbers.indices(begin));
+    });
+    // SAFETY: what is copied are the initialised values, each of them once.
+    let run = RunMut::new((keys, unsafe { memory::as_uninit_mut(values) }));
+    let sorted = sorted.as_run();
+    blocks::for_each_block(run, BLOCK, threads, |begin, mut run| {
+        run.copy_from(sorted.part(begin..begin + run.keys.len()));
+    });
+    Ok(())
+}
+
+/// A number for each key.
+struct Numbers {
+    numbers: Scratch<u64>,
+    index_bits: u32,
+}
+
+impl Numbers {
+    /// Those of `keys`, in the order of a stable sort.
+    fn sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
+        let word = |key: K| order.applied_to(key).to_ordered().low() as u64;
+        let index_bits = leaf::index_bits(keys.len());
+        // Bits of a key that are left out. Those of 4 bytes have few enough.
+        let rest = if size_of::<K>() == 8 { significant(keys, threads) + index_bits } else { 0 };
+        let rest = rest.saturating_sub(u64::BITS);
+        let mut numbers = Scratch::zeroed(keys.len())?;
+        for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
+            for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
+                // Bits that are the same in all keys may be lost.
+                *number = word(*key) >> rest << index_bits | (begin + i) as u64;
+            }
+        });
+        sort::sort_keys(SortOrder::Ascending, &mut numbers, threads)?;
+        let sorted = Self { numbers, index_bits };
+        if rest > 0 {
+            sorted.sorted_by_rest(|index| word(keys[index]) & !(u64::MAX << rest), threads)
+        } else {
+            Ok(sorted)
+        }
+    }
+
+    /// Sorts the numbers of keys of which all bits but those that `rest` gives for an index are the same.
+    fn sorted_by_rest(mut self, rest: impl Fn(usize) -> u64 + Sync, threads: usize) -> Result<Self, Error> {
+        let Self { numbers, index_bits } = &mut self;
+        let index_bits = *index_bits;
+        let is_same = |a: u64, b: u64| (a ^ b) >> index_bits == 0;
+        // Shares of threads, which end where numbers differ.
+        let (mut shares, mut left) = (vec![], &mut **numbers);
+        let length = parallel::share_length_for(threads, left.len(), BLOCK);
+        while let Some(&last) = left.get(length - 1) {
+            let same = left[length..].iter().take_while(|number| is_same(last, **number)).count();
+            let share;
+            (share, left) = left.split_at_mut(length + same);
+            shares.push(share);
+        }
+        shares.push(left);
+        parallel::try_for_each_on(parallel::Threads::OfPool(threads), shares, |share: &mut [u64]| {
+            let mut begin = 0;
+            while let Some(same) = share[begin..].windows(2).position(|pair| is_same(pair[0], pair[1])) {
+                begin += same;
+                let first = share[begin];
+                let count = share[begin..].iter().take_while(|number| is_same(first, **number)).count();
+                let group = &mut share[begin..begin + count];
+                for number in &mut *group {
+                    let index = *number & !(u64::MAX << index_bits);
+                    *number = rest(index as usize) << index_bits | index;
+                }
+                sort::sort_keys(SortOrder::Ascending, group, 1)?;
+                begin += count;
+            }
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// The indices of the numbers from `begin` on.
+    fn indices(&self, begin: usize) -> impl Iterator<Item = usize> {
+        let mask = !(u64::MAX << self.index_bits);
+        self.numbers[begin..].iter().map(move |number| (number & mask) as usize)
+    }
+}
+
+/// The number of bits of keys from the most significant one on in which they differ.
+fn significant<K: Key>(keys: &[K], threads: usize) -> u32 {
+    let Some(first) = keys.first() else { return 0 };
+    let length = parallel::share_length_for(threads, keys.len(), BLOCK);
+    let differing = parallel::map_on(threads, keys.chunks(length), |keys| digit::differing(*first, keys));
+    digit::significant(differing.into_iter().fold(K::Bits::zeroed(), |all, bits| all | bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::fresh_seed;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::fmt::Debug;
+
+    /// Compares both sorts with the standard library's stable sort.
+    fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
+        for (order, threads) in [(SortOrder::Ascending, 1), (SortOrder::Descending, 1), (SortOrder::Ascending, 2)] {
+            let mut expected: Vec<usize> = (0..keys.len()).collect();
+            expected.sort_by_key(|i| order.applied_to(keys[*i]).to_ordered());
+            let what = format!("{name}, {} of {}, {order:?}, {threads} threads, seed {seed}", keys.len(), K::NAME);
+            let mut indices = vec![u32::MAX; keys.len()];
+            argsort(order, keys, &mut indices, threads).unwrap();
+            assert!(indices.iter().map(|i| *i as usize).eq(expected.iter().copied()), "{what}");
+            let mut sorted = keys.to_vec();
+            let mut values: Vec<[u64; 2]> = (0..keys.len() as u64).map(|i| [i, !i]).collect();
+            sort_pairs(order, &mut sorted, &mut values, threads).unwrap();
+            assert!(values.into_iter().eq(expected.iter().map(|i| [*i as u64, !*i as u64])), "values of {what}");
+            let bits = |key: &K| key.to_ordered();
+            assert!(sorted.iter().map(bits).eq(expected.iter().map(|i| bits(&keys[*i]))), "keys of {what}");
+        }
+    }
+
+    #[test]
+    fn equal_keys_keep_their_order() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        for len in [0, 1, 2, 3, 255, 1000, 4096, 70_001, 300_000] {
+            let words: Vec<u64> = (0..len).map(|_| random.random()).collect();
+            let all = |name: &str, of: &dyn Fn(u64) -> u64| {
+                let words: Vec<u64> = words.iter().map(|word| of(*word)).collect();
+                let halves: Vec<u32> = words.iter().map(|word| (word >> 32) as u32 ^ *word as u32).collect();
+                pool.install(|| {
+                    check(name, &words, seed);
+                    check(name, &halves, seed);
+                    check(name, &words.iter().map(|word| *word as i64).collect::<Vec<_>>(), seed);
+                    check(name, &words.iter().map(|word| f64::from_bits(*word)).collect::<Vec<_>>(), seed);
+                    check(name, &halves.iter().map(|word| f32::from_bits(*word)).collect::<Vec<_>>(), seed);
+                });
+            };
+            all("any bits", &|word| word);
+            all("all equal", &|_| 5);
+            all("16 values", &|word| word >> 60 << 57);
+            // Where indices take the last bits, these keys differ in nothing else.
+            all("last bits", &|word| word & 7 | 1 << 60);
+            all("last bits of few", &|word| word & 0xff_ffff | (word >> 62) << 62);
+        }
+    }
+}

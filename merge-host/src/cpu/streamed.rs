@@ -1,0 +1,382 @@
+//! Sort of keys that callbacks read and write.
+//!
+//! A block of keys is divided into buckets as soon as it is read. When all are, the keys of each bucket are collected, sorted
+//! in a core's cache, and written, by one thread:
+//!
+//! ```text
+//!   read           ├─ block 0 ─┼─ block 1 ─┼─ block 2 ─┤
+//!   divided        ├0│ 1 │2│ 3 ┼0 │1│ 2 │ 3┼0│1 │ 2 │3 ┤   each block by itself, out of a buffer of the thread
+//!                     └─┐     ┌────┘   ┌──────┘
+//!   bucket 1          ├─┴─────┴────────┤ ─ sort ─► write
+//! ```
+//!
+//! So each key moves through memory twice between the callbacks, whatever the number of keys, and waiting for a file overlaps with
+//! computing. Buckets are intervals of keys that have about the same number of keys in a sample. A bucket with too many keys for one thread,
+//! as there is if many keys are equal, is sorted by all of them.
+
+use super::blocks::try_for_each_callback;
+use super::{Workers, memory, sort};
+use crate::key::sealed::Bits;
+use crate::parallel::{Threads, try_for_each_on};
+use crate::timing::timed;
+use crate::{Error, Key, SortOrder, Timing};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Threads and bytes of keys that are worth dividing keys while they are read. Fewer threads do not share a memory that is too slow for them, and
+/// divide keys in place by vectors.
+const MIN_THREADS: usize = 5;
+const MIN_BYTES: usize = 1 << 29;
+/// Bytes of a block, which a core's cache holds.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of a bucket that a core sorts fast, and the greatest number of buckets that a block is divided into fast.
+const BUCKET_BYTES: usize = 1 << 20;
+const MAX_BUCKETS: usize = 1 << 11;
+/// Blocks of which the first keys are the sample, and how many of each.
+const SAMPLED_BLOCKS: usize = 64;
+const SAMPLED_KEYS: usize = 1 << 12;
+/// Intervals of keys that buckets consist of.
+const INTERVALS: usize = 1 << 14;
+/// A thread sorts at most its share of all keys divided by this at once.
+const PARTS_PER_THREAD: usize = 4;
+
+/// Whether [`sort`] is the fastest way to sort `len` keys on `threads` threads.
+pub(crate) fn can_sort<K: Key>(len: usize, threads: usize) -> bool {
+    is_possible::<K>() && threads >= MIN_THREADS && len.saturating_mul(size_of::<K>()) >= MIN_BYTES
+}
+
+/// Whether [`sort`] sorts keys of this type: their bits fit a `usize`. Keys of up to 2 bytes are counted elsewhere.
+const fn is_possible<K>() -> bool {
+    size_of::<K>() > 2 && size_of::<K>() <= size_of::<usize>()
+}
+
+/// Sorts `len` keys, of a type for which [`can_sort`] is true for some lengths. `read` and `write` are called as [`Engine::sort_streamed`](crate::Engine::sort_streamed) says,
+/// on `threads`, which are as many as `workers` has.
+pub(crate) fn sort<K: Key, E: From<Error> + Send>(
+    workers: &Workers,
+    threads: Threads,
+    order: SortOrder,
+    len: usize,
+    read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+    write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+) -> Result<Timing, E> {
+    assert!(is_possible::<K>());
+    let mut keys = memory::zeroed::<K>(len)?;
+    let (divided, upload) = timed(|| Divided::read(threads, order, &mut keys, read));
+    let divided = divided?;
+    let writing = AtomicU64::new(0);
+    let write = |begin: usize, keys: &[K]| {
+        let start = Instant::now();
+        let written = write(begin, keys);
+        writing.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        written
+    };
+    let (sorted, compute) = timed(|| divided.sort(workers, threads, order, write));
+    sorted?;
+    // On all threads, at about the same time.
+    let download = Duration::from_nanos(writing.into_inner() / workers.threads_to_sort(len) as u64).min(compute);
+    Ok(Timing { upload, compute: compute - download, download })
+}
+
+/// The keys of a block.
+const fn block<K>() -> usize {
+    BLOCK_BYTES / size_of::<K>()
+}
+
+/// Ordered bits of a key of no more bytes than a `usize`.
+#[inline(always)]
+fn word<K: Key>(order: SortOrder, key: K) -> u64 {
+    order.applied_to(key).to_ordered().low() as u64
+}
+
+/// Which bucket a key belongs to.
+struct Buckets {
+    /// How many there are.
+    count: usize,
+    /// The least word of the sample and the greatest one. Lesser words belong to the first bucket, and greater ones to the last.
+    bounds: [u64; 2],
+    /// Bits of a word's distance from the least one that are after those of its interval.
+    shift: u32,
+    /// The bucket of each interval, ascending.
+    of_interval: Vec<u16>,
+}
+
+impl Buckets {
+    /// Up to `count` buckets for words like those of `sample`, which ascend.
+    fn new(sample: &[u64], count: usize) -> Self {
+        let bounds = [sample.first(), sample.last()].map(|word| word.copied().unwrap_or(0));
+        let span = bounds[1] - bounds[0];
+        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(INTERVALS.ilog2());
+        let mut buckets = Self { count, bounds, shift, of_interval: vec![0; INTERVALS] };
+        // The bucket of an interval depends on how many words of the sample come before it: less than all of them.
+        let mut before = 0;
+        for interval in 0..INTERVALS {
+            let last = sample.len().saturating_sub(1);
+            buckets.of_interval[interval] = (before.min(last) * count / sample.len().max(1)) as u16;
+            before += sample[before..].iter().take_while(|word| buckets.interval(**word) == interval).count();
+        }
+        buckets
+    }
+
+    #[inline(always)]
+    fn interval(&self, word: u64) -> usize {
+        // The mask changes nothing. It shows the compiler that the interval is a valid index.
+        ((word.max(self.bounds[0]).min(self.bounds[1]) - self.bounds[0]) >> self.shift) as usize & (INTERVALS - 1)
+    }
+
+    /// The bucket of a word.
+    #[inline(always)]
+    fn of(&self, word: u64) -> u16 {
+        self.of_interval[self.interval(word)]
+    }
+}
+
+/// Keys of which each block is divided into buckets.
+struct Divided<'a, K> {
+    keys: &'a mut [K],
+    buckets: usize,
+    /// For each block the ends of its buckets.
+    ends: Vec<u32>,
+}
+
+impl<'a, K: Key> Divided<'a, K> {
+    /// Reads all of `keys`.
+    fn read<E: From<Error> + Send>(
+        threads: Threads,
+        order: SortOrder,
+        keys: &'a mut [K],
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+    ) -> Result<Self, E> {
+        let block = const { block::<K>() };
+        // Each key is read once: those of the sample are the first of some blocks.
+        let sampled_every = keys.len().div_ceil(block).div_ceil(SAMPLED_BLOCKS).max(1);
+        let sampled = |i: usize, keys: usize| if i.is_multiple_of(sampled_every) { keys.min(SAMPLED_KEYS) } else { 0 };
+        try_for_each_on(threads, keys.chunks_mut(block).enumerate().step_by(sampled_every), |(i, keys)| {
+            let sampled = sampled(i, keys.len());
+            read(i * block, &mut keys[..sampled])
+        })?;
+        let blocks = keys.chunks(block).enumerate();
+        let mut sample: Vec<u64> =
+            blocks.flat_map(|(i, keys)| &keys[..sampled(i, keys.len())]).map(|key| word(order, *key)).collect();
+        sort::sort_keys(SortOrder::Ascending, &mut sample, 1)?;
+        let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS));
+
+        let mut ends = vec![0; keys.len().div_ceil(block) * buckets.count];
+        let buffers = Buffers::new(|| Ok((memory::zeroed::<K>(block)?, vec![0; block])));
+        let blocks = keys.chunks_mut(block).zip(ends.chunks_mut(buckets.count)).enumerate();
+        try_for_each_on(threads, blocks, |(i, (to, ends))| {
+            let mut buffer = buffers.take()?;
+            let (from, of_keys) = (&mut buffer.0[..to.len()], &mut buffer.1[..to.len()]);
+            let sampled = sampled(i, to.len());
+            from[..sampled].copy_from_slice(&to[..sampled]);
+            read(i * block + sampled, &mut from[sampled..])?;
+            divide(&buckets, order, from, of_keys, to, ends);
+            buffers.put(buffer);
+            Ok::<_, E>(())
+        })?;
+        Ok(Self { keys, buckets: buckets.count, ends })
+    }
+
+    /// Sorts the keys of each bucket and passes them to `write`.
+    fn sort<E: From<Error> + Send>(
+        &self,
+        workers: &Workers,
+        threads: Threads,
+        order: SortOrder,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let counts: Vec<usize> = (0..self.buckets).map(|bucket| self.parts(bucket).map(<[K]>::len).sum()).collect();
+        let begins = counts.iter().scan(0, |next, count| {
+            *next += count;
+            Some(*next - count)
+        });
+        let most = self.keys.len() / (PARTS_PER_THREAD * workers.threads_to_sort(self.keys.len()));
+        let (long, short): (Vec<_>, Vec<_>) =
+            begins.zip(&counts).enumerate().partition(|(_, (_, count))| **count > most);
+        for (bucket, (begin, count)) in long {
+            let mut keys = memory::zeroed(*count)?;
+            let mut rest = &mut *keys;
+            let copies: Vec<_> = self.parts(bucket).map(|part| (rest.split_off_mut(..part.len()), part)).collect();
+            try_for_each_on(threads, copies, |(to, part)| {
+                to.into_iter().for_each(|to| to.copy_from_slice(part));
+                Ok::<_, E>(())
+            })?;
+            workers.sort(keys.len(), |threads| sort::sort_keys(order, &mut keys, threads))?;
+            try_for_each_callback(threads, &mut keys, |i, keys| write(begin + i, keys))?;
+        }
+        let longest = short.iter().map(|(_, (_, count))| **count).max().unwrap_or(0);
+        let buffers = Buffers::new(|| memory::zeroed::<K>(longest));
+        try_for_each_on(threads, short, |(bucket, (begin, count))| {
+            let mut buffer = buffers.take()?;
+            let keys = &mut buffer[..*count];
+            let mut end = 0;
+            for part in self.parts(bucket) {
+                keys[end..end + part.len()].copy_from_slice(part);
+                end += part.len();
+            }
+            sort::sort_keys(order, keys, 1)?;
+            write(begin, keys)?;
+            buffers.put(buffer);
+            Ok(())
+        })
+    }
+
+    /// The keys of a bucket in each block.
+    fn parts(&self, bucket: usize) -> impl Iterator<Item = &[K]> {
+        let blocks = self.keys.chunks(const { block::<K>() }).zip(self.ends.chunks(self.buckets));
+        blocks.map(move |(keys, ends)| {
+            let begin = bucket.checked_sub(1).map_or(0, |before| ends[before]);
+            &keys[begin as usize..ends[bucket] as usize]
+        })
+    }
+}
+
+/// Moves the keys of `from` to `to`, bucket after bucket. `ends`, which are 0, become the ends of the buckets. `of_keys` is scratch memory. Both have
+/// the length of `from`.
+fn divide<K: Key>(
+    buckets: &Buckets,
+    order: SortOrder,
+    from: &[K],
+    of_keys: &mut [u16],
+    to: &mut [K],
+    ends: &mut [u32],
+) {
+    for (key, bucket) in from.iter().zip(&mut *of_keys) {
+        *bucket = buckets.of(word(order, *key));
+        ends[usize::from(*bucket)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut *ends {
+        sum += *end;
+        *end = sum - *end;
+    }
+    for (key, bucket) in from.iter().zip(of_keys) {
+        let next = &mut ends[usize::from(*bucket)];
+        to[*next as usize] = *key;
+        *next += 1;
+    }
+}
+
+/// Buffers that threads use in turn: as many as there are threads.
+struct Buffers<T, F> {
+    unused: Mutex<Vec<T>>,
+    allocate: F,
+}
+
+impl<T, F: Fn() -> Result<T, Error>> Buffers<T, F> {
+    fn new(allocate: F) -> Self {
+        Self { unused: Mutex::new(Vec::new()), allocate }
+    }
+
+    fn take(&self) -> Result<T, Error> {
+        let unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        unused.map_or_else(&self.allocate, Ok)
+    }
+
+    fn put(&self, buffer: T) {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::fresh_seed;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use std::fmt::Debug;
+
+    /// Sorts keys on several threads, and compares the result with that of the standard library.
+    fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
+        for order in [SortOrder::Ascending, SortOrder::Descending] {
+            let mut expected: Vec<_> = keys.iter().map(|key| order.applied_to(*key).to_ordered()).collect();
+            expected.sort_unstable();
+            for threads in [1, 3] {
+                let written = Mutex::new(vec![None; keys.len()]);
+                let read_keys = AtomicU64::new(0);
+                let read = |begin: usize, part: &mut [K]| {
+                    part.copy_from_slice(&keys[begin..][..part.len()]);
+                    read_keys.fetch_add(part.len() as u64, Ordering::Relaxed);
+                    Ok::<_, Error>(())
+                };
+                let write = |begin: usize, part: &[K]| {
+                    assert_eq!(read_keys.load(Ordering::Relaxed), keys.len() as u64, "{name}: all are read, once");
+                    for (to, key) in written.lock().unwrap()[begin..].iter_mut().zip(part) {
+                        assert!(to.replace(order.applied_to(*key).to_ordered()).is_none(), "{name}: written twice");
+                    }
+                    Ok(())
+                };
+                let workers = Workers::exactly(threads).unwrap();
+                sort(&workers, Threads::New(threads), order, keys.len(), read, write).unwrap();
+                let found = written.into_inner().unwrap().into_iter().map(|key| key.expect("all are written"));
+                assert!(
+                    found.eq(expected.iter().copied()),
+                    "{name}, {} keys, {threads} threads, seed {seed}",
+                    keys.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_all_distributions_are_read_once_and_sorted() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let block = block::<u32>();
+        for len in [0, 1, 5000, block - 1, block, block + 1, 4 * block + 12_345] {
+            let mut keys =
+                |of: &dyn Fn(u64, usize) -> u32| -> Vec<u32> { (0..len).map(|i| of(random.random(), i)).collect() };
+            check("uniform", &keys(&|word, _| word as u32), seed);
+            check("16 values", &keys(&|word, _| (word as u32) << 28), seed);
+            check("all equal", &keys(&|_, _| 7), seed);
+            check("greatest", &keys(&|_, _| u32::MAX), seed);
+            check("ascending", &keys(&|_, i| i as u32), seed);
+            // The sample has none of those that differ.
+            check("few others", &keys(&|word, i| if i % 5003 == 5002 { word as u32 } else { 1 << 31 }), seed);
+            check("small", &keys(&|word, _| (word >> (32 + word % 32)) as u32), seed);
+            let floats: Vec<f32> = keys(&|word, _| word as u32).into_iter().map(f32::from_bits).collect();
+            check("any floats", &floats, seed);
+            check(
+                "u64",
+                &keys(&|word, _| word as u32).iter().map(|key| u64::from(*key) * 0x1_0000_3001).collect::<Vec<_>>(),
+                seed,
+            );
+            check("f64", &floats.iter().map(|key| f64::from(*key)).collect::<Vec<_>>(), seed);
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_callback_is_returned() {
+        let workers = Workers::exactly(3).unwrap();
+        let error = |keys| Error::OutOfHostMemory { needed: keys };
+        // One of the first keys of a block, which are read first, one that is read later, and none.
+        for failing in [0, 5000, usize::MAX] {
+            let read = |begin: usize, part: &mut [u32]| match (begin..begin + part.len()).contains(&failing) {
+                true => Err(error(1)),
+                false => Ok(()),
+            };
+            let write = |_: usize, _: &[u32]| {
+                assert_eq!(failing, usize::MAX, "nothing is written before all is read");
+                Err(error(2))
+            };
+            let found = sort(&workers, Threads::New(3), SortOrder::Ascending, 100_000, read, write);
+            assert_eq!(found, Err(error(if failing == usize::MAX { 2 } else { 1 })));
+        }
+    }
+
+    #[test]
+    fn buckets_ascend_and_have_about_as_many_keys() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut sample: Vec<u64> = (0..100_000).map(|_| random.random::<u64>() >> 7).collect();
+        sample.sort_unstable();
+        let buckets = Buckets::new(&sample, 100);
+        assert_eq!((buckets.of(0), buckets.of(u64::MAX)), (0, 99));
+        assert!(sample.is_sorted_by_key(|word| buckets.of(*word)));
+        for bucket in 0..100 {
+            let count = sample.iter().filter(|word| buckets.of(**word) == bucket).count();
+            assert!((900..1100).contains(&count), "{count} of 1000 keys in bucket {bucket}, seed {seed}");
+        }
+    }
+}
