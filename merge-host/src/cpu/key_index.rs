@@ -10,9 +10,8 @@
 //! are left out at first, and decide where all others are the same.
 
 use super::blocks::for_each_block_of_keys;
-use super::run::{Run, RunMut};
 use super::scratch::Scratch;
-use super::{blocks, digit, leaf, memory, sort, vector};
+use super::{digit, leaf, sort, vector};
 use crate::key::sealed::Bits;
 use crate::{Error, Index, Key, SortOrder, parallel};
 use bytemuck::Zeroable;
@@ -21,19 +20,12 @@ use bytemuck::Zeroable;
 const BLOCK: usize = 1 << 14;
 /// The greatest number of bits of an index. Those of a key that are left out fit a number together with an index.
 const MAX_INDEX_BITS: u32 = u64::BITS / 2;
-/// Bytes of keys and values that are gathered from caches. Values of more are best moved together with their keys.
-const GATHERED_BYTES: usize = 1 << 25;
 
 /// Whether this is the fastest way to find the permutation that sorts `keys`.
 pub(super) fn can_argsort<K: Key>(keys: usize, threads: usize) -> bool {
     matches!(size_of::<K>(), 4 | 8)
         && leaf::index_bits(keys) <= MAX_INDEX_BITS
         && vector::can_sort_on::<u64>(threads, keys, || u64::MAX)
-}
-
-/// Whether this is the fastest way to sort `keys` with values of type `V`.
-pub(super) fn can_sort_pairs<K: Key, V>(keys: usize, threads: usize) -> bool {
-    can_argsort::<K>(keys, threads) && keys * (size_of::<K>() + size_of::<V>()) <= GATHERED_BYTES
 }
 
 /// Writes to `indices`, which has the length of `keys`, the permutation that sorts them. [`can_argsort`] is true for them.
@@ -46,29 +38,6 @@ pub(super) fn argsort<K: Key, I: Index>(
     let numbers = Numbers::sorted(order, keys, threads)?;
     for_each_block_of_keys(indices, BLOCK, threads, |begin, indices| {
         indices.iter_mut().zip(numbers.indices(begin)).for_each(|(to, index)| *to = I::from_usize(index));
-    });
-    Ok(())
-}
-
-/// Sorts `keys` with `values`, for which [`can_sort_pairs`] is true.
-pub(super) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
-    order: SortOrder,
-    keys: &mut [K],
-    values: &mut [V],
-    threads: usize,
-) -> Result<(), Error> {
-    let numbers = Numbers::sorted(order, keys, threads)?;
-    let mut sorted = (Scratch::zeroed(keys.len())?, Scratch::<V>::uninit(keys.len())?);
-    let mut sorted = RunMut::new((&mut sorted.0, &mut sorted.1));
-    let run = Run::new((keys, memory::as_uninit(values)));
-    blocks::for_each_block(sorted.part(0..run.keys.len()), BLOCK, threads, |begin, mut sorted| {
-        sorted.gather(run, numbers.indices(begin));
-    });
-    // SAFETY: what is copied are the initialised values, each of them once.
-    let run = RunMut::new((keys, unsafe { memory::as_uninit_mut(values) }));
-    let sorted = sorted.as_run();
-    blocks::for_each_block(run, BLOCK, threads, |begin, mut run| {
-        run.copy_from(sorted.part(begin..begin + run.keys.len()));
     });
     Ok(())
 }
@@ -160,7 +129,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use std::fmt::Debug;
 
-    /// Compares both sorts with the standard library's stable sort.
+    /// Compares the sort with the standard library's stable sort.
     fn check<K: Key + Debug>(name: &str, keys: &[K], seed: u64) {
         for (order, threads) in [(SortOrder::Ascending, 1), (SortOrder::Descending, 1), (SortOrder::Ascending, 2)] {
             let mut expected: Vec<usize> = (0..keys.len()).collect();
@@ -169,12 +138,6 @@ mod tests {
             let mut indices = vec![u32::MAX; keys.len()];
             argsort(order, keys, &mut indices, threads).unwrap();
             assert!(indices.iter().map(|i| *i as usize).eq(expected.iter().copied()), "{what}");
-            let mut sorted = keys.to_vec();
-            let mut values: Vec<[u64; 2]> = (0..keys.len() as u64).map(|i| [i, !i]).collect();
-            sort_pairs(order, &mut sorted, &mut values, threads).unwrap();
-            assert!(values.into_iter().eq(expected.iter().map(|i| [*i as u64, !*i as u64])), "values of {what}");
-            let bits = |key: &K| key.to_ordered();
-            assert!(sorted.iter().map(bits).eq(expected.iter().map(|i| bits(&keys[*i]))), "keys of {what}");
         }
     }
 

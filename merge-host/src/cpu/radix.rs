@@ -25,6 +25,8 @@ use crate::{Key, SortOrder};
 
 /// Values of a digit.
 const RADIX: usize = 1 << 8;
+/// Values of a digit where two of them take the place of three others.
+const WIDE_RADIX: usize = 1 << 10;
 /// The greatest number of passes: they distinguish as many keys as fit the cache.
 const MAX_PASSES: usize = 3;
 /// Keys for each pass that are worth scanning the counts of all values of a digit.
@@ -99,6 +101,8 @@ fn sort_unsorted<K: Key, V: Copy>(
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         sort_after(last, scratch, run, workspace);
+    } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() {
+        lsd_sort::<_, _, WIDE_RADIX>(run, scratch, to_scratch, digit::Digit::last_of(2, differing), 2, workspace);
     } else if is_cached {
         lsd_sort(run, scratch, to_scratch, Digit::last_of(passes, differing), passes, workspace);
     } else {
@@ -107,11 +111,11 @@ fn sort_unsorted<K: Key, V: Copy>(
 }
 
 /// Sorts by `passes` digits, of which `last` is the least significant, and then by the bits after `last`.
-fn lsd_sort<K: Key, V: Copy>(
+fn lsd_sort<K: Key, V: Copy, const RADIX: usize>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
-    last: Digit,
+    last: digit::Digit<RADIX>,
     passes: usize,
     workspace: &mut Workspace<K>,
 ) {

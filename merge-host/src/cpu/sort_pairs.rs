@@ -30,9 +30,6 @@ pub(crate) fn sort_pairs<K: Key, V: Copy + Send + Sync>(
     values: &mut [V],
     threads: usize,
 ) -> Result<(), Error> {
-    if key_index::can_sort_pairs::<K, V>(keys.len(), threads) {
-        return key_index::sort_pairs(order, keys, values, threads);
-    }
     // SAFETY: both sorts end with a permutation of the initialised values in `values`.
     let values = unsafe { memory::as_uninit_mut(values) };
     // A constant, so that the other way is not compiled.
