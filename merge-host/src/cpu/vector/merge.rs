@@ -1,0 +1,109 @@
+//! Merges of many short problems, each in a few rows of lanes, by a bitonic network (Batcher, 1968).
+//!
+//! ```text
+//!   a, b    1 4 7│2 3           5│0 6 8           …
+//!   rows    1 4 7 ∞ ∞ ∞ 3 2     5 ∞ ∞ ∞ ∞ 8 6 0      a ascends and b descends, with the greatest word between them
+//!           1 2 3 4 7 ∞ ∞ ∞     0 5 6 8 ∞ ∞ ∞ ∞
+//!   out     1 2 3 4 7│0 5 6 8│ …                     what a row writes behind its problem, the next problem overwrites
+//! ```
+//!
+//! Equal keys have equal bits, so a stable merge gives the same result.
+
+use super::coding::{Coding, splat};
+use super::lanes::{Lanes, Word};
+use super::network::merge_rows;
+use std::ops::Range;
+
+/// The inputs of merge problems, and where these begin.
+pub(super) struct Problems<'a, W, F> {
+    pub a: &'a [W],
+    pub b: &'a [W],
+    /// Which problems are to be merged.
+    pub numbers: Range<usize>,
+    /// The offsets in `a` and in `b` of the problem with this number, which are the ends of the one before.
+    pub offsets: F,
+}
+
+/// Merges those problems that have up to `MOST * LANES` words, ordered as `coding` encodes them, to `out`, where one problem follows the other.
+/// What belongs to other problems there may have any words afterwards. Gives whether there are none such. `S` are as many lanes or fewer, which take
+/// less time for what fits them.
+///
+/// # Safety
+/// The processor has both instruction sets.
+#[inline(always)]
+pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>, const MOST: usize>(
+    problems: Problems<L::Word, impl Fn(usize) -> [usize; 2]>,
+    out: &mut [L::Word],
+    coding: Coding<L::Word>,
+) -> bool {
+    let Problems { a, b, numbers, offsets } = problems;
+    let [mut a_at, mut b_at] = offsets(numbers.start);
+    let (mut rest, mut are_all) = (out, true);
+    // SAFETY: the caller's promise, here and below.
+    let of_few = unsafe { [splat::<S>(coding.encode), splat::<S>(coding.decode)] };
+    let coding = unsafe { [splat::<L>(coding.encode), splat::<L>(coding.decode)] };
+    for number in numbers {
+        let [a_end, b_end] = offsets(number + 1);
+        let (a, b) = (&a[a_at..a_end], &b[b_at..b_end]);
+        (a_at, b_at) = (a_end, b_end);
+        let len = a.len() + b.len();
+        assert!(len <= rest.len());
+        // SAFETY: as above. The words fit the rows, and `rest`.
+        unsafe {
+            if len <= S::LANES {
+                merge_in_rows::<S, 1>(a, b, rest, of_few);
+            } else if len <= L::LANES {
+                merge_in_rows::<L, 1>(a, b, rest, coding);
+            } else if len <= 2 * L::LANES {
+                merge_in_rows::<L, 2>(a, b, rest, coding);
+            } else if len <= 4 * L::LANES {
+                merge_in_rows::<L, 4>(a, b, rest, coding);
+            } else if len <= 8 * L::LANES {
+                merge_in_rows::<L, 8>(a, b, rest, coding);
+            } else if len <= MOST * L::LANES {
+                merge_in_rows::<L, MOST>(a, b, rest, coding);
+            } else {
+                are_all = false;
+            }
+        }
+        rest = &mut rest[len..];
+    }
+    are_all
+}
+
+/// Merges up to `ROWS * LANES` words to the front of `out`, and overwrites up to `LANES` words behind them.
+///
+/// # Safety
+/// The processor has the instruction set; the words of `a` and `b` are not more than that, nor than those of `out`.
+#[inline(always)]
+unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
+    a: &[L::Word],
+    b: &[L::Word],
+    out: &mut [L::Word],
+    [encode, decode]: [[L; 2]; 2],
+) {
+    let len = a.len() + b.len();
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Loops rather than closures, as in `load_rows`.
+        let mut rows = [L::splat(L::Word::MAX); ROWS];
+        // Lanes between are to have the greatest word once they are encoded.
+        let greatest = L::splat(L::Word::MAX).coded(decode);
+        for (i, row) in rows.iter_mut().enumerate() {
+            let (first, mirrored) = (i * L::LANES, (ROWS - 1 - i) * L::LANES);
+            let (of_a, of_b) = (a.as_ptr().wrapping_add(first), b.as_ptr().wrapping_add(mirrored));
+            let others = L::load_first(of_b, b.len() as isize - mirrored as isize, greatest);
+            let others = others.flipped(const { L::LANES - 1 });
+            *row = L::load_first(of_a, a.len() as isize - first as isize, others).coded(encode);
+        }
+        merge_rows(&mut rows);
+        for (row, at) in rows.into_iter().zip((0..len).step_by(L::LANES)) {
+            let (row, to) = (row.coded(decode), out.as_mut_ptr().add(at));
+            if at + L::LANES <= out.len() {
+                row.store(to);
+            } else {
+                row.store_first(to, (len - at) as isize);
+            }
+        }
+    }
+}
