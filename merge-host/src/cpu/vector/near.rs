@@ -10,8 +10,8 @@
 //! So each step reads once and writes once, and no keys have to make room for others. Few keys are sorted by networks, to the array where
 //! they are to be in the end.
 
-use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::few;
+use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
 use super::quicksort::pivot;
 
