@@ -22,7 +22,9 @@ pub(super) fn short<K: Key>() -> usize {
 }
 
 /// Leaves all segments as they are.
-pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) {}
+pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) -> bool {
+    false
+}
 
 /// The most keys of a problem that [`merge_short`] merges: none.
 pub(super) fn most_merged<K: Key>() -> usize {

@@ -132,25 +132,21 @@ fn short_at<K: Key>(level: Level) -> usize {
 }
 
 /// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they are. The first of `offsets`
-/// is where `keys` begin.
-pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
+/// is where `keys` begin. Returns whether there are no other segments.
+pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
     assert!(
         offsets.is_sorted()
             && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
     );
-    let short = short::<K>();
-    // Long segments are not to be encoded for nothing.
-    if offsets.windows(2).any(|ends| (1..=short).contains(&(ends[1] - ends[0]))) {
-        // SAFETY: some segment is short, so that the processor has these instructions.
-        unsafe { sort_short_at(level(), keys, offsets) }
-    }
+    // SAFETY: the processor has these instructions.
+    has_vectors::<K>() && unsafe { sort_short_at(level(), keys, offsets) }
 }
 
 /// Does what [`sort_short`] does, by the instructions of `level`.
 ///
 /// # Safety
 /// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
-unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) {
+unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) -> bool {
     let words = keys.as_mut_ptr();
     let order = SortOrder::Ascending;
     // SAFETY: the caller's promise. Keys have the size of these words.
@@ -330,7 +326,7 @@ macro_rules! sort {
             words: *mut <$lanes as Lanes>::Word,
             offsets: &[usize],
             coding: Coding<<$lanes as Lanes>::Word>,
-        ) {
+        ) -> bool {
             // SAFETY: the caller's promise.
             unsafe { short::sort::<$lanes, $few>(words, offsets, coding) }
         }
@@ -500,7 +496,8 @@ mod tests {
                 let most = short_at::<K>(level);
                 let (mut sorted, mut expected) = (keys.clone(), keys.clone());
                 // SAFETY: the processor has these instructions, and the offsets are those of the keys.
-                unsafe { sort_short_at(level, &mut sorted, &offsets) };
+                let are_all = unsafe { sort_short_at(level, &mut sorted, &offsets) };
+                assert_eq!(are_all, lengths.iter().all(|&len| len <= most));
                 for ends in offsets.windows(2).filter(|ends| ends[1] - ends[0] <= most) {
                     expected[ends[0] - 3..ends[1] - 3].sort_by_key(|key| key.to_ordered());
                 }
