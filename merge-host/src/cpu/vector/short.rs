@@ -33,7 +33,7 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
         let of_few = [splat::<S>(coding.encode), splat(coding.decode)];
         let coding = [splat::<L>(coding.encode), splat(coding.decode)];
         if left <= S::LANES {
-            left = sort_in_rows::<S, 1, 4>(words, offsets, 0, of_few);
+            left = sort_in_rows::<S, 1, 8>(words, offsets, 0, of_few);
         }
         if S::LANES < left && left <= L::LANES {
             left = sort_in_rows::<L, 1, 4>(words, offsets, S::LANES, coding);
@@ -113,8 +113,6 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
                 let count = len as isize - first as isize;
                 *row = L::load_first(words.wrapping_add(begin + first), count, greatest).coded(encode);
             }
-        }
-        for rows in &mut segments {
             sort_rows(rows);
         }
         for (rows, &(begin, len)) in segments.iter().zip(batch) {
