@@ -285,8 +285,11 @@ impl Lanes for I64x4 {
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            let (lesser, greater) = self.exchange(other);
-            lesser.blended(greater, bit)
+            // One comparison tells for each lane whether the other word belongs there: which one of equal words is the same.
+            let is_greater = _mm256_cmpgt_epi64(self.0, other.0);
+            let (none, all) = (_mm256_setzero_si256(), _mm256_set1_epi64x(-1));
+            let is_other = _mm256_xor_si256(is_greater, Self(none).blended(Self(all), bit).0);
+            Self(_mm256_blendv_epi8(self.0, other.0, is_other))
         }
     }
 

@@ -92,9 +92,14 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
         for (i, row) in rows.iter_mut().enumerate() {
             let (first, mirrored) = (i * L::LANES, (ROWS - 1 - i) * L::LANES);
             let (of_a, of_b) = (a.as_ptr().wrapping_add(first), b.as_ptr().wrapping_add(mirrored));
-            let others = L::load_first(of_b, b.len() as isize - mirrored as isize, greatest);
-            let others = others.flipped(const { L::LANES - 1 });
-            *row = L::load_first(of_a, a.len() as isize - first as isize, others).coded(encode);
+            *row = if ROWS > 2 && first + L::LANES <= a.len() {
+                L::load(of_a)
+            } else {
+                let others = L::load_first(of_b, b.len() as isize - mirrored as isize, greatest);
+                let others = others.flipped(const { L::LANES - 1 });
+                L::load_first(of_a, a.len() as isize - first as isize, others)
+            };
+            *row = row.coded(encode);
         }
         merge_rows(&mut rows);
         for (row, at) in rows.into_iter().zip((0..len).step_by(L::LANES)) {
