@@ -24,14 +24,17 @@ pub(super) struct Problems<'a, W, F> {
     pub offsets: F,
 }
 
-/// Merges those problems that have up to `MOST * LANES` words, ordered as `coding` encodes them, to `out`, where one problem follows the other.
-/// What belongs to other problems there may have any words afterwards. Gives whether there are none such. `S` are as many lanes or fewer, which take
-/// less time for what fits them.
+/// The most rows of a problem. Registers of AVX2 are not enough for so many, but they are still faster than two cursors.
+pub(super) const MOST_ROWS: usize = 16;
+
+/// Merges those problems that have up to `MOST_ROWS * LANES` words, ordered as `coding` encodes them, to `out`, where one problem follows the
+/// other. The words of longer problems there may be any afterwards. Gives whether there are no longer ones. `S` are as many lanes or fewer, which
+/// take less time for what fits them.
 ///
 /// # Safety
 /// The processor has both instruction sets.
 #[inline(always)]
-pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>, const MOST: usize>(
+pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>>(
     problems: Problems<L::Word, impl Fn(usize) -> [usize; 2]>,
     out: &mut [L::Word],
     coding: Coding<L::Word>,
@@ -39,16 +42,18 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>, const MOST: usize
     let Problems { a, b, numbers, offsets } = problems;
     let [mut a_at, mut b_at] = offsets(numbers.start);
     let (mut rest, mut are_all) = (out, true);
-    // SAFETY: the caller's promise, here and below.
-    let of_few = unsafe { [splat::<S>(coding.encode), splat::<S>(coding.decode)] };
-    let coding = unsafe { [splat::<L>(coding.encode), splat::<L>(coding.decode)] };
+    // SAFETY: the caller's promise.
+    let (of_few, coding) = unsafe {
+        let of_few = [splat::<S>(coding.encode), splat::<S>(coding.decode)];
+        (of_few, [splat::<L>(coding.encode), splat::<L>(coding.decode)])
+    };
     for number in numbers {
         let [a_end, b_end] = offsets(number + 1);
         let (a, b) = (&a[a_at..a_end], &b[b_at..b_end]);
         (a_at, b_at) = (a_end, b_end);
         let len = a.len() + b.len();
         assert!(len <= rest.len());
-        // SAFETY: as above. The words fit the rows, and `rest`.
+        // SAFETY: as above. `len` words fit the rows of their branch, and `rest`, as the assertion says.
         unsafe {
             if len <= S::LANES {
                 merge_in_rows::<S, 1>(a, b, rest, of_few);
@@ -60,8 +65,8 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>, const MOST: usize
                 merge_in_rows::<L, 4>(a, b, rest, coding);
             } else if len <= 8 * L::LANES {
                 merge_in_rows::<L, 8>(a, b, rest, coding);
-            } else if len <= MOST * L::LANES {
-                merge_in_rows::<L, MOST>(a, b, rest, coding);
+            } else if len <= MOST_ROWS * L::LANES {
+                merge_in_rows::<L, MOST_ROWS>(a, b, rest, coding);
             } else {
                 are_all = false;
             }
@@ -71,10 +76,10 @@ pub(super) unsafe fn merge<L: Lanes, S: Lanes<Word = L::Word>, const MOST: usize
     are_all
 }
 
-/// Merges up to `ROWS * LANES` words to the front of `out`, and overwrites up to `LANES` words behind them.
+/// Merges up to `ROWS * LANES` words to the front of `out`, and overwrites less than `LANES` words behind them.
 ///
 /// # Safety
-/// The processor has the instruction set; the words of `a` and `b` are not more than that, nor than those of `out`.
+/// The processor has the instruction set; `a` and `b` together have up to `ROWS * LANES` words, and up to `out.len()`.
 #[inline(always)]
 unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
     a: &[L::Word],
@@ -83,7 +88,8 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
     [encode, decode]: [[L; 2]; 2],
 ) {
     let len = a.len() + b.len();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise. A row is loaded from a part of `a` or `b` that has `LANES` words, or from as many words as are left there; it is
+    // stored at `at < len`, whole where `LANES` words of `out` are left.
     unsafe {
         // Loops rather than closures, as in `load_rows`.
         let mut rows = [L::splat(L::Word::MAX); ROWS];
@@ -92,6 +98,7 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
         for (i, row) in rows.iter_mut().enumerate() {
             let (first, mirrored) = (i * L::LANES, (ROWS - 1 - i) * L::LANES);
             let (of_a, of_b) = (a.as_ptr().wrapping_add(first), b.as_ptr().wrapping_add(mirrored));
+            // Of few rows few are full, and a branch takes longer than a mask.
             *row = if ROWS > 2 && first + L::LANES <= a.len() {
                 L::load(of_a)
             } else {

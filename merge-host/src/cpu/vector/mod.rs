@@ -1,4 +1,4 @@
-//! Sorts of keys alone by vector instructions, where the processor has them.
+//! Sorts and merges of keys alone by vector instructions, where the processor has them.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -84,10 +84,6 @@ const KEYS_OF_THREADS: usize = 1 << 18;
 const FEW_THREADS: usize = 4;
 const BYTES_OF_MANY_THREADS: usize = 1 << 29;
 
-/// Rows of a problem that [`merge_short`] merges, at most: as many as registers hold.
-const MERGED_ROWS_AVX2: usize = 8;
-const MERGED_ROWS_AVX512: usize = 16;
-
 /// Whether [`sort_on`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` is as for [`can_sort`].
 pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let is_enough = threads == 1 || keys >= KEYS_OF_THREADS;
@@ -122,13 +118,17 @@ pub(super) fn short<K: Key>() -> usize {
 
 /// The same for the instructions of `level`.
 fn short_at<K: Key>(level: Level) -> usize {
-    let lanes = match (size_of::<K>(), level) {
+    short::MOST_ROWS * lanes::<K>(level)
+}
+
+/// The keys of a vector of `level`.
+fn lanes<K: Key>(level: Level) -> usize {
+    match (size_of::<K>(), level) {
         (4, Level::Avx512) => U32x16::LANES,
         (4, _) => U32x8::LANES,
         (_, Level::Avx512) => U64x8::LANES,
         _ => I64x4::LANES,
-    };
-    short::MOST_ROWS * lanes
+    }
 }
 
 /// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they are. The first of `offsets`
@@ -167,12 +167,7 @@ pub(super) fn most_merged<K: Key>() -> usize {
 
 /// The same for the instructions of `level`.
 fn most_merged_at<K: Key>(level: Level) -> usize {
-    match (size_of::<K>(), level) {
-        (4, Level::Avx512) => MERGED_ROWS_AVX512 * U32x16::LANES,
-        (4, _) => MERGED_ROWS_AVX2 * U32x8::LANES,
-        (_, Level::Avx512) => MERGED_ROWS_AVX512 * U64x8::LANES,
-        _ => MERGED_ROWS_AVX2 * I64x4::LANES,
-    }
+    merge::MOST_ROWS * lanes::<K>(level)
 }
 
 /// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`, where one problem follows the
@@ -304,7 +299,7 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 macro_rules! sort {
     (
         $set:ident $name:ident $divide:ident $short:ident $merge:ident:
-        $lanes:ident $few:ident, $feature:literal, $rows:literal, $merged_rows:ident
+        $lanes:ident $few:ident, $feature:literal, $rows:literal
     ) => {
         /// Merges short problems, as [`merge::merge`] says.
         #[target_feature(enable = $feature)]
@@ -314,7 +309,7 @@ macro_rules! sort {
             coding: Coding<<$lanes as Lanes>::Word>,
         ) -> bool {
             // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
-            unsafe { merge::merge::<$lanes, $few, $merged_rows>(problems, out, coding) }
+            unsafe { merge::merge::<$lanes, $few>(problems, out, coding) }
         }
 
         /// Sorts short segments.
@@ -381,19 +376,19 @@ macro_rules! sort {
 }
 sort!(
     OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2 merge_u32_avx2:
-    U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8, MERGED_ROWS_AVX2
+    U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8
 );
 sort!(
     OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2 merge_i64_avx2:
-    I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8, MERGED_ROWS_AVX2
+    I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8
 );
 sort!(
     OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512 merge_u32_avx512:
-    U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16, MERGED_ROWS_AVX512
+    U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
 );
 sort!(
     OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512 merge_u64_avx512:
-    U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16, MERGED_ROWS_AVX512
+    U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
 );
 
 #[cfg(test)]
