@@ -98,8 +98,8 @@ unsafe fn merge_in_rows<L: Lanes, const ROWS: usize>(
         for (i, row) in rows.iter_mut().enumerate() {
             let (first, mirrored) = (i * L::LANES, (ROWS - 1 - i) * L::LANES);
             let (of_a, of_b) = (a.as_ptr().wrapping_add(first), b.as_ptr().wrapping_add(mirrored));
-            // Of few rows few are full, and a branch takes longer than a mask.
-            *row = if ROWS > 2 && first + L::LANES <= a.len() {
+            // A single row is rarely full, so a branch would be for nothing.
+            *row = if ROWS > 1 && first + L::LANES <= a.len() {
                 L::load(of_a)
             } else {
                 let others = L::load_first(of_b, b.len() as isize - mirrored as isize, greatest);
