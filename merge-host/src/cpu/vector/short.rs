@@ -26,15 +26,12 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
     offsets: &[usize],
     coding: Coding<L::Word>,
 ) -> bool {
-    // The least length of segments that are left.
-    let mut left = 1;
     // SAFETY: the caller's promise.
     unsafe {
         let of_few = [splat::<S>(coding.encode), splat(coding.decode)];
         let coding = [splat::<L>(coding.encode), splat(coding.decode)];
-        if left <= S::LANES {
-            left = sort_in_rows::<S, 1, 8>(words, offsets, 0, of_few);
-        }
+        // The least length of segments that are left.
+        let mut left = sort_in_rows::<S, 1, 8>(words, offsets, 0, of_few);
         if S::LANES < left && left <= L::LANES {
             left = sort_in_rows::<L, 1, 4>(words, offsets, S::LANES, coding);
         }
@@ -47,8 +44,8 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
         if left <= MOST_ROWS * L::LANES {
             left = sort_in_rows::<L, MOST_ROWS, 1>(words, offsets, MOST_ROWS / 2 * L::LANES, coding);
         }
+        left == usize::MAX
     }
-    left == usize::MAX
 }
 
 /// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time. Gives the least length of
