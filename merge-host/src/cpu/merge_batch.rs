@@ -3,6 +3,7 @@
 use super::blocks::for_each_block;
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
+use super::vector;
 use crate::Key;
 
 /// The least number of keys of the output that a thread takes at a time.
@@ -19,7 +20,13 @@ pub(crate) fn merge<K: Key, V: Copy + Send + Sync>(
     threads: usize,
 ) {
     let b_len = d - a_len;
+    let is_short = size_of::<V>() == 0 && d <= vector::most_merged::<K>();
     for_each_block(out, MIN_BLOCK.next_multiple_of(d), threads, |begin, mut out| {
+        if is_short {
+            let problems = begin / d..(begin + out.keys.len()) / d;
+            vector::merge_short(a.keys, b.keys, out.keys, problems, |p| [p * a_len, p * b_len]);
+            return;
+        }
         for run in (0..out.keys.len()).step_by(d) {
             let p = (begin + run) / d;
             let (a, b) = (a.part(p * a_len..(p + 1) * a_len), b.part(p * b_len..(p + 1) * b_len));

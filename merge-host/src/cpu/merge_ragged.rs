@@ -11,6 +11,7 @@
 use super::merge_path::merge_block;
 use super::run::{Run, RunMut};
 use super::split::part_ranges;
+use super::vector;
 use crate::{Key, parallel};
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
@@ -113,18 +114,28 @@ fn merge_problems<K: Key, V: Copy>(
     to: Position,
     mut out: RunMut<K, V>,
 ) {
-    let mut done = 0;
-    for p in from.problem..offsets.problems().min(to.problem + 1) {
+    let origin = offsets.index(from);
+    // Problems of which no other block has a part. Vectors merge those that are short.
+    let whole = from.problem + usize::from(from.key > 0)..to.problem;
+    let short = if size_of::<V>() == 0 && !whole.is_empty() { vector::most_merged::<K>() } else { 0 };
+    let mut rest = whole.start;
+    if short > 0 {
+        let out = &mut out.keys[offsets.start(whole.start) - origin..];
+        if vector::merge_short(a.keys, b.keys, out, whole.clone(), |p| [offsets.a[p], offsets.b[p]]) {
+            rest = whole.end;
+        }
+    }
+    for p in (from.problem..whole.start).chain(rest..offsets.problems().min(to.problem + 1)) {
         let a = a.part(offsets.a[p]..offsets.a[p + 1]);
         let b = b.part(offsets.b[p]..offsets.b[p + 1]);
         let length = a.keys.len() + b.keys.len();
         let begin = if p == from.problem { from.key } else { 0 };
         let end = if p == to.problem { to.key } else { length };
-        if begin == end {
+        if begin == end || length <= short && whole.contains(&p) {
             continue;
         }
+        let done = offsets.start(p) + begin - origin;
         let out = out.part(done..done + (end - begin));
-        done += end - begin;
         if end - begin == length {
             merge_block(a, b, out);
         } else {

@@ -16,7 +16,7 @@
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
 //! | `parallel_radix`, `radix`, `lsd`, `prefix_index` | radix sorts on all threads and on one |
 //! | `key_index` | sort of the indices of keys |
-//! | `vector` | sorts of keys alone by vector instructions |
+//! | `vector` | sorts of keys alone, and merges of few, by vector instructions |
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `write_combiner` | the digits of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |

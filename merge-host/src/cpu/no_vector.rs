@@ -1,6 +1,7 @@
 //! What stands for `vector` on processors other than those of x86-64: keys are sorted in other ways.
 
 use crate::{Key, SortOrder};
+use std::ops::Range;
 
 /// Whether [`sort`] is the fastest way to sort so many keys of this type: it is not.
 pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
@@ -21,7 +22,25 @@ pub(super) fn short<K: Key>() -> usize {
 }
 
 /// Leaves all segments as they are.
-pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) {}
+pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) -> bool {
+    false
+}
+
+/// The most keys of a problem that [`merge_short`] merges: none.
+pub(super) fn most_merged<K: Key>() -> usize {
+    0
+}
+
+/// Leaves all problems to the caller.
+pub(super) fn merge_short<K: Key>(
+    _: &[K],
+    _: &[K],
+    _: &mut [K],
+    _: Range<usize>,
+    _: impl Fn(usize) -> [usize; 2],
+) -> bool {
+    false
+}
 
 /// Sorts keys.
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {

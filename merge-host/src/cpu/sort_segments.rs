@@ -47,7 +47,9 @@ pub(crate) fn sort_keys<K: Key>(
 fn sort_bits<B: Key>(bits: &mut [B], offsets: &[usize], threads: usize) -> Result<(), Error> {
     let short = vector::short::<B>();
     for_each_share(RunMut::of_keys(bits), offsets, threads, |share, threads| {
-        vector::sort_short(share.run.keys, share.offsets);
+        if vector::sort_short(share.run.keys, share.offsets) {
+            return Ok(());
+        }
         share.for_each_segment(|run| match run.keys.len() {
             len if len <= short => Ok(()),
             len if short == 0 && len <= MAX_COMPARED_KEYS => {

@@ -68,20 +68,30 @@ const fn mask(d: usize) -> i32 {
     mask
 }
 
-/// The first lanes to memory: a store with a mask takes many times as long on some processors.
+/// The first `parts` parts of 32 bits to memory, if there are so many, by up to three stores: one with a mask takes many times as long on some
+/// processors.
 ///
 /// # Safety
-/// As for [`Lanes::store_first`].
+/// The processor has the instruction set; `parts` parts, or a vector, may be written at `to`.
 #[inline(always)]
-unsafe fn store_first<L: Lanes>(row: L, to: *mut L::Word, count: isize) {
-    // SAFETY: the caller's promise.
+unsafe fn store_first(row: __m256i, mut to: *mut u32, parts: isize) {
+    // SAFETY: the caller's promise. The stores are of 4, 2 and 1 parts where `parts` has these bits.
     unsafe {
-        if count >= L::LANES as isize {
-            row.store(to);
-        } else if count > 0 {
-            let mut words = [L::Word::MAX; 8];
-            row.store(words.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(words.as_ptr(), to, count as usize);
+        if parts >= 8 {
+            _mm256_storeu_si256(to.cast(), row);
+        } else if parts > 0 {
+            let mut rest = _mm256_castsi256_si128(row);
+            if parts & 4 != 0 {
+                _mm_storeu_si128(to.cast(), rest);
+                (rest, to) = (_mm256_extracti128_si256::<1>(row), to.add(4));
+            }
+            if parts & 2 != 0 {
+                _mm_storel_epi64(to.cast(), rest);
+                (rest, to) = (_mm_unpackhi_epi64(rest, rest), to.add(2));
+            }
+            if parts & 1 != 0 {
+                to.write_unaligned(_mm_cvtsi128_si32(rest) as u32);
+            }
         }
     }
 }
@@ -138,7 +148,7 @@ impl Lanes for U32x8 {
     #[inline(always)]
     unsafe fn store_first(self, to: *mut u32, count: isize) {
         // SAFETY: as above.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_first(self.0, to, count) }
     }
 
     #[inline(always)]
@@ -251,7 +261,7 @@ impl Lanes for I64x4 {
     #[inline(always)]
     unsafe fn store_first(self, to: *mut i64, count: isize) {
         // SAFETY: as above.
-        unsafe { store_first(self, to, count) }
+        unsafe { store_first(self.0, to.cast(), 2 * count) }
     }
 
     #[inline(always)]
@@ -275,8 +285,11 @@ impl Lanes for I64x4 {
     unsafe fn ordered(self, other: Self, bit: usize) -> Self {
         // SAFETY: as above.
         unsafe {
-            let (lesser, greater) = self.exchange(other);
-            lesser.blended(greater, bit)
+            // One comparison tells for each lane whether the other word belongs there: which one of equal words is the same.
+            let is_greater = _mm256_cmpgt_epi64(self.0, other.0);
+            let (none, all) = (_mm256_setzero_si256(), _mm256_set1_epi64x(-1));
+            let is_other = _mm256_xor_si256(is_greater, Self(none).blended(Self(all), bit).0);
+            Self(_mm256_blendv_epi8(self.0, other.0, is_other))
         }
     }
 

@@ -1,4 +1,4 @@
-//! Sorts of keys alone by vector instructions, where the processor has them.
+//! Sorts and merges of keys alone by vector instructions, where the processor has them.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -11,6 +11,7 @@
 //! | `quicksort` | sorts of any number |
 //! | `parallel` | the same on several threads |
 //! | `short` | sorts of many segments of very few keys |
+//! | `merge` | merges of many short problems |
 //! | `parts` | what these two share |
 //!
 //! Keys are sorted as words whose order the instructions know, which they are encoded to in place.
@@ -20,6 +21,7 @@ mod avx512;
 mod coding;
 mod few;
 mod lanes;
+mod merge;
 mod near;
 mod network;
 mod parallel;
@@ -34,6 +36,8 @@ use avx512::{U32x16, U64x8};
 use bytemuck::Zeroable;
 use coding::Coding;
 use lanes::{Lanes, Word};
+use merge::Problems;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Vector instructions, from few to many.
@@ -114,35 +118,35 @@ pub(super) fn short<K: Key>() -> usize {
 
 /// The same for the instructions of `level`.
 fn short_at<K: Key>(level: Level) -> usize {
-    let lanes = match (size_of::<K>(), level) {
+    short::MOST_ROWS * lanes::<K>(level)
+}
+
+/// The keys of a vector of `level`.
+fn lanes<K: Key>(level: Level) -> usize {
+    match (size_of::<K>(), level) {
         (4, Level::Avx512) => U32x16::LANES,
         (4, _) => U32x8::LANES,
         (_, Level::Avx512) => U64x8::LANES,
         _ => I64x4::LANES,
-    };
-    short::MOST_ROWS * lanes
+    }
 }
 
 /// Sorts each segment of `keys`, from an offset to the next, that has up to [`short`] keys, and leaves others as they are. The first of `offsets`
-/// is where `keys` begin.
-pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) {
+/// is where `keys` begin. Returns whether there are no other segments.
+pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
     assert!(
         offsets.is_sorted()
             && offsets.last().zip(offsets.first()).is_some_and(|(end, begin)| end - begin == keys.len())
     );
-    let short = short::<K>();
-    // Long segments are not to be encoded for nothing.
-    if offsets.windows(2).any(|ends| (1..=short).contains(&(ends[1] - ends[0]))) {
-        // SAFETY: some segment is short, so that the processor has these instructions.
-        unsafe { sort_short_at(level(), keys, offsets) }
-    }
+    // SAFETY: the processor has these instructions.
+    has_vectors::<K>() && unsafe { sort_short_at(level(), keys, offsets) }
 }
 
 /// Does what [`sort_short`] does, by the instructions of `level`.
 ///
 /// # Safety
 /// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
-unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) {
+unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) -> bool {
     let words = keys.as_mut_ptr();
     let order = SortOrder::Ascending;
     // SAFETY: the caller's promise. Keys have the size of these words.
@@ -152,6 +156,67 @@ unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize])
             (4, _) => short_u32_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
             (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets, coding::<K, _>(level, order)),
             _ => short_i64_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
+        }
+    }
+}
+
+/// The most keys of a problem that [`merge_short`] merges: none where the processor has no vectors for keys of this type.
+pub(super) fn most_merged<K: Key>() -> usize {
+    if has_vectors::<K>() { most_merged_at::<K>(level()) } else { 0 }
+}
+
+/// The same for the instructions of `level`.
+fn most_merged_at<K: Key>(level: Level) -> usize {
+    merge::MOST_ROWS * lanes::<K>(level)
+}
+
+/// Merges the problems with the numbers `problems` that have up to [`most_merged`] keys, from `a` and `b` to `out`, where one problem follows the
+/// other. `offsets` gives where a problem begins in `a` and in `b`, which is where the one before ends. The keys of other problems in `out` may be
+/// any afterwards. Returns whether there are no other problems.
+pub(super) fn merge_short<K: Key>(
+    a: &[K],
+    b: &[K],
+    out: &mut [K],
+    problems: Range<usize>,
+    offsets: impl Fn(usize) -> [usize; 2],
+) -> bool {
+    // SAFETY: the processor has these instructions.
+    has_vectors::<K>() && unsafe { merge_short_at(level(), a, b, out, problems, offsets) }
+}
+
+/// Does what [`merge_short`] does, by the instructions of `level`.
+///
+/// # Safety
+/// The processor has these instructions.
+unsafe fn merge_short_at<K: Key>(
+    level: Level,
+    a: &[K],
+    b: &[K],
+    out: &mut [K],
+    numbers: Range<usize>,
+    offsets: impl Fn(usize) -> [usize; 2],
+) -> bool {
+    use bytemuck::{cast_slice, cast_slice_mut};
+    let order = SortOrder::Ascending;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (size_of::<K>(), level) {
+            (4, Level::Avx512) => {
+                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
+                merge_u32_avx512(problems, cast_slice_mut(out), coding::<K, _>(level, order))
+            }
+            (4, _) => {
+                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
+                merge_u32_avx2(problems, cast_slice_mut(out), coding::<K, _>(level, order))
+            }
+            (_, Level::Avx512) => {
+                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
+                merge_u64_avx512(problems, cast_slice_mut(out), coding::<K, _>(level, order))
+            }
+            _ => {
+                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
+                merge_i64_avx2(problems, cast_slice_mut(out), coding::<K, _>(level, order))
+            }
         }
     }
 }
@@ -232,7 +297,21 @@ unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], thr
 
 /// The sorts of words, compiled for an instruction set.
 macro_rules! sort {
-    ($set:ident $name:ident $divide:ident $short:ident: $lanes:ident $few:ident, $feature:literal, $rows:literal) => {
+    (
+        $set:ident $name:ident $divide:ident $short:ident $merge:ident:
+        $lanes:ident $few:ident, $feature:literal, $rows:literal
+    ) => {
+        /// Merges short problems, as [`merge::merge`] says.
+        #[target_feature(enable = $feature)]
+        fn $merge(
+            problems: Problems<<$lanes as Lanes>::Word, impl Fn(usize) -> [usize; 2]>,
+            out: &mut [<$lanes as Lanes>::Word],
+            coding: Coding<<$lanes as Lanes>::Word>,
+        ) -> bool {
+            // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
+            unsafe { merge::merge::<$lanes, $few>(problems, out, coding) }
+        }
+
         /// Sorts short segments.
         ///
         /// # Safety
@@ -242,7 +321,7 @@ macro_rules! sort {
             words: *mut <$lanes as Lanes>::Word,
             offsets: &[usize],
             coding: Coding<<$lanes as Lanes>::Word>,
-        ) {
+        ) -> bool {
             // SAFETY: the caller's promise.
             unsafe { short::sort::<$lanes, $few>(words, offsets, coding) }
         }
@@ -295,23 +374,30 @@ macro_rules! sort {
         }
     };
 }
-sort!(OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2: U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2: I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8);
-sort!(OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512: U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
-sort!(OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512: U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16);
+sort!(
+    OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2 merge_u32_avx2:
+    U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8
+);
+sort!(
+    OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2 merge_i64_avx2:
+    I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8
+);
+sort!(
+    OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512 merge_u32_avx512:
+    U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
+);
+sort!(
+    OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512 merge_u64_avx512:
+    U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
+);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::fresh_seed;
     use rand::rngs::StdRng;
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
-    use std::hash::{BuildHasher, RandomState};
-
-    /// Another seed at each run. What fails prints it.
-    fn fresh_seed() -> u64 {
-        RandomState::new().hash_one(0)
-    }
 
     /// The levels that this processor has, but for none.
     fn levels() -> impl Iterator<Item = Level> {
@@ -400,7 +486,8 @@ mod tests {
                 let most = short_at::<K>(level);
                 let (mut sorted, mut expected) = (keys.clone(), keys.clone());
                 // SAFETY: the processor has these instructions, and the offsets are those of the keys.
-                unsafe { sort_short_at(level, &mut sorted, &offsets) };
+                let are_all = unsafe { sort_short_at(level, &mut sorted, &offsets) };
+                assert_eq!(are_all, lengths.iter().all(|&len| len <= most));
                 for ends in offsets.windows(2).filter(|ends| ends[1] - ends[0] <= most) {
                     expected[ends[0] - 3..ends[1] - 3].sort_by_key(|key| key.to_ordered());
                 }
@@ -461,6 +548,113 @@ mod tests {
         check_short::<u64>(&mut random, seed);
         check_short::<i64>(&mut random, seed);
         check_short::<f64>(&mut random, seed);
+    }
+
+    /// Merges problems of which each has so many keys of both inputs, and compares each with the standard library, but for those that are not
+    /// sorted, and those that are too long.
+    fn check_merges<K: Key>(
+        level: Level,
+        lengths: &[[usize; 2]],
+        draw: &mut impl FnMut() -> K,
+        has_unsorted: bool,
+        seed: u64,
+    ) {
+        const MARGIN: usize = 70;
+        let (mut inputs, mut offsets) = ([Vec::new(), Vec::new()], vec![[0; 2]]);
+        for (p, lengths) in lengths.iter().enumerate() {
+            for (input, &len) in inputs.iter_mut().zip(lengths) {
+                let first = input.len();
+                input.extend((0..len).map(|_| draw()));
+                if !has_unsorted || p % 3 > 0 {
+                    input[first..].sort_by_key(|key| key.to_ordered());
+                }
+            }
+            offsets.push([inputs[0].len(), inputs[1].len()]);
+        }
+        let [a, b] = &inputs;
+        let untouched = draw();
+        let mut out = vec![untouched; a.len() + b.len() + 2 * MARGIN];
+        let end = out.len() - MARGIN;
+        // SAFETY: the processor has these instructions.
+        let are_all =
+            unsafe { merge_short_at(level, a, b, &mut out[MARGIN..end], 0..lengths.len(), |number| offsets[number]) };
+        let most = most_merged_at::<K>(level);
+        assert_eq!(are_all, lengths.iter().all(|[m, n]| m + n <= most));
+        let of = |keys: &[K]| keys.iter().map(|key| key.to_ordered()).collect::<Vec<_>>();
+        let mut at = MARGIN;
+        for (p, (&[m, n], offsets)) in lengths.iter().zip(&offsets).enumerate() {
+            let mut expected = of(&[&a[offsets[0]..][..m], &b[offsets[1]..][..n]].concat());
+            expected.sort();
+            let is_checked = m + n <= most && (!has_unsorted || p % 3 > 0);
+            let same = !is_checked || of(&out[at..][..m + n]) == expected;
+            assert!(same, "{m} and {n} of {}, {level:?}, seed {seed}", K::NAME);
+            at += m + n;
+        }
+        let is_margin = |keys: &[K]| keys.iter().all(|key| key.to_ordered() == untouched.to_ordered());
+        assert!(is_margin(&out[..MARGIN]) && is_margin(&out[end..]), "{lengths:?} of {}, {level:?}", K::NAME);
+    }
+
+    /// Merges problems of all lengths at which something else is done, one by one and together.
+    fn check_all_merges<K: Key>(special: &[K], random: &mut StdRng, seed: u64) {
+        let mut source = random.clone();
+        let mut draw = || match source.random_range(0..2 * special.len()) {
+            i if i < special.len() => special[i],
+            _ => K::from_ordered(bytemuck::pod_read_unaligned(&source.random::<[u8; 16]>()[..size_of::<K>()])),
+        };
+        for level in levels() {
+            let most = most_merged_at::<K>(level);
+            let edges = [0, 1, 2, 4, 8, 16, 32, 64, most / 2, most].into_iter();
+            let mut edges: Vec<usize> = edges.flat_map(|len| len.saturating_sub(1)..=len + 1).collect();
+            edges.sort();
+            edges.dedup();
+            let mut lengths: Vec<[usize; 2]> = edges.iter().flat_map(|&m| edges.iter().map(move |&n| [m, n])).collect();
+            lengths.extend(edges.iter().flat_map(|&m| edges.iter().map(move |&sum| [m.min(sum), sum - m.min(sum)])));
+            for lengths in lengths.chunks(1) {
+                check_merges::<K>(level, lengths, &mut draw, false, seed);
+            }
+            lengths.shuffle(random);
+            check_merges::<K>(level, &lengths, &mut draw, false, seed);
+            check_merges::<K>(level, &lengths, &mut draw, true, seed);
+            for greatest in [1, 2, 5, 9, 33] {
+                let mut length = |_| [random.random_range(0..=greatest), random.random_range(0..=greatest)];
+                let lengths: Vec<[usize; 2]> = (0..1000).map(&mut length).collect();
+                check_merges::<K>(level, &lengths, &mut draw, false, seed);
+                // Problems of one length.
+                let lengths = vec![length(0); 100];
+                check_merges::<K>(level, &lengths, &mut draw, true, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_merges_short_problems() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        check_all_merges::<u32>(&[0, u32::MAX, 7], &mut random, seed);
+        check_all_merges::<i32>(&[0, i32::MIN, i32::MAX, -1], &mut random, seed);
+        let nan = f32::NAN;
+        check_all_merges::<f32>(&[0.0, -0.0, nan, -nan, f32::INFINITY, f32::NEG_INFINITY], &mut random, seed);
+        check_all_merges::<u64>(&[0, u64::MAX, 7], &mut random, seed);
+        check_all_merges::<i64>(&[0, i64::MIN, i64::MAX, -1], &mut random, seed);
+        let nan = f64::NAN;
+        check_all_merges::<f64>(&[0.0, -0.0, nan, -nan, f64::INFINITY, f64::NEG_INFINITY], &mut random, seed);
+    }
+
+    #[test]
+    fn problems_that_exceed_their_arrays_are_refused() {
+        let merged = |level, lengths: [usize; 3], ends: [usize; 2]| {
+            let (a, b, mut out) = (vec![0u32; lengths[0]], vec![0; lengths[1]], vec![0; lengths[2]]);
+            let offsets = |number| if number == 0 { [0; 2] } else { ends };
+            // SAFETY: the processor has these instructions.
+            std::panic::catch_unwind(move || unsafe { merge_short_at(level, &a, &b, &mut out, 0..1, offsets) })
+        };
+        for level in levels() {
+            assert!(merged(level, [3, 4, 7], [3, 4]).is_ok());
+            assert!(merged(level, [3, 4, 6], [3, 4]).is_err());
+            assert!(merged(level, [3, 4, 7], [4, 3]).is_err());
+            assert!(merged(level, [3, 4, 7], [2, 5]).is_err());
+            assert!(merged(level, [3, 4, 7], [usize::MAX, 1]).is_err());
+        }
     }
 
     #[test]

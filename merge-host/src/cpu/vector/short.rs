@@ -14,8 +14,9 @@ use super::network::sort_rows;
 /// The most rows of a segment.
 pub(super) const MOST_ROWS: usize = 8;
 
-/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of `offsets`
-/// is where `words` begin. `S` are as many lanes or fewer, which take less time for what fits them.
+/// Sorts each segment of `words`, as `coding` encodes them, from an offset to the next, that has up to `MOST_ROWS * LANES` words. The first of
+/// `offsets` is where `words` begin. `S` are as many lanes or fewer, which take less time for what fits them. Gives whether there are no other
+/// segments.
 ///
 /// # Safety
 /// The processor has both instruction sets; the offsets do not descend, and `words` points to as many words as are between the first and the last.
@@ -24,21 +25,31 @@ pub(super) unsafe fn sort<L: Lanes, S: Lanes<Word = L::Word>>(
     words: *mut L::Word,
     offsets: &[usize],
     coding: Coding<L::Word>,
-) {
+) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
-        sort_in_rows::<S, 1, 4>(words, offsets, 0, [splat(coding.encode), splat(coding.decode)]);
-        let coding = [splat(coding.encode), splat(coding.decode)];
-        if L::LANES > S::LANES {
-            sort_in_rows::<L, 1, 4>(words, offsets, S::LANES, coding);
+        let of_few = [splat::<S>(coding.encode), splat(coding.decode)];
+        let coding = [splat::<L>(coding.encode), splat(coding.decode)];
+        // The least length of segments that are left.
+        let mut left = sort_in_rows::<S, 1, 8>(words, offsets, 0, of_few);
+        if S::LANES < left && left <= L::LANES {
+            left = sort_in_rows::<L, 1, 4>(words, offsets, S::LANES, coding);
         }
-        sort_in_rows::<L, 2, 4>(words, offsets, L::LANES, coding);
-        sort_in_rows::<L, 4, 4>(words, offsets, 2 * L::LANES, coding);
-        sort_in_rows::<L, MOST_ROWS, 1>(words, offsets, MOST_ROWS / 2 * L::LANES, coding);
+        if left <= 2 * L::LANES {
+            left = sort_in_rows::<L, 2, 4>(words, offsets, L::LANES, coding);
+        }
+        if left <= 4 * L::LANES {
+            left = sort_in_rows::<L, 4, 4>(words, offsets, 2 * L::LANES, coding);
+        }
+        if left <= MOST_ROWS * L::LANES {
+            left = sort_in_rows::<L, MOST_ROWS, 1>(words, offsets, MOST_ROWS / 2 * L::LANES, coding);
+        }
+        left == usize::MAX
     }
 }
 
-/// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time.
+/// Sorts those segments that have more than `above` words, and not more than `ROWS` rows, `SEGMENTS` of them at a time. Gives the least length of
+/// those with more.
 ///
 /// # Safety
 /// As for [`sort`].
@@ -48,9 +59,9 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
     offsets: &[usize],
     above: usize,
     coding: [[L; 2]; 2],
-) {
+) -> usize {
     let mut batch = [(0, 0); SEGMENTS];
-    let mut count = 0;
+    let (mut count, mut left) = (0, usize::MAX);
     for ends in offsets.windows(2) {
         let (begin, len) = (ends[0] - offsets[0], ends[1] - ends[0]);
         if len == 0 {
@@ -60,6 +71,8 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
         if is_short {
             batch[count] = (begin, len);
             count += 1;
+        } else if len > above {
+            left = left.min(len);
         }
         // Those of a batch are neighbours.
         if !is_short || count == SEGMENTS {
@@ -70,6 +83,7 @@ unsafe fn sort_in_rows<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
     }
     // SAFETY: as above.
     unsafe { sort_batch::<L, ROWS, SEGMENTS>(words, &batch[..count], coding) };
+    left
 }
 
 /// Sorts up to `SEGMENTS` neighbouring segments, each of which begins at a word, and has so many.
@@ -96,8 +110,6 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
                 let count = len as isize - first as isize;
                 *row = L::load_first(words.wrapping_add(begin + first), count, greatest).coded(encode);
             }
-        }
-        for rows in &mut segments {
             sort_rows(rows);
         }
         for (rows, &(begin, len)) in segments.iter().zip(batch) {
