@@ -1,175 +1,174 @@
-//! Compares the CPU engine with rdst, rayon and plain loops, and prints a table of nanoseconds per key.
+//! Compares the CPU engine with other sorts on the same machine, and prints a table of nanoseconds per key.
 //!
 //! ```text
-//! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- [KEYS] [THREADS]
+//! cargo run --release --manifest-path benches/peers/cpu/Cargo.toml -- [KEYS] [--threads 1,2,all] [--types u32,f64] [--json]
 //! ```
 //!
-//! All keys are uniform. The contenders of a table alternate, so that a change of the machine's speed affects all of them,
-//! and the minimum of the repetitions counts. Every result is compared with that of rayon's stable sort.
+//! # Contenders
+//!
+//! | contender | threads | what it is |
+//! | --- | --- | --- |
+//! | merge-host | any | this library; stable |
+//! | std sort, std sort_unstable | 1 | the standard library: driftsort, which is stable, and ipnsort |
+//! | radsort | 1 | radix sort; stable |
+//! | rdst | any | radix sort |
+//! | voracious | any | radix sort |
+//! | vqsort | 1 | Highway's quicksort with vectors, if built with the feature `vqsort` |
+//! | numpy | 1 | `numpy.sort` of `python3` on the PATH, if it has numpy |
+//! | rayon | 2 or more | `par_sort` and the like |
+//!
+//! The table for one thread has only contenders that use one thread. Otherwise each contender has a pool of the given number of
+//! threads. Each call comes from a thread outside the pool.
+//!
+//! # vqsort
+//!
+//! `--features vqsort` includes vqsort. It needs a C++ compiler, pkg-config, and Highway 1.0.5 or later with its headers, and is
+//! therefore off by default. Debian 13 has Highway in `libhwy-dev`; that of Debian 12 is too old. For Highway in another folder,
+//! `PKG_CONFIG_PATH` is the folder of its `libhwy-contrib.pc`, and `CPLUS_INCLUDE_PATH` that of its headers. With
+//! `SYSTEM_DEPS_LIBHWY_CONTRIB_LINK=static` the program contains Highway, and runs where it is not installed; Debian's
+//! package has no static library. The speed of vqsort depends on the version of Highway.
+//!
+//! # Keys
+//!
+//! The keys are those of `tests/src/distribution.rs`. Floats are ordered by `total_cmp`. The distribution `normal-nans` has NaNs
+//! of both signs, for which vqsort, voracious and numpy do not promise that order: they are left out there. The other
+//! distributions have neither NaNs nor negative zeros.
+//!
+//! # Times
+//!
+//! A sample is the mean time of as many runs as take a millisecond together, each on a fresh copy of the keys, which is not
+//! part of the time. The time of a contender is the median of its samples. The contenders of a table alternate, so that a change
+//! of the machine's speed affects all of them. The result of each is compared with that of the standard library's stable sort
+//! once, before its first sample. Copies of 4 MiB or more are in huge pages where the system grants them, as the arrays of numpy
+//! are; memory that a contender allocates itself is not.
 
-use merge_host::{Engine, Key, SortOrder};
-use rayon::prelude::*;
-use rdst::RadixSort;
-use std::time::Instant;
+mod contenders;
+// Shared with the other benchmarks; not all of it is used here.
+#[allow(dead_code)]
+#[path = "../../../../tests/src/distribution.rs"]
+mod distribution;
+mod keys;
+mod measure;
+mod memory;
+mod numpy;
 
-/// The number of repetitions.
-const REPEATS: usize = 5;
+use clap::{Parser, ValueEnum};
+use contenders::Setup;
+use keys::{Keys, Peer};
+use measure::{Contender, Row};
+use std::thread::available_parallelism;
 
-/// A name, and a function that prepares the input, runs the contender and returns the seconds that it took.
-type Contender<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-fn random(i: usize) -> u64 {
-    let z = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(7);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// Compares the CPU engine of merge-host with other sorts.
+#[derive(Parser)]
+struct Arguments {
+    /// The number of keys
+    #[arg(default_value_t = 10_000_000, value_parser = positive)]
+    keys: usize,
+    /// Numbers of threads; `all` is one for each core
+    #[arg(long, default_value = "1,2,all", value_delimiter = ',', value_parser = threads)]
+    threads: Vec<usize>,
+    /// Types of keys
+    #[arg(long, default_value = "u32,i32,f32,u64,i64,f64", value_delimiter = ',')]
+    types: Vec<Type>,
+    /// Distributions of keys; `normal-nans` is one of floats
+    #[arg(long, default_value = "uniform,zipf,sorted,dups16,normal-nans", value_delimiter = ',')]
+    dists: Vec<Keys>,
+    /// What to do with the keys
+    #[arg(long, default_value = "sort", value_delimiter = ',')]
+    tasks: Vec<Task>,
+    /// Samples of each contender
+    #[arg(long, default_value_t = 7, value_parser = positive)]
+    repeats: usize,
+    /// Print a JSON object for each row instead of the table
+    #[arg(long)]
+    json: bool,
 }
 
-/// The duration of `work` in seconds.
-fn seconds(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64()
+#[derive(Clone, Copy, ValueEnum)]
+enum Type {
+    U32,
+    I32,
+    F32,
+    U64,
+    I64,
+    F64,
 }
 
-/// Prints a row for each contender, with its time and the ratio to the time of the first, which is this library.
-fn table(task: &str, keys: usize, mut contenders: Vec<Contender>) {
-    let mut best = vec![f64::INFINITY; contenders.len()];
-    for _ in 0..REPEATS {
-        for ((_, run), best) in contenders.iter_mut().zip(&mut best) {
-            *best = best.min(run());
+#[derive(Clone, Copy, ValueEnum)]
+enum Task {
+    /// Keys alone
+    Sort,
+    /// Keys, each with a value of the same size
+    Pairs,
+    /// The permutation that sorts the keys, with indices of 4 bytes
+    Argsort,
+    /// Two sorted halves
+    Merge,
+}
+
+fn positive(argument: &str) -> Result<usize, String> {
+    argument.parse().ok().filter(|&number| number > 0).ok_or_else(|| "expected a number greater than 0".to_owned())
+}
+
+fn threads(argument: &str) -> Result<usize, String> {
+    match argument {
+        "all" => Ok(available_parallelism().map_or(1, usize::from)),
+        _ => positive(argument),
+    }
+}
+
+impl Task {
+    fn contenders<'a, K: Peer>(self, setup: &'a Setup, dist: Keys, keys: &'a [K]) -> (String, Vec<Contender<'a>>) {
+        let name = K::NAME;
+        match self {
+            Task::Sort => (format!("sort, {name}"), contenders::sort(setup, dist, keys)),
+            Task::Pairs => {
+                (format!("sort, {name}, values of {} bytes", size_of::<K>()), contenders::pairs(setup, keys))
+            }
+            Task::Argsort => (format!("argsort, {name}"), contenders::argsort(setup, keys)),
+            Task::Merge => (format!("merge, {name}"), contenders::merge(setup, keys)),
         }
     }
-    for ((name, _), time) in contenders.iter().zip(&best) {
-        println!("| {task} | {name} | {:.2} | {:.2} |", time * 1e9 / keys as f64, time / best[0]);
-    }
 }
 
-/// A contender that sorts a copy of the keys.
-fn sorts<'a, K: Copy + PartialEq>(
-    name: &'static str,
-    keys: &'a [K],
-    want: &'a [K],
-    sort: impl Fn(&mut [K]) + 'a,
-) -> Contender<'a> {
-    let run = move || {
-        let mut keys = keys.to_vec();
-        let time = seconds(|| sort(&mut keys));
-        assert!(keys == want, "{name} sorts");
-        time
-    };
-    (name, Box::new(run))
-}
-
-fn sort_keys<K: Key + Ord + rdst::RadixKey>(engine: &Engine, keys: &[K]) {
-    let mut want = keys.to_vec();
-    want.par_sort();
-    let contenders = vec![
-        sorts("merge-host", keys, &want, |keys| {
-            engine.sort(keys).expect("the CPU sorts");
-        }),
-        sorts("rdst", keys, &want, |keys| keys.radix_sort_unstable()),
-        sorts("rayon par_sort_unstable", keys, &want, |keys| keys.par_sort_unstable()),
-        sorts("rayon par_sort", keys, &want, |keys| keys.par_sort()),
-    ];
-    table(&format!("sort, {}", K::NAME), keys.len(), contenders);
-}
-
-fn sort_pairs<K: Key + Ord>(engine: &Engine, keys: &[K], values: &[K]) {
-    let pairs: Vec<(K, K)> = keys.iter().copied().zip(values.iter().copied()).collect();
-    let mut want = pairs.clone();
-    want.par_sort_by_key(|pair| pair.0);
-    let ours = || {
-        let (mut keys, mut values) = (keys.to_vec(), values.to_vec());
-        let time = seconds(|| {
-            engine.sort_pairs(SortOrder::Ascending, &mut keys, &mut values).expect("the CPU sorts");
-        });
-        assert!(keys.into_iter().zip(values).eq(want.iter().copied()), "pairs are sorted");
-        time
-    };
-    let argsort = || {
-        let mut indices = vec![1u32; keys.len()];
-        let time = seconds(|| {
-            engine.argsort(SortOrder::Ascending, keys, &mut indices).expect("the CPU sorts");
-        });
-        assert!(indices.iter().map(|&i| pairs[i as usize]).eq(want.iter().copied()), "indices are sorted");
-        time
-    };
-    let rayons = || {
-        let mut pairs = pairs.clone();
-        seconds(|| pairs.par_sort_by_key(|pair| pair.0))
-    };
-    let name = format!("sort, {0} with values of {0}", K::NAME);
-    table(&name, keys.len(), vec![("merge-host", Box::new(ours)), ("rayon par_sort_by_key", Box::new(rayons))]);
-    let name = format!("argsort, {}, u32 indices", K::NAME);
-    table(&name, keys.len(), vec![("merge-host", Box::new(argsort)), ("rayon par_sort_by_key", Box::new(rayons))]);
-}
-
-/// The merge with two cursors of textbooks, on one thread.
-fn two_cursors<K: Ord + Copy>(a: &[K], b: &[K], out: &mut [K]) {
-    let (mut i, mut j) = (0, 0);
-    for to in out {
-        let from_a = j == b.len() || i < a.len() && a[i] <= b[j];
-        if from_a {
-            *to = a[i];
-            i += 1;
-        } else {
-            *to = b[j];
-            j += 1;
+/// Measures all tasks, distributions and numbers of threads for one type of keys.
+fn measure_type<K: Peer>(arguments: &Arguments, setups: &[Setup]) {
+    for dist in arguments.dists.iter().filter(|dist| dist.suits::<K>()) {
+        let keys = dist.keys::<K>(arguments.keys);
+        for setup in setups {
+            for task in &arguments.tasks {
+                let (task, contenders) = task.contenders(setup, *dist, &keys);
+                for time in measure::times(contenders, keys.len(), arguments.repeats) {
+                    let row = Row { task: &task, dist: dist.name(), threads: setup.threads, keys: keys.len(), time };
+                    println!("{}", if arguments.json { row.json() } else { row.markdown() });
+                }
+            }
         }
     }
-}
-
-fn merge<K: Key + Ord>(engine: &Engine, keys: &[K], threads: usize) {
-    let (a, b) = keys.split_at(keys.len() / 2);
-    let (mut a, mut b) = (a.to_vec(), b.to_vec());
-    a.par_sort();
-    b.par_sort();
-    let mut want = keys.to_vec();
-    two_cursors(&a, &b, &mut want);
-    let into = |work: &dyn Fn(&mut [K])| {
-        let mut out = vec![K::zeroed(); keys.len()];
-        out.fill(want[0]);
-        let time = seconds(|| work(&mut out));
-        (time, out)
-    };
-    let ours = || {
-        let (time, out) = into(&|out| {
-            engine.merge(&a, &b, out).expect("the CPU merges");
-        });
-        assert!(out == want, "the merge is right");
-        time
-    };
-    let copy = |out: &mut [K]| {
-        let part = keys.len().div_ceil(threads);
-        out.par_chunks_mut(part).zip(keys.par_chunks(part)).for_each(|(to, from)| to.copy_from_slice(from));
-    };
-    let contenders: Vec<Contender> = vec![
-        ("merge-host", Box::new(ours)),
-        ("a copy by all threads", Box::new(|| into(&copy).0)),
-        ("two cursors, one thread", Box::new(|| into(&|out| two_cursors(&a, &b, out)).0)),
-    ];
-    table(&format!("merge, {}", K::NAME), keys.len(), contenders);
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
-    let n: usize = arguments.next().unwrap_or(20_000_000);
-    let threads = arguments.next().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("threads start");
-    let engine = Engine::cpu_with_threads(threads).expect("threads start");
-    let k64: Vec<u64> = (0..n / 2).map(random).collect();
-    let k32: Vec<u32> = (0..n).map(|i| random(i) as u32).collect();
-    let indices: Vec<u32> = (0..n as u32).collect();
-    let indices64: Vec<u64> = (0..n as u64 / 2).collect();
-    println!("{n} keys of 4 bytes, half as many of 8, {threads} threads; minimum of {REPEATS}\n");
-    println!("| task | implementation | ns per key | ratio to merge-host |");
-    println!("| --- | --- | ---: | ---: |");
-    sort_keys(&engine, &k32);
-    sort_keys(&engine, &k64);
-    sort_pairs(&engine, &k32, &indices);
-    sort_pairs(&engine, &k64, &indices64);
-    merge(&engine, &k32, threads);
-    merge(&engine, &k64, threads);
+    let mut arguments = Arguments::parse();
+    arguments.threads.sort_unstable();
+    arguments.threads.dedup();
+    let numpy = numpy::version();
+    match &numpy {
+        Ok(version) => eprintln!("numpy {version}"),
+        Err(reason) => eprintln!("numpy is left out: {reason}"),
+    }
+    let setups: Vec<Setup> = arguments.threads.iter().map(|&threads| Setup::new(threads, numpy.is_ok())).collect();
+    if !arguments.json {
+        println!("{} keys, medians of {} samples\n", arguments.keys, arguments.repeats);
+        println!("{}", Row::HEADER);
+    }
+    for kind in &arguments.types {
+        match kind {
+            Type::U32 => measure_type::<u32>(&arguments, &setups),
+            Type::I32 => measure_type::<i32>(&arguments, &setups),
+            Type::F32 => measure_type::<f32>(&arguments, &setups),
+            Type::U64 => measure_type::<u64>(&arguments, &setups),
+            Type::I64 => measure_type::<i64>(&arguments, &setups),
+            Type::F64 => measure_type::<f64>(&arguments, &setups),
+        }
+    }
 }

@@ -1,0 +1,112 @@
+//! Samples, their median, and the rows of the output.
+
+use std::time::Instant;
+
+/// The time that the runs of a sample take together, in seconds.
+const SAMPLE: f64 = 1e-3;
+
+/// A sort or a merge to be timed.
+pub struct Contender<'a> {
+    name: &'static str,
+    /// Runs once, and returns the time in seconds.
+    run: Box<dyn FnMut() -> f64 + 'a>,
+}
+
+impl<'a> Contender<'a> {
+    /// A contender that does `work` on what `prepare` returns; only `work` is timed.
+    ///
+    /// # Panics
+    /// Panics if `is_right` rejects the result of the first run.
+    pub fn new<T>(
+        name: &'static str,
+        prepare: impl Fn() -> T + 'a,
+        work: impl Fn(&mut T) + 'a,
+        is_right: impl FnOnce(&T) -> bool,
+    ) -> Self {
+        let mut data = prepare();
+        work(&mut data);
+        assert!(is_right(&data), "the result of {name} is wrong");
+        Contender::timed(name, move || {
+            let mut data = prepare();
+            let start = Instant::now();
+            work(&mut data);
+            start.elapsed().as_secs_f64()
+        })
+    }
+
+    /// A contender that times itself: `run` returns the seconds of one run.
+    pub fn timed(name: &'static str, run: impl FnMut() -> f64 + 'a) -> Self {
+        Contender { name, run: Box::new(run) }
+    }
+
+    /// The mean time of a run in seconds.
+    fn sample(&mut self) -> f64 {
+        let (mut time, mut runs) = (0.0, 0);
+        while time < SAMPLE {
+            time += (self.run)();
+            runs += 1;
+        }
+        time / f64::from(runs)
+    }
+}
+
+/// The time of a contender.
+pub struct Time {
+    contender: &'static str,
+    ns_per_key: f64,
+    /// The time divided by that of the first contender, which is this library.
+    ratio: f64,
+}
+
+/// The times of the contenders, which take turns.
+pub fn times(mut contenders: Vec<Contender>, keys: usize, repeats: usize) -> Vec<Time> {
+    let mut samples = vec![Vec::with_capacity(repeats); contenders.len()];
+    for _ in 0..repeats {
+        for (contender, samples) in contenders.iter_mut().zip(&mut samples) {
+            samples.push(contender.sample());
+        }
+    }
+    let medians: Vec<f64> = samples.into_iter().map(median).collect();
+    let time = |(contender, median): (&Contender, &f64)| Time {
+        contender: contender.name,
+        ns_per_key: median * 1e9 / keys as f64,
+        ratio: median / medians[0],
+    };
+    contenders.iter().zip(&medians).map(time).collect()
+}
+
+/// The median, or the greater of the two in the middle.
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// A row of the output.
+pub struct Row<'a> {
+    pub task: &'a str,
+    pub dist: &'a str,
+    pub threads: usize,
+    pub keys: usize,
+    pub time: Time,
+}
+
+impl Row<'_> {
+    /// The first two lines of the table.
+    pub const HEADER: &'static str = "\
+        | task | distribution | threads | contender | ns per key | ratio to merge-host |\n\
+        | --- | --- | ---: | --- | ---: | ---: |";
+
+    /// The row of a Markdown table.
+    pub fn markdown(&self) -> String {
+        let Row { task, dist, threads, time: Time { contender, ns_per_key, ratio }, .. } = self;
+        format!("| {task} | {dist} | {threads} | {contender} | {ns_per_key:.2} | {ratio:.2} |")
+    }
+
+    /// The row as a JSON object. No string in it needs an escape.
+    pub fn json(&self) -> String {
+        let Row { task, dist, threads, keys, time: Time { contender, ns_per_key, ratio } } = self;
+        format!(
+            r#"{{"task":"{task}","distribution":"{dist}","threads":{threads},"keys":{keys},"contender":"{contender}","ns_per_key":{ns_per_key:.3},"ratio":{ratio:.3}}}"#
+        )
+    }
+}
