@@ -13,7 +13,7 @@
 use super::few;
 use super::lanes::{Lanes, Word, load_rows, prefetch_rows};
 use super::parts::{Part, Parts, Sides};
-use super::quicksort::pivot;
+use super::quicksort::{Sampled, are_all, sample};
 
 /// Rows that are divided at a time.
 const BATCH: usize = 4;
@@ -48,7 +48,12 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                 std::ptr::copy(from.add(begin), to.add(begin), len);
                 std::slice::from_raw_parts_mut(to.add(begin), len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS>(from.add(begin), len, random, [L::Word::ZERO; 2]);
+                let Sampled { median: pivot, is_same } =
+                    sample::<L, ROWS>(from.add(begin), len, random, [L::Word::ZERO; 2]);
+                if is_same && are_all(from.add(begin), len, pivot) {
+                    std::slice::from_raw_parts_mut(to.add(begin), len).fill(pivot);
+                    continue;
+                }
                 let middle = divide::<L>(from, other, begin, end, pivot);
                 let steps = steps - 1;
                 if middle > begin {

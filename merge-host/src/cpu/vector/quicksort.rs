@@ -23,6 +23,9 @@ const SAMPLES: (usize, usize) = (32, 8);
 const SOME: usize = 1 << 9;
 const MANY: usize = 1 << 12;
 
+/// Words that are compared before it is decided whether more are.
+const COMPARED: usize = 1 << 7;
+
 /// Rows that are divided at a time.
 const BATCH: usize = 8;
 
@@ -75,13 +78,17 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
                 // Pivots have been bad again and again.
                 std::slice::from_raw_parts_mut(words, len).sort_unstable();
             } else {
-                let pivot = pivot::<L, ROWS>(words, len, &mut random, encode);
-                let less = divide::<L>(words, len, pivot, encode);
+                let Sampled { median, is_same } = sample::<L, ROWS>(words, len, &mut random, encode);
+                if is_same && encode == [L::Word::ZERO; 2] && are_all(words, len, median) {
+                    code_all::<L>(words, len, coding.decode);
+                    continue;
+                }
+                let less = divide::<L>(words, len, median, encode);
                 encode = [L::Word::ZERO; 2];
                 // If none is less, those equal to the pivot are in order once they are in front.
                 sorted = match less {
-                    0 if pivot == L::Word::MAX => len,
-                    0 => divide::<L>(words, len, pivot.next(), encode),
+                    0 if median == L::Word::MAX => len,
+                    0 => divide::<L>(words, len, median.next(), encode),
                     _ => 0,
                 };
                 let (less, rest) = (begin + less, begin + less.max(sorted));
@@ -93,21 +100,29 @@ pub(super) unsafe fn sort<L: Lanes, const ROWS: usize>(
     }
 }
 
-/// The median of a sample of `len` words, of which there are more than a few, as those flips encode them.
+/// What a sample of words tells of them.
+pub(super) struct Sampled<W> {
+    /// Its median, which is a good pivot.
+    pub median: W,
+    /// Whether all sampled words are the same.
+    pub is_same: bool,
+}
+
+/// A sample of `len` words, of which there are more than a few, as those flips encode them.
 ///
 /// # Safety
 /// The processor has the instruction set; `from` points to `len` words.
 #[inline(always)]
-pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(
+pub(super) unsafe fn sample<L: Lanes, const ROWS: usize>(
     from: *const L::Word,
     len: usize,
     random: &mut u64,
     encode: [L::Word; 2],
-) -> L::Word {
+) -> Sampled<L::Word> {
     if len < SOME {
         // SAFETY: the caller's promise.
         let [a, b, c] = unsafe { [*from.add(len / 4), *from.add(len / 2), *from.add(len / 4 * 3)] };
-        return a.min(b).max(a.max(b).min(c));
+        return Sampled { median: a.min(b).max(a.max(b).min(c)), is_same: a == b && b == c };
     }
     let mut sample = [L::Word::MAX; SAMPLES.0];
     let count = if len < MANY { SAMPLES.1 } else { SAMPLES.0 };
@@ -126,7 +141,28 @@ pub(super) unsafe fn pivot<L: Lanes, const ROWS: usize>(
         code_all::<L>(words, count, encode);
         few::sort::<L, ROWS>(words, words, count);
     }
-    sample[count / 2]
+    Sampled { median: sample[count / 2], is_same: sample[0] == sample[count - 1] }
+}
+
+/// Whether all of `len` words are the same as `word`.
+///
+/// # Safety
+/// `from` points to `len` words.
+#[inline(always)]
+pub(super) unsafe fn are_all<W: Word>(from: *const W, len: usize, word: W) -> bool {
+    // SAFETY: the caller's promise.
+    let words = unsafe { std::slice::from_raw_parts(from, len) };
+    for block in words.chunks(COMPARED) {
+        // No branch for each word, so that the compiler uses vectors.
+        let mut are_all = true;
+        for other in block {
+            are_all &= *other == word;
+        }
+        if !are_all {
+            return false;
+        }
+    }
+    true
 }
 
 /// Encodes words by those flips, and moves those that are less than `pivot` to the front. Gives how many these are.
