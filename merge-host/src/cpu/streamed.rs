@@ -339,7 +339,10 @@ mod tests {
             check("any floats", &floats, seed);
             check(
                 "u64",
-                &keys(&|word, _| word as u32).iter().map(|key| u64::from(*key) * 0x1_0000_3001).collect::<Vec<_>>(),
+                &keys(&|word, _| word as u32)
+                    .iter()
+                    .map(|key| u64::from(*key).wrapping_mul(0x1_0000_3001))
+                    .collect::<Vec<_>>(),
                 seed,
             );
             check("f64", &floats.iter().map(|key| f64::from(*key)).collect::<Vec<_>>(), seed);

@@ -73,8 +73,9 @@ fn of_processor() -> Level {
 /// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
-/// Where so few bits of keys of 8 bytes differ, two passes are faster for any number.
+/// Where keys of 8 bytes differ in so few bits, two passes are faster for any number, but not for very few values, which take few steps.
 pub(super) const NARROW_BITS: u32 = 16;
+const FEW_VALUES_BITS: u32 = 6;
 
 /// So many keys, at least, are shared by threads.
 const KEYS_OF_THREADS: usize = 1 << 18;
@@ -94,7 +95,8 @@ pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl F
 /// Whether [`sort`] sorts so many keys of this type, on this processor, and is the fastest way as a rule. `differing` tells in which bits keys
 /// differ, where it matters.
 pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
-    let is_narrow = || keys > WIDE.0 && digit::significant(differing()) <= NARROW_BITS;
+    let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
+    let is_narrow = || keys > WIDE.0 && narrow.contains(&digit::significant(differing()));
     let is_slower = || level() == Level::Avx2 && keys > WIDE.0 && keys <= WIDE.1;
     has_vectors::<K>() && (size_of::<K>() == 4 || !is_slower() && !is_narrow())
 }
