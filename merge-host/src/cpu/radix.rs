@@ -28,9 +28,9 @@ const RADIX: usize = 1 << 8;
 /// Values of a digit where two of them take the place of three others.
 const WIDE_RADIX: usize = 1 << 10;
 /// Keys that are read to find out whether wide digits distinguish them, and how many different digits they have at least if so. Of uniform keys
-/// there are 227, and 70 of floats in [0, 1).
+/// there are 227, and 150 of floats in [0, 1).
 const SAMPLE: usize = 1 << 8;
-const DIFFERENT: usize = 150;
+const DIFFERENT: usize = 200;
 /// The greatest number of passes: they distinguish as many keys as fit the cache.
 const MAX_PASSES: usize = 3;
 /// Keys for each pass that are worth scanning the counts of all values of a digit.
