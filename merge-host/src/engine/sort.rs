@@ -175,8 +175,8 @@ impl Engine {
     /// `keys` stay as they are. `indices` has the length of `keys`, and its elements are `u32` or `u64`.
     ///
     /// # Complexity
-    /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n indices; on one
-    /// thread, and on a GPU, it holds 2n keys.
+    /// O(n) time on one thread, plus O(n log t) on t threads; O(n log n) where the processor has vectors for keys of 4 and 8 bytes. The scratch
+    /// memory then holds n numbers of 8 bytes, and otherwise n keys and n indices; on one thread, and on a GPU, it holds 2n keys.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32
