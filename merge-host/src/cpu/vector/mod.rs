@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `lanes` | what is done with vectors: a few verbs |
 //! | `avx2`, `avx512` | the same in instructions |
+//! | `instructions` | sorts and merges, compiled for each instruction set |
 //! | `coding` | how keys become words, and keys again |
 //! | `network` | sorts of a few vectors |
 //! | `few` | sorts of few keys, by one network or two |
@@ -20,6 +21,7 @@ mod avx2;
 mod avx512;
 mod coding;
 mod few;
+mod instructions;
 mod lanes;
 mod merge;
 mod near;
@@ -33,8 +35,9 @@ use super::digit;
 use crate::{Key, SortOrder};
 use avx2::{I64x4, U32x8};
 use avx512::{U32x16, U64x8};
-use bytemuck::Zeroable;
+use bytemuck::{Zeroable, cast_slice, cast_slice_mut};
 use coding::Coding;
+use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
 use merge::Problems;
 use std::ops::Range;
@@ -110,7 +113,7 @@ fn has_vectors<K: Key>() -> bool {
 pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
     assert!(has_vectors::<K>());
     // SAFETY: the processor has these instructions.
-    unsafe { sort_at((level(), steps(keys.len())), order, keys) }
+    unsafe { sort_at((level(), quicksort::steps(keys.len())), order, keys) }
 }
 
 /// The most keys of a segment that [`sort_short`] sorts: none where the processor has no vectors for keys of this type.
@@ -150,15 +153,9 @@ pub(super) fn sort_short<K: Key>(keys: &mut [K], offsets: &[usize]) -> bool {
 /// The processor has these instructions; the offsets do not descend, and there are as many keys as are between the first and the last.
 unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize]) -> bool {
     let words = keys.as_mut_ptr();
-    let order = SortOrder::Ascending;
     // SAFETY: the caller's promise. Keys have the size of these words.
     unsafe {
-        match (size_of::<K>(), level) {
-            (4, Level::Avx512) => short_u32_avx512(words.cast(), offsets, coding::<K, _>(level, order)),
-            (4, _) => short_u32_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
-            (_, Level::Avx512) => short_u64_avx512(words.cast(), offsets, coding::<K, _>(level, order)),
-            _ => short_i64_avx2(words.cast(), offsets, coding::<K, _>(level, order)),
-        }
+        with_instructions!(level, K, set => set.sort_short(words.cast(), offsets, coding::<K, _>(level, SortOrder::Ascending)))
     }
 }
 
@@ -198,28 +195,12 @@ unsafe fn merge_short_at<K: Key>(
     numbers: Range<usize>,
     offsets: impl Fn(usize) -> [usize; 2],
 ) -> bool {
-    use bytemuck::{cast_slice, cast_slice_mut};
-    let order = SortOrder::Ascending;
     // SAFETY: the caller's promise.
     unsafe {
-        match (size_of::<K>(), level) {
-            (4, Level::Avx512) => {
-                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
-                merge_u32_avx512(problems, cast_slice_mut(out), coding::<K, _>(level, order))
-            }
-            (4, _) => {
-                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
-                merge_u32_avx2(problems, cast_slice_mut(out), coding::<K, _>(level, order))
-            }
-            (_, Level::Avx512) => {
-                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
-                merge_u64_avx512(problems, cast_slice_mut(out), coding::<K, _>(level, order))
-            }
-            _ => {
-                let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
-                merge_i64_avx2(problems, cast_slice_mut(out), coding::<K, _>(level, order))
-            }
-        }
+        with_instructions!(level, K, set => {
+            let problems = Problems { a: cast_slice(a), b: cast_slice(b), numbers, offsets };
+            set.merge_short(problems, cast_slice_mut(out), coding::<K, _>(level, SortOrder::Ascending))
+        })
     }
 }
 
@@ -238,11 +219,6 @@ fn coding<K: Key, W: Word>(level: Level, order: SortOrder) -> Coding<W> {
     Coding { encode: encode.map(bytemuck::cast), decode: decode.map(bytemuck::cast) }
 }
 
-/// How often keys are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
-fn steps(len: usize) -> u32 {
-    2 * len.max(1).ilog2()
-}
-
 /// Does what [`sort`] does, by the instructions of `level`, dividing keys up to `steps` times.
 ///
 /// # Safety
@@ -250,12 +226,7 @@ fn steps(len: usize) -> u32 {
 unsafe fn sort_at<K: Key>((level, steps): (Level, u32), order: SortOrder, keys: &mut [K]) {
     // SAFETY: the caller's promise.
     unsafe {
-        match (size_of::<K>(), level) {
-            (4, Level::Avx512) => sort_u32_avx512(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
-            (4, _) => sort_u32_avx2(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
-            (_, Level::Avx512) => sort_u64_avx512(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
-            _ => sort_i64_avx2(bytemuck::cast_slice_mut(keys), steps, coding::<K, _>(level, order)),
-        }
+        with_instructions!(level, K, set => set.sort(cast_slice_mut(keys), steps, coding::<K, _>(level, order)));
     }
 }
 
@@ -276,122 +247,11 @@ pub(super) fn sort_on<K: Key>(order: SortOrder, keys: &mut [K], threads: usize) 
 unsafe fn sort_on_at<K: Key>(level: Level, order: SortOrder, keys: &mut [K], threads: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        match (size_of::<K>(), level) {
-            (4, Level::Avx512) => {
-                let set = OfU32Avx512::new();
-                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
-            }
-            (4, _) => {
-                let set = OfU32Avx2::new();
-                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
-            }
-            (_, Level::Avx512) => {
-                let set = OfU64Avx512::new();
-                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
-            }
-            _ => {
-                let set = OfI64Avx2::new();
-                parallel::sort(bytemuck::cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set);
-            }
-        }
+        with_instructions!(level, K, set => {
+            parallel::sort(cast_slice_mut(keys), threads, coding::<K, _>(level, order), &set)
+        });
     }
 }
-
-/// The sorts of words, compiled for an instruction set.
-macro_rules! sort {
-    (
-        $set:ident $name:ident $divide:ident $short:ident $merge:ident:
-        $lanes:ident $few:ident, $feature:literal, $rows:literal
-    ) => {
-        /// Merges short problems, as [`merge::merge`] says.
-        #[target_feature(enable = $feature)]
-        fn $merge(
-            problems: Problems<<$lanes as Lanes>::Word, impl Fn(usize) -> [usize; 2]>,
-            out: &mut [<$lanes as Lanes>::Word],
-            coding: Coding<<$lanes as Lanes>::Word>,
-        ) -> bool {
-            // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
-            unsafe { merge::merge::<$lanes, $few>(problems, out, coding) }
-        }
-
-        /// Sorts short segments.
-        ///
-        /// # Safety
-        /// As for [`short::sort`].
-        #[target_feature(enable = $feature)]
-        unsafe fn $short(
-            words: *mut <$lanes as Lanes>::Word,
-            offsets: &[usize],
-            coding: Coding<<$lanes as Lanes>::Word>,
-        ) -> bool {
-            // SAFETY: the caller's promise.
-            unsafe { short::sort::<$lanes, $few>(words, offsets, coding) }
-        }
-
-        /// Sorts words, which are divided up to `steps` times.
-        #[target_feature(enable = $feature)]
-        fn $name(words: &mut [<$lanes as Lanes>::Word], steps: u32, coding: Coding<<$lanes as Lanes>::Word>) {
-            // SAFETY: this is compiled for the instruction set, and called only where the processor has it.
-            unsafe { quicksort::sort::<$lanes, $rows>(words.as_mut_ptr(), words.len(), steps, coding) }
-        }
-
-        /// Divides words, as [`parallel::Serial`] says.
-        #[target_feature(enable = $feature)]
-        fn $divide(
-            words: &mut [<$lanes as Lanes>::Word],
-            pivot: <$lanes as Lanes>::Word,
-            encode: [<$lanes as Lanes>::Word; 2],
-        ) -> usize {
-            assert!(words.len() >= quicksort::LEAST_DIVIDED * $lanes::LANES);
-            // SAFETY: as above; there are words enough.
-            unsafe { quicksort::divide::<$lanes>(words.as_mut_ptr(), words.len(), pivot, encode) }
-        }
-
-        /// A processor that has the instruction set.
-        struct $set(());
-
-        impl $set {
-            /// # Safety
-            /// It has.
-            unsafe fn new() -> Self {
-                Self(())
-            }
-        }
-
-        impl parallel::Serial<<$lanes as Lanes>::Word> for $set {
-            fn sort(&self, words: &mut [<$lanes as Lanes>::Word], coding: Coding<<$lanes as Lanes>::Word>) {
-                // SAFETY: the processor has the instruction set.
-                unsafe { $name(words, steps(words.len()), coding) }
-            }
-
-            fn divide(
-                &self,
-                words: &mut [<$lanes as Lanes>::Word],
-                pivot: <$lanes as Lanes>::Word,
-                encode: [<$lanes as Lanes>::Word; 2],
-            ) -> usize {
-                // SAFETY: as above.
-                unsafe { $divide(words, pivot, encode) }
-            }
-        }
-    };
-}
-sort!(
-    OfU32Avx2 sort_u32_avx2 divide_u32_avx2 short_u32_avx2 merge_u32_avx2:
-    U32x8 U32x8, "avx2,popcnt,bmi1,bmi2", 8
-);
-sort!(
-    OfI64Avx2 sort_i64_avx2 divide_i64_avx2 short_i64_avx2 merge_i64_avx2:
-    I64x4 I64x4, "avx2,popcnt,bmi1,bmi2", 8
-);
-sort!(
-    OfU32Avx512 sort_u32_avx512 divide_u32_avx512 short_u32_avx512 merge_u32_avx512:
-    U32x16 U32x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
-);
-sort!(
-    OfU64Avx512 sort_u64_avx512 divide_u64_avx512 short_u64_avx512 merge_u64_avx512:
-    U64x8 U64x8, "avx512f,avx2,popcnt,bmi1,bmi2", 16
-);
 
 #[cfg(test)]
 mod tests {
@@ -410,7 +270,7 @@ mod tests {
         let mut expected = keys.to_vec();
         expected.sort_by_key(|key| key.to_ordered());
         for level in levels() {
-            for steps in [steps(keys.len()), 1] {
+            for steps in [quicksort::steps(keys.len()), 1] {
                 let mut sorted = keys.to_vec();
                 // SAFETY: the processor has these instructions.
                 unsafe { sort_at((level, steps), SortOrder::Ascending, &mut sorted) };

@@ -9,7 +9,9 @@
 //! Parts are divided so until they are a fraction of a thread's share, and then sorted by one thread each.
 
 use super::coding::Coding;
+use super::instructions::Instructions;
 use super::lanes::Word;
+use super::quicksort::steps;
 use crate::parallel;
 
 /// Words of a piece, at least: many times as many as a division holds in registers.
@@ -24,18 +26,8 @@ const SAMPLE: usize = 255;
 /// Words that are swapped at a time.
 const BLOCK: usize = 1 << 14;
 
-/// What an instruction set does on one thread.
-pub(super) trait Serial<W>: Sync {
-    /// Sorts words as `coding` encodes them, and decodes them.
-    fn sort(&self, words: &mut [W], coding: Coding<W>);
-
-    /// Encodes words by those flips, and moves those that are less than `pivot` to the front. Gives how many these are. There are [`PIECE`]
-    /// words at least.
-    fn divide(&self, words: &mut [W], pivot: W, encode: [W; 2]) -> usize;
-}
-
 /// Sorts `words` on `threads` threads of the pool of the calling thread.
-pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, serial: &impl Serial<W>) {
+pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, set: &impl Instructions<Word = W>) {
     let none = [W::ZERO; 2];
     let most = (words.len() / (threads * PARTS_PER_THREAD)).max(2 * PIECE);
     let (mut encode, mut parts, mut last) = (coding.encode, vec![words], vec![]);
@@ -48,8 +40,8 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
         if parts.is_empty() {
             break;
         }
-        let pivots: Vec<W> = parts.iter().map(|part| pivot(part, encode, serial)).collect();
-        let divided = divide_all(parts, &pivots, threads, encode, serial);
+        let pivots: Vec<W> = parts.iter().map(|part| pivot(part, encode, set)).collect();
+        let divided = divide_all(parts, &pivots, threads, encode, set);
         encode = none;
         parts = vec![];
         let mut least = vec![];
@@ -63,7 +55,7 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
             }
         }
         let (others, pivots): (Vec<_>, Vec<W>) = least.into_iter().unzip();
-        for [equal, others] in divide_all(others, &pivots, threads, none, serial) {
+        for [equal, others] in divide_all(others, &pivots, threads, none, set) {
             last.push(equal);
             parts.push(others);
         }
@@ -71,13 +63,14 @@ pub(super) fn sort<W: Word>(words: &mut [W], threads: usize, coding: Coding<W>, 
     last.extend(parts);
     last.sort_by_key(|part| std::cmp::Reverse(part.len()));
     let coding = Coding { encode, ..coding };
-    parallel::for_each_on(threads, last, |part| serial.sort(part, coding));
+    parallel::for_each_on(threads, last, |part| set.sort(part, steps(part.len()), coding));
 }
 
 /// The median of a sample of `part`, as those flips encode it.
-fn pivot<W: Word>(part: &[W], encode: [W; 2], serial: &impl Serial<W>) -> W {
+fn pivot<W: Word>(part: &[W], encode: [W; 2], set: &impl Instructions<Word = W>) -> W {
     let mut sample: Vec<W> = part.iter().step_by((part.len() / SAMPLE).max(1)).copied().collect();
-    serial.sort(&mut sample, Coding { encode, decode: [W::ZERO; 2] });
+    let limit = steps(sample.len());
+    set.sort(&mut sample, limit, Coding { encode, decode: [W::ZERO; 2] });
     sample[sample.len() / 2]
 }
 
@@ -87,7 +80,7 @@ fn divide_all<'a, W: Word>(
     pivots: &[W],
     threads: usize,
     encode: [W; 2],
-    serial: &impl Serial<W>,
+    set: &impl Instructions<Word = W>,
 ) -> Vec<[&'a mut [W]; 2]> {
     let pieces = parts.iter_mut().zip(pivots).flat_map(|(part, &pivot)| {
         let len = part.len().div_ceil(threads).max(PIECE);
@@ -96,7 +89,7 @@ fn divide_all<'a, W: Word>(
         all.chunks_mut(len).chain([last]).map(move |piece| (piece, pivot))
     });
     let divided = parallel::map_on(threads, pieces.collect::<Vec<_>>(), |(words, pivot)| {
-        (serial.divide(words, pivot, encode), words.len())
+        (set.divide(words, pivot, encode), words.len())
     });
     let (mut divided, mut halves) = (divided.into_iter(), vec![]);
     let mut of_parts = vec![];

@@ -38,6 +38,11 @@ const AHEAD: usize = 2;
 /// Bytes of words that fit a core's own caches, with as much scratch memory.
 const NEAR_BYTES: usize = 1 << 16;
 
+/// How often words are divided, at most, before they are sorted in another way: twice as often as with the best pivots.
+pub(super) fn steps(len: usize) -> u32 {
+    2 * len.max(1).ilog2()
+}
+
 /// Sorts `len` words as `coding` encodes them, and decodes them. They are divided up to `steps` times, and what is left then is sorted in another
 /// way. Networks sort up to `ROWS` rows.
 ///
