@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Threads and bytes of keys that are worth dividing keys while they are read. Fewer threads do not share a memory that is too slow for them, and
-/// divide keys in place by vectors.
+/// The least number of threads, and of bytes of keys, that are worth dividing keys while they are read. Memory is fast enough for fewer threads to
+/// divide keys in place, by vectors.
 const MIN_THREADS: usize = 5;
 const MIN_BYTES: usize = 1 << 29;
 /// Bytes of a block, which a core's cache holds.
@@ -33,9 +33,9 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes of a bucket that a core sorts fast, and the greatest number of buckets that a block is divided into fast.
 const BUCKET_BYTES: usize = 1 << 20;
 const MAX_BUCKETS: usize = 1 << 11;
-/// Blocks of which the first keys are the sample, and how many of each.
-const SAMPLED_BLOCKS: usize = 64;
-const SAMPLED_KEYS: usize = 1 << 12;
+/// Blocks of which the first keys are the sample, and how many of each: few of many, because neighbours are often alike.
+const SAMPLED_BLOCKS: usize = 1 << 10;
+const SAMPLED_KEYS: usize = 1 << 8;
 /// Intervals of keys that buckets consist of.
 const INTERVALS: usize = 1 << 14;
 /// A thread sorts at most its share of all keys divided by this at once.
@@ -51,8 +51,8 @@ const fn is_possible<K>() -> bool {
     size_of::<K>() > 2 && size_of::<K>() <= size_of::<usize>()
 }
 
-/// Sorts `len` keys, of a type for which [`can_sort`] is true for some lengths. `read` and `write` are called as [`Engine::sort_streamed`](crate::Engine::sort_streamed) says,
-/// on `threads`, which are as many as `workers` has.
+/// Sorts `len` keys, of a type for which [`can_sort`] is true for some lengths. `read` and `write` are called as
+/// [`Engine::sort_streamed`](crate::Engine::sort_streamed) says, on `threads`, which are as many as `workers` has.
 pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     workers: &Workers,
     threads: Threads,
@@ -99,7 +99,7 @@ struct Buckets {
     /// Bits of a word's distance from the least one that are after those of its interval.
     shift: u32,
     /// The bucket of each interval, ascending.
-    of_interval: Vec<u16>,
+    of_interval: Box<[u16; INTERVALS]>,
 }
 
 impl Buckets {
@@ -108,7 +108,7 @@ impl Buckets {
         let bounds = [sample.first(), sample.last()].map(|word| word.copied().unwrap_or(0));
         let span = bounds[1] - bounds[0];
         let shift = (u64::BITS - span.leading_zeros()).saturating_sub(INTERVALS.ilog2());
-        let mut buckets = Self { count, bounds, shift, of_interval: vec![0; INTERVALS] };
+        let mut buckets = Self { count, bounds, shift, of_interval: Box::new([0; INTERVALS]) };
         // The bucket of an interval depends on how many words of the sample come before it: less than all of them.
         let mut before = 0;
         for interval in 0..INTERVALS {
