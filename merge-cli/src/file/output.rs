@@ -141,6 +141,15 @@ impl Output {
         self.folder().is_none() && !self.form.header(0).is_empty()
     }
 
+    /// An error if [the number of items is needed](Self::needs_count), because `flag` leaves it open until they are written.
+    pub fn check_needs_no_count(&self, flag: &str) -> Result<()> {
+        if !self.needs_count() {
+            return Ok(());
+        }
+        let what = format!("the header tells the number of keys, which {flag} leaves open until they are written");
+        Err(Failure::file(&self.path, format!("{what}: write to a regular file, or with --format raw")))
+    }
+
     /// The folder that a new file will be written to. None for what is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         self.target.folder()

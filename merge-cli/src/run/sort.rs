@@ -125,6 +125,9 @@ impl Sorting {
             self.stats.time(Phase::Write, || write_indices(&mut writer, size, &indices))?;
             (writer, indices.len() as u64)
         } else {
+            if self.unique {
+                output.check_needs_no_count("--unique")?;
+            }
             let source = KeySource::new::<W>(keys, PayloadSource::Indices, None)?;
             let begin = || Ok(PayloadOutput { writer: output.begin()?, index_size: Some(size) });
             let (target, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
@@ -142,9 +145,12 @@ impl Sorting {
         mut output: Output,
         mut values_output: Option<Output>,
     ) -> Result<()> {
-        if !self.unique
-            && let Some(count) = source.len()
-        {
+        if self.unique {
+            [&output]
+                .into_iter()
+                .chain(&values_output)
+                .try_for_each(|output| output.check_needs_no_count("--unique"))?;
+        } else if let Some(count) = source.len() {
             output.expect(count);
             values_output.iter_mut().for_each(|output| output.expect(count));
         }
