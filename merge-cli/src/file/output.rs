@@ -12,6 +12,7 @@ use crate::os::disk::free_in;
 use crate::say::error::{Failure, Result, name};
 use crate::say::{progress, report};
 use merge_host::parallel;
+use std::fmt::Arguments;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt};
@@ -146,8 +147,7 @@ impl Output {
         if !self.needs_count() {
             return Ok(());
         }
-        let what = format!("the header tells the number of keys, which {flag} leaves open until they are written");
-        Err(Failure::file(&self.path, format!("{what}: write to a regular file, or with --format raw")))
+        Err(count_is_open(&self.path, format_args!("{flag} leaves open until they are written")))
     }
 
     /// The folder that a new file will be written to. None for what is written to directly.
@@ -166,8 +166,7 @@ impl Output {
         let header = form.header(count.unwrap_or(0));
         let sink = match target {
             Target::Through { .. } if count.is_none() && !header.is_empty() => {
-                let what = "the header tells the number of keys, which is not known before they are written";
-                return Err(Failure::file(&path, format!("{what}: write to a regular file, or with --format raw")));
+                return Err(count_is_open(&path, format_args!("is not known before they are written")));
             }
             Target::Through { file, truncate } => {
                 report::verbose(format_args!("{}: written directly, as it is no regular file", name(&path)));
@@ -374,6 +373,13 @@ impl KeyRegion<'_> {
             self.region.write(begin + (i * BLOCK) as u64, decoded(self.coding, keys, &mut copy))
         })
     }
+}
+
+/// The error for a header that has to tell the number of keys, which is open for the reason `why`.
+fn count_is_open(path: &Path, why: Arguments<'_>) -> Failure {
+    let message =
+        format!("the header tells the number of keys, which {why}: write to a regular file, or with --format raw");
+    Failure::file(path, message)
 }
 
 /// Makes outputs permanent. No target is replaced before all outputs are complete, and all of them are or none.

@@ -1,7 +1,7 @@
 //! A digit of a key: some adjacent bits of its ordered bits.
 
-use crate::Key;
 use crate::key::sealed::Bits;
+use crate::{Key, SortOrder};
 use bytemuck::Zeroable;
 
 /// Bits of a random prefix, in addition to those of the number of keys, that make most keys distinct.
@@ -102,6 +102,12 @@ impl<const RADIX: usize> Digit<RADIX> {
             }
         }
     }
+}
+
+/// The ordered bits of a key of no more bytes than a `usize`, encoded for `order`.
+#[inline(always)]
+pub(super) fn word<K: Key>(order: SortOrder, key: K) -> u64 {
+    order.applied_to(key).to_ordered().low() as u64
 }
 
 /// A mask of the bits in which some key differs from `first`, which may be one of the keys or any other.

@@ -12,7 +12,6 @@
 use super::blocks::for_each_block_of_keys;
 use super::scratch::Scratch;
 use super::{digit, leaf, sort, vector};
-use crate::key::sealed::Bits;
 use crate::{Error, Index, Key, SortOrder, parallel};
 use bytemuck::Zeroable;
 
@@ -51,7 +50,6 @@ struct Numbers {
 impl Numbers {
     /// Those of `keys`, in the order of a stable sort.
     fn sorted<K: Key>(order: SortOrder, keys: &[K], threads: usize) -> Result<Self, Error> {
-        let word = |key: K| order.applied_to(key).to_ordered().low() as u64;
         let index_bits = leaf::index_bits(keys.len());
         // Bits of a key that are left out. Those of 4 bytes have few enough.
         let rest = if size_of::<K>() == 8 { significant(keys, threads) + index_bits } else { 0 };
@@ -60,13 +58,13 @@ impl Numbers {
         for_each_block_of_keys(&mut numbers, BLOCK, threads, |begin, numbers| {
             for ((i, number), key) in numbers.iter_mut().enumerate().zip(&keys[begin..]) {
                 // Bits that are the same in all keys may be lost.
-                *number = word(*key) >> rest << index_bits | (begin + i) as u64;
+                *number = digit::word(order, *key) >> rest << index_bits | (begin + i) as u64;
             }
         });
         sort::sort_keys(SortOrder::Ascending, &mut numbers, threads)?;
         let sorted = Self { numbers, index_bits };
         if rest > 0 {
-            sorted.sorted_by_rest(|index| word(keys[index]) & !(u64::MAX << rest), threads)
+            sorted.sorted_by_rest(|index| digit::word(order, keys[index]) & !(u64::MAX << rest), threads)
         } else {
             Ok(sorted)
         }

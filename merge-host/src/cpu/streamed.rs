@@ -15,8 +15,8 @@
 //! as there is if many keys are equal, is sorted by all of them.
 
 use super::blocks::try_for_each_callback;
+use super::digit::word;
 use super::{Workers, memory, sort};
-use crate::key::sealed::Bits;
 use crate::parallel::{Threads, try_for_each_on};
 use crate::timing::timed;
 use crate::{Error, Key, SortOrder, Timing};
@@ -82,12 +82,6 @@ pub(crate) fn sort<K: Key, E: From<Error> + Send>(
 /// The keys of a block.
 const fn block<K>() -> usize {
     BLOCK_BYTES / size_of::<K>()
-}
-
-/// Ordered bits of a key of no more bytes than a `usize`.
-#[inline(always)]
-fn word<K: Key>(order: SortOrder, key: K) -> u64 {
-    order.applied_to(key).to_ordered().low() as u64
 }
 
 /// Which bucket a key belongs to.
@@ -186,7 +180,7 @@ impl<'a, K: Key> Divided<'a, K> {
         order: SortOrder,
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let counts: Vec<usize> = (0..self.buckets).map(|bucket| self.parts(bucket).map(<[K]>::len).sum()).collect();
+        let counts = self.counts();
         let begins = counts.iter().scan(0, |next, count| {
             *next += count;
             Some(*next - count)
@@ -220,6 +214,19 @@ impl<'a, K: Key> Divided<'a, K> {
             buffers.put(buffer);
             Ok(())
         })
+    }
+
+    /// How many keys each bucket has.
+    fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.buckets];
+        for ends in self.ends.chunks(self.buckets) {
+            let mut begin = 0;
+            for (count, &end) in counts.iter_mut().zip(ends) {
+                *count += (end - begin) as usize;
+                begin = end;
+            }
+        }
+        counts
     }
 
     /// The keys of a bucket in each block.

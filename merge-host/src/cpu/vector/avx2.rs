@@ -35,7 +35,7 @@ static LAST_OF_4: [[u32; 8]; 16] = {
 };
 
 /// The lanes in order, those of each of the `SETS` sets last.
-const fn last<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
+pub(super) const fn last<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
     let mut permutations = [[0; 8]; SETS];
     let mut set = 0;
     while set < SETS {

@@ -1,5 +1,6 @@
 //! Vectors of 64 bytes, on processors with AVX-512.
 
+use super::avx2::last;
 use super::lanes::Lanes;
 use std::arch::x86_64::*;
 
@@ -46,15 +47,14 @@ fn inverse(mask: u16) -> u16 {
     inverse
 }
 
-/// For each set of eight lanes, their numbers in order, and then those of the others: four bits each, from the least significant on.
-static LESS_FIRST: [i64; 256] = {
+/// The permutations of [`last`] for each set of eight lanes: four bits for each lane, from the least significant on.
+static LAST_OF_8: [i64; 256] = {
+    let permutations: [[u32; 8]; 256] = last(8);
     let (mut table, mut set) = ([0; 256], 0);
     while set < table.len() {
-        let (mut less, mut other, mut lane) = (0, set.count_ones(), 0);
+        let mut lane = 0;
         while lane < 8 {
-            let place = if set >> lane & 1 == 1 { &mut less } else { &mut other };
-            table[set] |= lane << (4 * *place);
-            *place += 1;
+            table[set] |= (permutations[set][lane] as i64) << (4 * lane);
             lane += 1;
         }
         set += 1;
@@ -278,14 +278,13 @@ impl Lanes for U64x8 {
     unsafe fn divide(self, pivot: Self, below: *mut u64, above: *mut u64) -> usize {
         // SAFETY: as above.
         unsafe {
-            let less = _mm512_cmplt_epu64_mask(self.0, pivot.0);
-            let count = less.count_ones() as usize;
+            let not_less = _mm512_cmpge_epu64_mask(self.0, pivot.0);
             let shifts = _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28);
-            let lanes = _mm512_srlv_epi64(_mm512_set1_epi64(LESS_FIRST[usize::from(less)]), shifts);
+            let lanes = _mm512_srlv_epi64(_mm512_set1_epi64(LAST_OF_8[usize::from(not_less)]), shifts);
             let divided = Self(_mm512_permutexvar_epi64(lanes, self.0));
             divided.store(below);
             divided.store(above.sub(Self::LANES));
-            count
+            not_less.count_zeros() as usize
         }
     }
     #[inline(always)]

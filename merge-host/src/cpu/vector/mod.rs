@@ -13,7 +13,7 @@
 //! | `parallel` | the same on several threads |
 //! | `short` | sorts of many segments of very few keys |
 //! | `merge` | merges of many short problems |
-//! | `parts` | what these two share |
+//! | `parts` | what `near` and `quicksort` share |
 //!
 //! Keys are sorted as words whose order the instructions know, which they are encoded to in place.
 
@@ -106,7 +106,7 @@ pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits)
 
 /// Whether [`sort`] sorts keys of this type on this processor.
 fn has_vectors<K: Key>() -> bool {
-    matches!(size_of::<K>(), 4 | 8) && level() > Level::None
+    lanes::<K>(level()) > 0
 }
 
 /// Sorts keys of a type for which [`has_vectors`] is true.
@@ -118,7 +118,7 @@ pub(super) fn sort<K: Key>(order: SortOrder, keys: &mut [K]) {
 
 /// The most keys of a segment that [`sort_short`] sorts: none where the processor has no vectors for keys of this type.
 pub(super) fn short<K: Key>() -> usize {
-    if has_vectors::<K>() { short_at::<K>(level()) } else { 0 }
+    short_at::<K>(level())
 }
 
 /// The same for the instructions of `level`.
@@ -126,13 +126,14 @@ fn short_at<K: Key>(level: Level) -> usize {
     short::MOST_ROWS * lanes::<K>(level)
 }
 
-/// The keys of a vector of `level`.
+/// The keys of a vector of `level`: none if it has no vectors for keys of this type.
 fn lanes<K: Key>(level: Level) -> usize {
     match (size_of::<K>(), level) {
         (4, Level::Avx512) => U32x16::LANES,
-        (4, _) => U32x8::LANES,
-        (_, Level::Avx512) => U64x8::LANES,
-        _ => I64x4::LANES,
+        (4, Level::Avx2) => U32x8::LANES,
+        (8, Level::Avx512) => U64x8::LANES,
+        (8, Level::Avx2) => I64x4::LANES,
+        _ => 0,
     }
 }
 
@@ -161,7 +162,7 @@ unsafe fn sort_short_at<K: Key>(level: Level, keys: &mut [K], offsets: &[usize])
 
 /// The most keys of a problem that [`merge_short`] merges: none where the processor has no vectors for keys of this type.
 pub(super) fn most_merged<K: Key>() -> usize {
-    if has_vectors::<K>() { most_merged_at::<K>(level()) } else { 0 }
+    most_merged_at::<K>(level())
 }
 
 /// The same for the instructions of `level`.
