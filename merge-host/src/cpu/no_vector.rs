@@ -21,7 +21,7 @@ pub(super) fn short<K: Key>() -> usize {
     0
 }
 
-/// Leaves all segments as they are.
+/// Leaves all segments as they are: there are others than those that it sorts.
 pub(super) fn sort_short<K: Key>(_: &mut [K], _: &[usize]) -> bool {
     false
 }
@@ -31,7 +31,7 @@ pub(super) fn most_merged<K: Key>() -> usize {
     0
 }
 
-/// Leaves all problems to the caller.
+/// Leaves all problems to the caller: there are others than those that it merges.
 pub(super) fn merge_short<K: Key>(
     _: &[K],
     _: &[K],
