@@ -16,14 +16,14 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Replaces the targets of complete outputs, and waits until the new files are permanent. If a target cannot be replaced,
+/// Replaces the targets of complete outputs, and waits until the names of those that were replaced are permanent. If a target cannot be replaced,
 /// all old files stay and no new ones are created; where a file system does not permit that, the error says so. No signal
 /// ends the program while only some targets are replaced.
 pub fn replace_all(temporaries: Vec<Temporary>) -> Result<()> {
     for temporary in &temporaries {
         temporary.complete().map_err(|error| Failure::io(&temporary.replacement.path, &error))?;
     }
-    let replacements = temporaries.iter().map(|temporary| &temporary.replacement);
+    let replacements = temporaries.iter().map(|temporary| &temporary.replacement).filter(|it| it.old.is_some());
     let folders: Vec<_> = replacements.map(|it| (it.path.clone(), it.folder.clone())).collect();
     replace_or_undo(temporaries)?;
     folders.iter().try_for_each(|(path, folder)| sync_folder(folder).map_err(|error| Failure::io(path, &error)))

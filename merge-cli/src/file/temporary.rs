@@ -46,26 +46,33 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file the attributes of the one that it replaces, and waits until all of it is on its medium.
+    /// Gives the file the attributes of the one that it replaces, if there is one.
+    ///
+    /// Then waits until all of it is on its medium, so that a failure of the system leaves one of the two files. Where there is no old file,
+    /// nothing can be lost, and the system may write the new one later, as it does for most programs. That holds for files without a
+    /// name, which network file systems do not support: these tell of some errors no sooner than here.
     pub(super) fn complete(&self) -> io::Result<()> {
         // They may have changed since the work began.
         let current = Attributes::of(&self.replacement.file).ok();
-        if let Some(old) = current.as_ref().or(self.replacement.old.as_ref()) {
-            old.apply(&self.file)?;
+        match current.as_ref().or(self.replacement.old.as_ref()) {
+            Some(old) => old.apply(&self.file)?,
+            None if self.name.is_none() => return Ok(()),
+            None => {}
         }
         self.file.sync_all()
     }
 
-    /// Makes an unnamed file the target if that does not exist, and tells whether it did so.
+    /// Makes an unnamed file the target if that does not exist, and tells whether it did so. Otherwise waits until the file is on its medium.
     pub(super) fn create_target(&self) -> io::Result<bool> {
-        if self.name.is_some() {
-            return Ok(false);
+        if self.name.is_none() {
+            match link(&self.file, &self.replacement.file) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                Err(_) => {}
+            }
         }
-        match link(&self.file, &self.replacement.file) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.file.sync_all()?;
+        Ok(false)
     }
 
     /// The temporary name of the file, which gets one if it has none.

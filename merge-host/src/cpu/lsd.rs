@@ -32,7 +32,7 @@ pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
         if counts[digit.of(from.keys[0])] == keys {
             continue;
         }
-        scatter(from.as_run(), &mut to, digit, counts);
+        scatter(from.as_run(), &mut to, |key| digit.of(key), counts);
         (from, to) = (to, from);
         in_scratch = !in_scratch;
     }
@@ -41,12 +41,13 @@ pub(super) fn sort<K: Key, V: Copy, const RADIX: usize, const PASSES: usize>(
     }
 }
 
-/// Moves each key of `from`, with its value, to the next slot of its digit's bucket in `to`. `counts` are the numbers of
-/// keys of each digit, and become the ends of the buckets.
+/// Moves each key of `from`, with its value, to the next slot of the bucket in `to` that `bucket_of` gives. `counts` are the numbers of
+/// keys of each bucket, and become the ends of the buckets.
+#[inline(always)]
 pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
     from: Run<K, V>,
     to: &mut RunMut<K, V>,
-    digit: Digit<RADIX>,
+    bucket_of: impl Fn(K) -> usize,
     counts: &mut Counts<RADIX>,
 ) {
     let mut sum = 0;
@@ -60,7 +61,7 @@ pub(super) fn scatter<K: Key, V: Copy, const RADIX: usize>(
     let keys = &mut *to.keys;
     let values = &mut to.values[..keys.len()];
     for (i, key) in from.keys.iter().enumerate() {
-        let next = &mut counts[digit.of(*key)];
+        let next = &mut counts[bucket_of(*key)];
         let slot = *next;
         keys[slot] = *key;
         values[slot] = from_values[i];

@@ -18,7 +18,7 @@
 //! | `key_index` | sort of the indices of keys |
 //! | `vector` | sorts of keys alone, and merges of few, by vector instructions |
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
-//! | `digit`, `write_combiner` | the digits of keys, and writes to many buckets |
+//! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 
 pub(crate) mod blocks;
@@ -36,6 +36,7 @@ pub(crate) mod sort_segments;
 pub(crate) mod streamed;
 
 mod bidirectional;
+mod buckets;
 mod counting;
 mod digit;
 mod key_index;

@@ -8,6 +8,11 @@ pub(super) fn can_sort<K: Key>(_: usize, _: impl FnOnce() -> K::Bits) -> bool {
     false
 }
 
+/// Whether numbers are sorted faster than pairs are moved: they are not.
+pub(super) fn is_faster_than_moving_pairs() -> bool {
+    false
+}
+
 /// The least bits that are not too few for vectors.
 pub(super) const NARROW_BITS: u32 = 0;
 

@@ -12,13 +12,11 @@
 //! The numbers and their scratch memory stay in the cache. The run is read sequentially and the result is written
 //! sequentially, once each, so both may come from memory.
 
-use super::digit;
-use super::leaf;
-use super::lsd;
 use super::run::{Run, RunMut};
 use super::scratch::Scratch;
-use crate::Key;
+use super::{digit, leaf, lsd, vector};
 use crate::key::sealed::Bits;
+use crate::{Key, SortOrder};
 use std::ops::RangeInclusive;
 
 /// Values of a digit. There is one list to write for each, instead of one of keys and one of values, so there may be more
@@ -28,6 +26,8 @@ const RADIX: usize = 1 << 10;
 const DIGITS: usize = 2;
 /// Numbers of keys that justify the radix and whose numbers fit the cache: they take at most 1 MiB.
 const KEYS: RangeInclusive<usize> = 1 << 12..=1 << 16;
+/// Numbers of keys of which vectors sort the numbers.
+const VECTOR_KEYS: RangeInclusive<usize> = 1 << 11..=1 << 18;
 /// Keys that are read before their values are prefetched.
 const PREFETCH_KEYS: usize = 8;
 
@@ -52,6 +52,55 @@ impl Workspace {
 /// Whether this is the fastest way to sort `keys` keys with values of type `V`.
 pub(super) fn can_sort<K, V>(keys: usize) -> bool {
     KEYS.contains(&keys) && size_of::<K>() + size_of::<V>() >= size_of::<PrefixIndex>()
+}
+
+/// Whether [`sort_by_vectors`] sorts `keys` keys with values of type `V`.
+pub(super) fn can_sort_by_vectors<K: Key, V>(keys: usize) -> bool {
+    VECTOR_KEYS.contains(&keys) && have_numbers_for_vectors::<K, V>()
+}
+
+/// Whether it sorts fewer than `keys` keys.
+pub(super) fn are_too_many_for_vectors<K: Key, V>(keys: usize) -> bool {
+    keys > *VECTOR_KEYS.end() && have_numbers_for_vectors::<K, V>()
+}
+
+fn have_numbers_for_vectors<K: Key, V>() -> bool {
+    size_of::<V>() > 0
+        && size_of::<K>() <= size_of::<PrefixIndex>()
+        && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
+}
+
+/// What [`sort`] does, with vectors in place of passes. [`can_sort_by_vectors`] is true for the run.
+pub(super) fn sort_by_vectors<K: Key, V: Copy>(
+    run: Run<K, V>,
+    mut sorted: RunMut<K, V>,
+    differing: K::Bits,
+    workspace: &mut Workspace,
+) -> Digit {
+    let index_bits = leaf::index_bits(run.keys.len());
+    let rest = (digit::significant(differing) + index_bits).saturating_sub(PrefixIndex::BITS);
+    let last = Digit::after(rest);
+    let [numbers, _] = workspace.numbers(run.keys.len());
+    for (i, (number, key)) in numbers.iter_mut().zip(run.keys).enumerate() {
+        // Bits that are the same in all keys may be lost.
+        *number = (last.prefix(*key).low() << index_bits | i) as PrefixIndex;
+    }
+    vector::sort(SortOrder::Ascending, numbers);
+    let index = |number: PrefixIndex| number as usize & ((1 << index_bits) - 1);
+    if rest > 0 {
+        sorted.gather(run, numbers.iter().map(|number| index(*number)));
+    } else {
+        // The numbers have all that keys differ in.
+        let differing = differing.low();
+        let same = run.keys[0].to_ordered().low() & !differing;
+        let values = &run.values[..run.keys.len()];
+        for (i, number) in numbers.iter().enumerate() {
+            let bits = (number >> index_bits) as usize & differing | same;
+            sorted.keys[i] = K::from_ordered(K::Bits::from_low(bits));
+            sorted.values[i] = values[index(*number)];
+        }
+    }
+    last
 }
 
 /// Sorts `run`, for whose length [`can_sort`] is true, into `sorted`, up to the end of the digit that it returns. All keys

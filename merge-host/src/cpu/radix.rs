@@ -14,7 +14,8 @@
 //!
 //! Large key-value pairs that are to be moved to other memory are moved only once: see [`prefix_index`].
 
-use super::digit;
+use super::buckets;
+use super::digit::{self, Counts};
 use super::leaf::Leaf;
 use super::lsd;
 use super::prefix_index;
@@ -42,18 +43,28 @@ const KEYS_PER_BUCKET: usize = 1 << 10;
 /// Bytes of keys and values that fit a core's caches together with the scratch memory.
 const CACHED_BYTES: usize = 1 << 21;
 
+/// Buckets of about as many keys, and how many keys these have at least, as a rule: where vectors sort numbers, a core's caches hold what goes to so
+/// few. How many keys are read to find out where buckets end.
+const EVEN_BUCKETS: usize = 1 << 5;
+const KEYS_PER_EVEN_BUCKET: usize = 1 << 14;
+const BUCKETS_SAMPLE: usize = 1 << 10;
+
 type Digit = digit::Digit<RADIX>;
+type Buckets = buckets::Buckets<{ 1 << 12 }>;
 type WideDigit = digit::Digit<WIDE_RADIX>;
 
 /// Scratch memory, reused from run to run.
 pub(super) struct Workspace<K: Key> {
     leaf: Leaf<K>,
     prefix_index: prefix_index::Workspace,
+    /// Whether vectors sort the numbers of pairs.
+    by_vectors: bool,
 }
 
 impl<K: Key> Workspace<K> {
     pub fn new() -> Self {
-        Workspace { leaf: Leaf::new(), prefix_index: prefix_index::Workspace::default() }
+        let by_vectors = vector::is_faster_than_moving_pairs();
+        Workspace { leaf: Leaf::new(), prefix_index: prefix_index::Workspace::default(), by_vectors }
     }
 }
 
@@ -77,7 +88,7 @@ pub(super) fn sort<K: Key, V: Copy>(
 
 /// [`sort`] without a test whether `run` is sorted.
 fn sort_unsorted<K: Key, V: Copy>(
-    run: RunMut<K, V>,
+    mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     may_differ: Option<K::Bits>,
@@ -102,10 +113,24 @@ fn sort_unsorted<K: Key, V: Copy>(
         vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
+    } else if workspace.by_vectors && prefix_index::can_sort_by_vectors::<K, V>(keys) {
+        let sorted = scratch.part(0..keys);
+        let last = prefix_index::sort_by_vectors(run.as_run(), sorted, differing, &mut workspace.prefix_index);
+        if to_scratch {
+            sort_after(last, scratch, run, workspace);
+        } else {
+            run.copy_from(scratch.as_run());
+            sort_after(last, run, scratch, workspace);
+        }
     } else if is_cached && to_scratch && prefix_index::can_sort::<K, V>(keys) {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         sort_after(last, scratch, run, workspace);
+    } else if workspace.by_vectors
+        && prefix_index::are_too_many_for_vectors::<K, V>(keys)
+        && bucket_sort(&mut run, &mut scratch, to_scratch, workspace)
+    {
+        // Its buckets are sorted.
     } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() && is_even(run.keys, differing) {
         lsd_sort::<_, _, WIDE_RADIX>(run, scratch, to_scratch, WideDigit::last_of(2, differing), 2, workspace);
     } else if is_cached {
@@ -182,23 +207,62 @@ fn insertion_sort<K: Key, V: Copy>(run: RunMut<K, V>) {
 
 /// Divides the keys by `digit`, and sorts the keys of each of its values by the bits after it.
 fn msd_sort<K: Key, V: Copy>(
-    mut run: RunMut<K, V>,
-    mut scratch: RunMut<K, V>,
+    run: RunMut<K, V>,
+    scratch: RunMut<K, V>,
     to_scratch: bool,
     digit: Digit,
     workspace: &mut Workspace<K>,
 ) {
     let mut counts = [0; RADIX];
     digit.count(run.keys, &mut counts);
-    lsd::scatter(run.as_run(), &mut scratch, digit, &mut counts);
+    let counts = (&mut counts, digit.values());
+    sort_buckets(run, scratch, to_scratch, |key| digit.of(key), counts, Some(digit.bits_after()), workspace);
+}
+
+/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal.
+fn bucket_sort<K: Key, V: Copy>(
+    run: &mut RunMut<K, V>,
+    scratch: &mut RunMut<K, V>,
+    to_scratch: bool,
+    workspace: &mut Workspace<K>,
+) -> bool {
+    let keys = run.keys.len();
+    let step = keys.div_ceil(BUCKETS_SAMPLE);
+    let mut sample: Vec<u64> =
+        run.keys.iter().step_by(step).map(|key| digit::word(SortOrder::Ascending, *key)).collect();
+    sample.sort_unstable();
+    let buckets = Buckets::new(&sample, (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS));
+    let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
+    let mut counts = [0; EVEN_BUCKETS];
+    run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);
+    if counts.iter().any(|count| *count > keys / 2) {
+        return false;
+    }
+    let counts = (&mut counts, EVEN_BUCKETS);
+    sort_buckets(run.part(0..keys), scratch.part(0..keys), to_scratch, bucket_of, counts, None, workspace);
+    true
+}
+
+/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of keys of each bucket, of which
+/// the first ones have all keys.
+fn sort_buckets<K: Key, V: Copy, const RADIX: usize>(
+    mut run: RunMut<K, V>,
+    mut scratch: RunMut<K, V>,
+    to_scratch: bool,
+    bucket_of: impl Fn(K) -> usize,
+    (counts, buckets): (&mut Counts<RADIX>, usize),
+    may_differ: Option<K::Bits>,
+    workspace: &mut Workspace<K>,
+) {
+    lsd::scatter(run.as_run(), &mut scratch, bucket_of, counts);
     let mut begin = 0;
-    for end in &counts[..digit.values()] {
+    for end in &counts[..buckets] {
         let count = *end - begin;
         begin = *end;
         let (bucket, scratch_of_bucket);
         (scratch_of_bucket, run) = run.split_at(count);
         (bucket, scratch) = scratch.split_at(count);
-        sort_unsorted(bucket, scratch_of_bucket, !to_scratch, Some(digit.bits_after()), workspace);
+        sort_unsorted(bucket, scratch_of_bucket, !to_scratch, may_differ, workspace);
     }
 }
 
@@ -230,13 +294,14 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2))]
+        #![proptest_config(ProptestConfig::with_cases(4))]
         #[test]
-        fn keys_of_all_kinds_keep_their_values(seed: u64) {
+        fn keys_of_all_kinds_keep_their_values(seed: u64, by_vectors: bool) {
             let mut random = StdRng::seed_from_u64(seed);
             let mut next = || random.random::<u64>();
             let (mut of_u64, mut of_f32, mut of_u128) = (Workspace::new(), Workspace::new(), Workspace::new());
-            for length in [4095, 4096, 4097, 10_000, 65_535, 65_536, 65_537] {
+            (of_u64.by_vectors, of_f32.by_vectors, of_u128.by_vectors) = (by_vectors, by_vectors, by_vectors);
+            for length in [4095, 4096, 4097, 10_000, 65_535, 65_536, 65_537, 300_000] {
                 // `bits` adjacent bits are random, and the others are the same in all keys.
                 for (bits, shift) in [(64, 0), (1, 63), (3, 20), (19, 0), (20, 7), (21, 0), (44, 20)] {
                     let mask = u64::MAX >> (64 - bits) << shift;

@@ -15,6 +15,7 @@
 //! as there is if many keys are equal, is sorted by all of them.
 
 use super::blocks::try_for_each_callback;
+use super::buckets;
 use super::digit::word;
 use super::{Workers, memory, sort};
 use crate::parallel::{Threads, try_for_each_on};
@@ -37,7 +38,7 @@ const MAX_BUCKETS: usize = 1 << 11;
 const SAMPLED_BLOCKS: usize = 1 << 10;
 const SAMPLED_KEYS: usize = 1 << 8;
 /// Intervals of keys that buckets consist of.
-const INTERVALS: usize = 1 << 14;
+type Buckets = buckets::Buckets<{ 1 << 14 }>;
 /// A thread sorts at most its share of all keys divided by this at once.
 const PARTS_PER_THREAD: usize = 4;
 
@@ -84,48 +85,6 @@ const fn block<K>() -> usize {
     BLOCK_BYTES / size_of::<K>()
 }
 
-/// Which bucket a key belongs to.
-struct Buckets {
-    /// How many there are.
-    count: usize,
-    /// The least word of the sample and the greatest one. Lesser words belong to the first bucket, and greater ones to the last.
-    bounds: [u64; 2],
-    /// Bits of a word's distance from the least one that are after those of its interval.
-    shift: u32,
-    /// The bucket of each interval, ascending.
-    of_interval: Box<[u16; INTERVALS]>,
-}
-
-impl Buckets {
-    /// Up to `count` buckets for words like those of `sample`, which ascend.
-    fn new(sample: &[u64], count: usize) -> Self {
-        let bounds = [sample.first(), sample.last()].map(|word| word.copied().unwrap_or(0));
-        let span = bounds[1] - bounds[0];
-        let shift = (u64::BITS - span.leading_zeros()).saturating_sub(INTERVALS.ilog2());
-        let mut buckets = Self { count, bounds, shift, of_interval: Box::new([0; INTERVALS]) };
-        // The bucket of an interval depends on how many words of the sample come before it: less than all of them.
-        let mut before = 0;
-        for interval in 0..INTERVALS {
-            let last = sample.len().saturating_sub(1);
-            buckets.of_interval[interval] = (before.min(last) * count / sample.len().max(1)) as u16;
-            before += sample[before..].iter().take_while(|word| buckets.interval(**word) == interval).count();
-        }
-        buckets
-    }
-
-    #[inline(always)]
-    fn interval(&self, word: u64) -> usize {
-        // The mask changes nothing. It shows the compiler that the interval is a valid index.
-        ((word.max(self.bounds[0]).min(self.bounds[1]) - self.bounds[0]) >> self.shift) as usize & (INTERVALS - 1)
-    }
-
-    /// The bucket of a word.
-    #[inline(always)]
-    fn of(&self, word: u64) -> u16 {
-        self.of_interval[self.interval(word)]
-    }
-}
-
 /// Keys of which each block is divided into buckets.
 struct Divided<'a, K> {
     keys: &'a mut [K],
@@ -156,9 +115,9 @@ impl<'a, K: Key> Divided<'a, K> {
         sort::sort_keys(SortOrder::Ascending, &mut sample, 1)?;
         let buckets = Buckets::new(&sample, (size_of_val(keys) / BUCKET_BYTES).clamp(1, MAX_BUCKETS));
 
-        let mut ends = vec![0; keys.len().div_ceil(block) * buckets.count];
+        let mut ends = vec![0; keys.len().div_ceil(block) * buckets.count()];
         let buffers = Buffers::new(|| Ok((memory::zeroed::<K>(block)?, vec![0; block])));
-        let blocks = keys.chunks_mut(block).zip(ends.chunks_mut(buckets.count)).enumerate();
+        let blocks = keys.chunks_mut(block).zip(ends.chunks_mut(buckets.count())).enumerate();
         try_for_each_on(threads, blocks, |(i, (to, ends))| {
             let mut buffer = buffers.take()?;
             let (from, of_keys) = (&mut buffer.0[..to.len()], &mut buffer.1[..to.len()]);
@@ -169,7 +128,7 @@ impl<'a, K: Key> Divided<'a, K> {
             buffers.put(buffer);
             Ok::<_, E>(())
         })?;
-        Ok(Self { keys, buckets: buckets.count, ends })
+        Ok(Self { keys, buckets: buckets.count(), ends })
     }
 
     /// Sorts the keys of each bucket and passes them to `write`.
@@ -372,21 +331,6 @@ mod tests {
             };
             let found = sort(&workers, Threads::New(3), SortOrder::Ascending, 100_000, read, write);
             assert_eq!(found, Err(error(if failing == usize::MAX { 2 } else { 1 })));
-        }
-    }
-
-    #[test]
-    fn buckets_ascend_and_have_about_as_many_keys() {
-        let seed = fresh_seed();
-        let mut random = StdRng::seed_from_u64(seed);
-        let mut sample: Vec<u64> = (0..100_000).map(|_| random.random::<u64>() >> 7).collect();
-        sample.sort_unstable();
-        let buckets = Buckets::new(&sample, 100);
-        assert_eq!((buckets.of(0), buckets.of(u64::MAX)), (0, 99));
-        assert!(sample.is_sorted_by_key(|word| buckets.of(*word)));
-        for bucket in 0..100 {
-            let count = sample.iter().filter(|word| buckets.of(**word) == bucket).count();
-            assert!((900..1100).contains(&count), "{count} of 1000 keys in bucket {bucket}, seed {seed}");
         }
     }
 }
