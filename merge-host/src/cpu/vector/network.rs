@@ -197,6 +197,22 @@ pub(super) unsafe fn sort_rows<L: Lanes, const N: usize>(rows: &mut [L; N]) {
     }
 }
 
+/// Lanes that [`sort_first_lanes`] sorts.
+pub(super) const FIRST_LANES: usize = 4;
+
+/// Sorts the words of a row that has none behind its [`FIRST_LANES`] that are less than these.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+pub(super) unsafe fn sort_first_lanes<L: Lanes>(row: &mut [L; 1]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        merge_columns::<L, 1, 0>(row);
+        merge_columns::<L, 1, 1>(row);
+    }
+}
+
 /// Sorts all words of `N` rows, up to 16, if they are bitonic, one row after the other.
 ///
 /// # Safety

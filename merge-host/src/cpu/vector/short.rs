@@ -9,7 +9,7 @@
 
 use super::coding::{Coding, splat};
 use super::lanes::{Lanes, Word};
-use super::network::sort_rows;
+use super::network::{FIRST_LANES, sort_first_lanes, sort_rows};
 
 /// The most rows of a segment.
 pub(super) const MOST_ROWS: usize = 8;
@@ -104,13 +104,17 @@ unsafe fn sort_batch<L: Lanes, const ROWS: usize, const SEGMENTS: usize>(
         let mut segments = [[L::splat(L::Word::MAX); ROWS]; SEGMENTS];
         // Other lanes are to have the greatest word once they are encoded, too.
         let greatest = L::splat(L::Word::MAX).coded(decode);
+        let are_few = ROWS == 1 && batch.iter().all(|(_, len)| *len <= FIRST_LANES);
         for (rows, &(begin, len)) in segments.iter_mut().zip(batch) {
             for (i, row) in rows.iter_mut().enumerate() {
                 let first = i * L::LANES;
                 let count = len as isize - first as isize;
                 *row = L::load_first(words.wrapping_add(begin + first), count, greatest).coded(encode);
             }
-            sort_rows(rows);
+            match rows.first_chunk_mut() {
+                Some(row) if are_few => sort_first_lanes(row),
+                _ => sort_rows(rows),
+            }
         }
         for (rows, &(begin, len)) in segments.iter().zip(batch) {
             for (row, at) in rows.iter().zip((begin..begin + len).step_by(L::LANES)) {
