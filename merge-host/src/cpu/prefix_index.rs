@@ -54,19 +54,18 @@ pub(super) fn can_sort<K, V>(keys: usize) -> bool {
     KEYS.contains(&keys) && size_of::<K>() + size_of::<V>() >= size_of::<PrefixIndex>()
 }
 
-/// Whether [`sort_by_vectors`] sorts `keys` keys with values of type `V`.
-pub(super) fn can_sort_by_vectors<K: Key, V>(keys: usize) -> bool {
-    VECTOR_KEYS.contains(&keys) && have_numbers_for_vectors::<K, V>()
+/// Whether [`sort_by_vectors`] sorts `keys` keys with values.
+pub(super) fn can_sort_by_vectors<K>(keys: usize) -> bool {
+    VECTOR_KEYS.contains(&keys) && have_numbers::<K>()
 }
 
-/// Whether it sorts fewer than `keys` keys.
-pub(super) fn are_too_many_for_vectors<K: Key, V>(keys: usize) -> bool {
-    keys > *VECTOR_KEYS.end() && have_numbers_for_vectors::<K, V>()
+/// Whether it sorts fewer keys with values.
+pub(super) fn are_too_many_for_vectors<K>(keys: usize) -> bool {
+    keys > *VECTOR_KEYS.end() && have_numbers::<K>()
 }
 
-fn have_numbers_for_vectors<K: Key, V>() -> bool {
-    size_of::<V>() > 0
-        && size_of::<K>() <= size_of::<PrefixIndex>()
+fn have_numbers<K>() -> bool {
+    size_of::<K>() <= size_of::<PrefixIndex>()
         && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
 }
 
@@ -86,7 +85,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
         *number = (last.prefix(*key).low() << index_bits | i) as PrefixIndex;
     }
     vector::sort(SortOrder::Ascending, numbers);
-    let index = |number: PrefixIndex| number as usize & ((1 << index_bits) - 1);
+    let index = |number: PrefixIndex| number.low() & ((1 << index_bits) - 1);
     if rest > 0 {
         sorted.gather(run, numbers.iter().map(|number| index(*number)));
     } else {
@@ -95,7 +94,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
         let same = run.keys[0].to_ordered().low() & !differing;
         let values = &run.values[..run.keys.len()];
         for (i, number) in numbers.iter().enumerate() {
-            let bits = (number >> index_bits) as usize & differing | same;
+            let bits = number.low() >> index_bits & differing | same;
             sorted.keys[i] = K::from_ordered(K::Bits::from_low(bits));
             sorted.values[i] = values[index(*number)];
         }

@@ -113,7 +113,7 @@ fn sort_unsorted<K: Key, V: Copy>(
         vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
-    } else if workspace.by_vectors && prefix_index::can_sort_by_vectors::<K, V>(keys) {
+    } else if size_of::<V>() > 0 && workspace.by_vectors && prefix_index::can_sort_by_vectors::<K>(keys) {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort_by_vectors(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         if to_scratch {
@@ -126,9 +126,10 @@ fn sort_unsorted<K: Key, V: Copy>(
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         sort_after(last, scratch, run, workspace);
-    } else if workspace.by_vectors
-        && prefix_index::are_too_many_for_vectors::<K, V>(keys)
-        && bucket_sort(&mut run, &mut scratch, to_scratch, workspace)
+    } else if size_of::<V>() > 0
+        && workspace.by_vectors
+        && prefix_index::are_too_many_for_vectors::<K>(keys)
+        && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {
         // Its buckets are sorted.
     } else if is_cached && passes == MAX_PASSES && bits <= 2 * WIDE_RADIX.ilog2() && is_even(run.keys, differing) {
@@ -219,19 +220,29 @@ fn msd_sort<K: Key, V: Copy>(
     sort_buckets(run, scratch, to_scratch, |key| digit.of(key), counts, Some(digit.bits_after()), workspace);
 }
 
-/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal.
+/// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal. All keys
+/// have the same bits except for those in `differing`.
 fn bucket_sort<K: Key, V: Copy>(
     run: &mut RunMut<K, V>,
     scratch: &mut RunMut<K, V>,
     to_scratch: bool,
+    differing: K::Bits,
     workspace: &mut Workspace<K>,
 ) -> bool {
     let keys = run.keys.len();
-    let step = keys.div_ceil(BUCKETS_SAMPLE);
-    let mut sample: Vec<u64> =
-        run.keys.iter().step_by(step).map(|key| digit::word(SortOrder::Ascending, *key)).collect();
-    sample.sort_unstable();
-    let buckets = Buckets::new(&sample, (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS));
+    let count = (keys / KEYS_PER_EVEN_BUCKET).clamp(2, EVEN_BUCKETS);
+    let mut sample: Vec<K> = run.keys.iter().step_by(keys.div_ceil(BUCKETS_SAMPLE)).copied().collect();
+    // Its digit takes half of the time of finding a key's bucket.
+    let digit = Digit::first(differing, count);
+    let mut counts = [0; RADIX];
+    digit.count(&sample, &mut counts);
+    if counts.iter().all(|in_sample| *in_sample <= 2 * sample.len() / digit.values()) {
+        msd_sort(run.part(0..keys), scratch.part(0..keys), to_scratch, digit, workspace);
+        return true;
+    }
+    sample.sort_unstable_by_key(|key| key.to_ordered());
+    let sample: Vec<u64> = sample.into_iter().map(|key| digit::word(SortOrder::Ascending, key)).collect();
+    let buckets = Buckets::new(&sample, count);
     let bucket_of = |key| usize::from(buckets.of(digit::word(SortOrder::Ascending, key))) & (EVEN_BUCKETS - 1);
     let mut counts = [0; EVEN_BUCKETS];
     run.keys.iter().for_each(|key| counts[bucket_of(*key)] += 1);
