@@ -25,7 +25,7 @@ const RADIX: usize = 1 << 10;
 /// Digits of a prefix: enough to distinguish the greatest number of keys.
 const DIGITS: usize = 2;
 /// Numbers of keys that justify the radix and whose numbers fit the cache: they take at most 1 MiB.
-const KEYS: RangeInclusive<usize> = 1 << 12..=1 << 16;
+const KEYS: RangeInclusive<usize> = 1 << 10..=1 << 16;
 /// Numbers of keys of which vectors sort the numbers.
 const VECTOR_KEYS: RangeInclusive<usize> = 1 << 11..=1 << 18;
 /// Keys that are read before their values are prefetched.
