@@ -1,11 +1,15 @@
 //! Provides the compiled kernels: `OUT_DIR/modules.rs` names them and includes them, compressed.
 //!
-//! The modules in `kernels-gpu/ptx` begin with the hash of the sources that they were made from. Where that is the hash
+//! The manifest in `kernels-gpu/ptx` has the hash of the sources that the modules there were made from. Where that is the hash
 //! of the sources at hand they are used as they are, and no kernel compiler is needed. Where the sources have changed
 //! since, the kernels are compiled afresh; without a compiler the build fails, because a library with kernels of other
 //! sources than its own may launch them with the wrong arguments.
 //!
 //! `CUDA_BUILDER_PTX_DIR=folder` compiles in any case and writes the modules to that folder.
+//!
+//! `CUDA_BUILDER_SM=80,90` adds machine code for GPUs of these compute capabilities, which the driver need not compile at the first
+//! launch. That takes NVIDIA's `ptxas`, on the path or named by `PTXAS`. Where the variable is not set, it is added for [`CAPABILITIES`] to
+//! what is built for release, if `ptxas` is there.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -16,14 +20,16 @@ fn main() {
 #[cfg(feature = "gpu")]
 mod kernels {
     use cuda_builder::{
-        Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules, split_modules,
-        write_modules,
+        Assembler, Compiler, CudaBuilder, CudaBuilderError, Modules, NvvmArch, SourceHash, current_modules,
+        split_modules, write_modules,
     };
     use miniz_oxide::deflate::compress_to_vec;
     use std::env;
     use std::fs;
     use std::path::{Path, PathBuf};
     use std::process::exit;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
     /// What the kernels are made from, relative to the workspace's root.
     const SOURCES: [&str; 7] = [
@@ -45,13 +51,16 @@ mod kernels {
     /// The level of DEFLATE's compression: higher ones take longer and save little.
     const COMPRESSION: u8 = 6;
 
+    /// The generations of GPUs that run the kernels: Ampere, Hopper, Blackwell.
+    const CAPABILITIES: [u32; 3] = [80, 90, 100];
+
     pub fn provide() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in a workspace").to_owned();
         for source in SOURCES {
             println!("cargo:rerun-if-changed={}", root.join(source).display());
         }
         println!("cargo:rerun-if-changed={}", root.join("kernels-gpu/ptx").display());
-        for variable in ["CUDA_BUILDER_RUSTC", "CUDA_BUILDER_PTX_DIR"] {
+        for variable in ["CUDA_BUILDER_RUSTC", "CUDA_BUILDER_PTX_DIR", "CUDA_BUILDER_SM", "PTXAS"] {
             println!("cargo:rerun-if-env-changed={variable}");
         }
         let modules = modules(&root).unwrap_or_else(|error| {
@@ -59,38 +68,88 @@ mod kernels {
             exit(1)
         });
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        let codes = machine_code(&modules).unwrap_or_else(|error| {
+            eprintln!("kernels-gpu: {error}");
+            exit(1)
+        });
         let mut list = String::from("[\n");
+        // Compressed, PTX takes a tenth of its bytes, and machine code a quarter.
+        let include = |file: String, bytes: &[u8]| {
+            let path = out.join(format!("{file}.deflate"));
+            fs::write(&path, compress_to_vec(bytes, COMPRESSION)).expect("OUT_DIR is writable");
+            format!("include_bytes!({path:?})")
+        };
         for (name, text) in &modules {
-            // Compressed, PTX takes a tenth of its bytes.
-            let path = out.join(format!("{name}.ptx.deflate"));
-            fs::write(&path, compress_to_vec(text.as_bytes(), COMPRESSION)).expect("OUT_DIR is writable");
-            list.push_str(&format!("    ({name:?}, include_bytes!({path:?})),\n"));
+            let of_module = codes.iter().filter(|(module, ..)| module == name);
+            let codes: String = of_module
+                .map(|(_, capability, code)| {
+                    format!("({capability}, {}), ", include(format!("{name}.{capability}"), code))
+                })
+                .collect();
+            let ptx = include(format!("{name}.ptx"), text.as_bytes());
+            list.push_str(&format!("    Compiled {{ name: {name:?}, ptx: {ptx}, code: &[{codes}] }},\n"));
         }
         list.push_str("]\n");
         fs::write(out.join("modules.rs"), list).expect("OUT_DIR is writable");
     }
 
+    /// Machine code of modules for compute capabilities.
+    type Codes = Vec<(String, u32, Vec<u8>)>;
+
+    /// Assembles all modules, on all cores, for the compute capabilities that are wanted.
+    fn machine_code(modules: &Modules) -> Result<Codes, CudaBuilderError> {
+        let wanted: Vec<u32> = match env::var("CUDA_BUILDER_SM") {
+            Ok(list) => list.split(',').filter(|word| !word.is_empty()).map(capability).collect(),
+            Err(_) if env::var("PROFILE").is_ok_and(|profile| profile == "release") => CAPABILITIES.to_vec(),
+            Err(_) => Vec::new(),
+        };
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(assembler) = Assembler::find() else {
+            assert!(env::var_os("CUDA_BUILDER_SM").is_none(), "CUDA_BUILDER_SM is set, and there is no ptxas");
+            return Ok(Vec::new());
+        };
+        let work: Vec<_> =
+            modules.iter().flat_map(|(name, ptx)| wanted.iter().map(move |sm| (name, ptx, *sm))).collect();
+        let next = AtomicUsize::new(0);
+        let assemble = || {
+            let mut codes = Codes::new();
+            while let Some((name, ptx, capability)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                codes.push(((*name).clone(), *capability, assembler.assemble(ptx, *capability)?));
+            }
+            Ok(codes)
+        };
+        let parts = thread::scope(|scope| {
+            let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(assemble)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("assembling does not panic")).collect::<Vec<_>>()
+        });
+        Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    fn capability(word: &str) -> u32 {
+        word.trim().parse().unwrap_or_else(|_| panic!("CUDA_BUILDER_SM has {word:?}, expected a number such as 90"))
+    }
+
     fn modules(root: &Path) -> Result<Modules, CudaBuilderError> {
         let hash = SourceHash::of(root, &SOURCES, &SKIPPED)?;
         if let Some(folder) = env::var_os("CUDA_BUILDER_PTX_DIR") {
-            let modules = compile(root, &hash)?;
-            write_modules(&modules, Path::new(&folder))?;
+            let compiler = Compiler::find()?;
+            let modules = compile(root)?;
+            write_modules(&modules, &hash, compiler.version(), Path::new(&folder))?;
             return Ok(modules);
         }
-        current_modules(&root.join("kernels-gpu/ptx"), &hash, || compile(root, &hash))
+        current_modules(&root.join("kernels-gpu/ptx"), &hash, || compile(root))
     }
 
-    fn compile(root: &Path, hash: &SourceHash) -> Result<Modules, CudaBuilderError> {
-        let compiler = Compiler::find()?;
+    fn compile(root: &Path) -> Result<Modules, CudaBuilderError> {
         let path =
             CudaBuilder::new(root.join("kernels-gpu")).arch(NvvmArch::Compute80).build_args(&BUILD_ARGS).build()?;
         let ptx = fs::read_to_string(&path).expect("the builder has just written it");
-        let mut modules = split_modules(&ptx, |entry| {
+        split_modules(&ptx, |entry| {
             let (kernel, key) = entry.rsplit_once('_')?;
             Some(format!("{}_{key}", kernels_gpu::modules::family(kernel)?))
-        })?;
-        let header = hash.header(compiler.version());
-        modules.values_mut().for_each(|text| text.insert_str(0, &header));
-        Ok(modules)
+        })
     }
 }

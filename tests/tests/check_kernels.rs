@@ -19,7 +19,7 @@ impl Modules {
         let modules = Self(TempDir::new().unwrap());
         for folder in [modules.checked_in(), modules.fresh()] {
             fs::create_dir(&folder).unwrap();
-            for module in ["merge_f64.ptx", "merge_u32.ptx", "sort_u32.ptx"] {
+            for module in ["merge_f64.ptx", "merge_u32.ptx", "sort_u32.ptx", "MANIFEST"] {
                 fs::copy(root().join("kernels-gpu/ptx").join(module), folder.join(module)).unwrap();
             }
         }
@@ -74,13 +74,12 @@ fn current_modules_without_local_memory_pass() {
 #[test]
 fn modules_of_other_sources_are_found() {
     let modules = Modules::new();
-    modules.edit_fresh("merge_u32.ptx", |text| text.replacen("// sources: sha256 ", "// sources: sha256 00", 1));
-    let result = modules.check(&[]);
-    assert_complains(result, &["checked-in/merge_u32.ptx is not of the sources at hand", ADVICE]);
+    modules.edit_fresh("MANIFEST", |text| text.replacen("sources ", "sources 00", 1));
+    assert_complains(modules.check(&[]), &["checked-in is not of the sources at hand", ADVICE]);
 
     let modules = Modules::new();
-    modules.edit_fresh("sort_u32.ptx", |text| text.replacen("// sources: ", "// ", 1));
-    assert_complains(modules.check(&[]), &["sort_u32.ptx does not say which sources it was made from"]);
+    modules.edit_fresh("MANIFEST", |text| text.replacen("sources ", "", 1));
+    assert_complains(modules.check(&[]), &["MANIFEST does not say which sources the modules were made from"]);
 }
 
 #[test]
@@ -103,9 +102,9 @@ fn a_change_by_hand_is_found_where_the_compiler_is_the_same() {
     modules.edit_fresh("merge_u32.ptx", |text| text.replacen("ret;", "bar.sync 0;\n\tret;", 1));
     assert_complains(modules.check(&[]), &["checked-in/merge_u32.ptx is not what the compiler makes", ADVICE]);
 
-    modules.edit_fresh("merge_u32.ptx", |text| text.replacen("// compiler: ", "// compiler: another ", 1));
+    modules.edit_fresh("MANIFEST", |text| text.replacen("compiler ", "compiler another ", 1));
     let output = modules.check(&[]).unwrap();
-    assert!(output.contains("contents of 1 modules not compared"), "{output}");
+    assert!(output.contains("contents of 3 modules not compared"), "{output}");
 }
 
 #[test]
@@ -125,7 +124,7 @@ fn local_memory_is_found() {
 fn a_module_is_assembled_only_for_gpus_that_run_it() {
     let modules = Modules::new();
     modules.edit_fresh("merge_u32.ptx", |text| text.replacen(".target sm_80", ".target sm_90", 1));
-    modules.edit_fresh("merge_u32.ptx", |text| text.replacen("// compiler: ", "// compiler: another ", 1));
+    modules.edit_fresh("MANIFEST", |text| text.replacen("compiler ", "compiler another ", 1));
     assert!(modules.check(&[("STUB_LOCAL", "merge_big_u32 sm_80 16 0 0")]).is_ok());
     assert!(modules.check(&[("STUB_LOCAL", "merge_big_u32 sm_90 16 0 0")]).is_err());
 }

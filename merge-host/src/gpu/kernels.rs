@@ -2,6 +2,8 @@
 
 use super::failure::OrFailure;
 use crate::Error;
+use cust::context::CurrentContext;
+use cust::device::DeviceAttribute;
 use cust::error::CudaError;
 use cust::function::Function;
 use cust::module::Module;
@@ -13,32 +15,72 @@ use std::ffi::c_void;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-/// Each module's name, `family_type`, and its PTX, compressed by DEFLATE.
-static MODULES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+/// A module as this build has it.
+struct Compiled {
+    /// `family_type`.
+    name: &'static str,
+    /// Its PTX, compressed by DEFLATE.
+    ptx: &'static [u8],
+    /// Compute capabilities, as `10 * major + minor`, and machine code for each, compressed in the same way.
+    code: &'static [(u32, &'static [u8])],
+}
+
+static MODULES: &[Compiled] = &include!(concat!(env!("OUT_DIR"), "/modules.rs"));
 
 /// The names of the compiled kernel modules in this build, such as "sort_u32"; each is loaded when it is first used.
 pub fn kernel_modules() -> Vec<&'static str> {
-    MODULES.iter().map(|(name, _)| *name).collect()
+    MODULES.iter().map(|module| module.name).collect()
 }
 
-/// The name and the compressed PTX of the module that has `kernel` for keys of type `key`, if this build has one.
-fn module_of(kernel: &str, key: &str) -> Option<(&'static str, &'static [u8])> {
+/// The module that has `kernel` for keys of type `key`, if this build has one.
+fn module_of(kernel: &str, key: &str) -> Option<&'static Compiled> {
     let name = format!("{}_{key}", kernels_gpu::modules::family(kernel)?);
-    MODULES.iter().find(|(module, _)| *module == name).copied()
+    MODULES.iter().find(|module| module.name == name)
 }
 
-/// The PTX of a module.
-fn decompress(compressed: &[u8]) -> Result<String, Error> {
-    let damaged = |reason: String| Error::Device { call: "decompressing PTX".to_owned(), reason };
-    let bytes = decompress_to_vec(compressed).map_err(|error| damaged(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
+impl Compiled {
+    /// Loads it into the current context: as machine code, where this build has some for the GPU and the driver takes it, and otherwise as PTX,
+    /// which the driver compiles.
+    fn load(&self) -> Result<Module, Error> {
+        if let Some(code) = self.code_for(capability()?)
+            && let Ok(module) = Module::from_cubin(decompress(code)?, &[])
+        {
+            return Ok(module);
+        }
+        Module::from_ptx(self.ptx()?, &[]).or_failure(&format!("cuModuleLoadData of {}", self.name))
+    }
+
+    /// The machine code for a GPU of that compute capability: that of the same generation, and no later one.
+    fn code_for(&self, capability: u32) -> Option<&'static [u8]> {
+        let fits = |of: u32| of / 10 == capability / 10 && of <= capability;
+        self.code.iter().filter(|(of, _)| fits(*of)).max_by_key(|(of, _)| *of).map(|(_, code)| *code)
+    }
+
+    fn ptx(&self) -> Result<String, Error> {
+        String::from_utf8(decompress(self.ptx)?).map_err(|error| damaged(&error))
+    }
+}
+
+fn decompress(compressed: &[u8]) -> Result<Vec<u8>, Error> {
+    decompress_to_vec(compressed).map_err(|error| damaged(&error))
+}
+
+fn damaged(reason: &impl ToString) -> Error {
+    Error::Device { call: "decompressing a module".to_owned(), reason: reason.to_string() }
+}
+
+/// The compute capability of the current context's GPU, as `10 * major + minor`.
+fn capability() -> Result<u32, Error> {
+    let device = CurrentContext::get_device().or_failure("cuCtxGetDevice")?;
+    let number = |of| device.get_attribute(of).or_failure("cuDeviceGetAttribute");
+    let (major, minor) = (DeviceAttribute::ComputeCapabilityMajor, DeviceAttribute::ComputeCapabilityMinor);
+    Ok((10 * number(major)? + number(minor)?) as u32)
 }
 
 /// Whether this build has `kernel` for keys of type `key`.
 #[cfg(test)]
 pub(super) fn exists(kernel: &str, key: &str) -> bool {
-    module_of(kernel, key)
-        .is_some_and(|(_, compressed)| decompress(compressed).unwrap().contains(&format!(".entry {kernel}_{key}(")))
+    module_of(kernel, key).is_some_and(|module| module.ptx().unwrap().contains(&format!(".entry {kernel}_{key}(")))
 }
 
 /// The kernels that have been loaded into one context.
@@ -71,13 +113,10 @@ impl Loaded {
             call: format!("loading kernel {entry}"),
             reason: "this build does not have it".to_owned(),
         };
-        let (name, compressed) = module_of(kernel, key).ok_or_else(missing)?;
-        let module = match self.modules.entry(name) {
+        let compiled = module_of(kernel, key).ok_or_else(missing)?;
+        let module = match self.modules.entry(compiled.name) {
             Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(vacant) => {
-                let ptx = decompress(compressed)?;
-                vacant.insert(Module::from_ptx(ptx, &[]).or_failure(&format!("cuModuleLoadData of {name}"))?)
-            }
+            Entry::Vacant(vacant) => vacant.insert(compiled.load()?),
         };
         let function = module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?;
         // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
@@ -95,7 +134,8 @@ pub(crate) struct Shape {
 }
 
 impl Kernels {
-    /// Loads a kernel and its module, if no call has done so yet. The driver then compiles the module, which takes a while.
+    /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the driver then compiles the
+    /// module, which takes a while.
     ///
     /// The context that these kernels belong to has to be current, here and at launches.
     pub(crate) fn load(&self, kernel: &str, key: &str) -> Result<(), Error> {

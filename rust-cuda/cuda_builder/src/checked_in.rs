@@ -9,24 +9,55 @@ use std::path::{Path, PathBuf};
 /// Module names with their PTX.
 pub type Modules = BTreeMap<String, String>;
 
-/// The modules in `folder` if all of them were compiled from the sources with this hash, or else those that `compile` makes.
+/// The file beside the modules that says what they were compiled from.
+const MANIFEST: &str = "MANIFEST";
+
+/// The modules in `folder` if its manifest says that they were compiled from the sources with this hash, and have not been changed since, or
+/// else those that `compile` makes.
 ///
 /// # Errors
 /// [`CudaBuilderError::OutOfDate`] where the modules are of other sources, or there are none, and `compile` finds no compiler;
-/// other errors of `compile`; and [`CudaBuilderError::Io`] where a module cannot be read.
+/// other errors of `compile`; and [`CudaBuilderError::Io`] where a module or the manifest cannot be read.
 pub fn current_modules(
     folder: &Path,
     hash: &SourceHash,
     compile: impl FnOnce() -> Result<Modules, CudaBuilderError>,
 ) -> Result<Modules, CudaBuilderError> {
     let modules = read_modules(folder)?;
-    if !modules.is_empty() && modules.values().all(|text| SourceHash::in_ptx(text).as_ref() == Some(hash)) {
+    if !modules.is_empty() && Manifest::read(folder)?.is_some_and(|manifest| manifest.fits(hash, &modules)) {
         return Ok(modules);
     }
     compile().map_err(|error| match error {
         CudaBuilderError::NoCompiler { looked } => CudaBuilderError::OutOfDate { folder: folder.to_owned(), looked },
         other => other,
     })
+}
+
+/// What modules were compiled from, and what they are.
+struct Manifest {
+    sources: SourceHash,
+    modules: BTreeMap<String, SourceHash>,
+}
+
+impl Manifest {
+    /// That of `folder`, if it has one.
+    fn read(folder: &Path) -> Result<Option<Self>, CudaBuilderError> {
+        let path = folder.join(MANIFEST);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(CudaBuilderError::io(format!("reading {}", path.display())))?,
+        };
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let sources = lines.next().filter(|(word, _)| *word == "sources").map(|(_, hash)| SourceHash::from_text(hash));
+        let modules = lines.filter_map(|(word, rest)| Some((rest.strip_prefix("module ")?, word)));
+        let modules = modules.map(|(name, hash)| (name.to_owned(), SourceHash::from_text(hash))).collect();
+        Ok(sources.map(|sources| Self { sources, modules }))
+    }
+
+    fn fits(&self, sources: &SourceHash, modules: &Modules) -> bool {
+        let is_same = |(name, text): (&String, &String)| self.modules.get(name) == Some(&SourceHash::of_text(text));
+        self.sources == *sources && self.modules.len() == modules.len() && modules.iter().all(is_same)
+    }
 }
 
 /// The modules in `folder`: the files with the extension `ptx`. None if there is no such folder.
@@ -41,21 +72,31 @@ pub fn read_modules(folder: &Path) -> Result<Modules, CudaBuilderError> {
     module_paths(folder)?.into_iter().map(module).collect()
 }
 
-/// Makes `modules` the modules in `folder`, which is created if there is none. Modules of other names are removed.
+/// Makes `modules`, which `compiler` made from the sources with that hash, the modules in `folder`, which is created if there is none. Modules of
+/// other names are removed.
 ///
 /// # Errors
 /// [`CudaBuilderError::Io`] where a file cannot be written or removed.
-pub fn write_modules(modules: &Modules, folder: &Path) -> Result<(), CudaBuilderError> {
+pub fn write_modules(
+    modules: &Modules,
+    sources: &SourceHash,
+    compiler: &str,
+    folder: &Path,
+) -> Result<(), CudaBuilderError> {
     let writing = |path: &Path| CudaBuilderError::io(format!("writing {}", path.display()));
     fs::create_dir_all(folder).map_err(writing(folder))?;
-    // A module of a kernel that has been removed would otherwise stay, with a hash that is never current.
+    // A module of a kernel that has been removed would otherwise stay, and no manifest would fit.
     for path in module_paths(folder)?.iter().filter(|path| !modules.contains_key(&name_of(path))) {
         fs::remove_file(path).map_err(CudaBuilderError::io(format!("removing {}", path.display())))?;
     }
-    modules.iter().try_for_each(|(name, text)| {
+    let mut manifest = format!("sources {sources}\ncompiler {compiler}\n");
+    for (name, text) in modules {
         let path = folder.join(format!("{name}.ptx"));
-        fs::write(&path, text).map_err(writing(&path))
-    })
+        fs::write(&path, text).map_err(writing(&path))?;
+        manifest += &format!("{} module {name}\n", SourceHash::of_text(text));
+    }
+    let path = folder.join(MANIFEST);
+    fs::write(&path, manifest).map_err(writing(&path))
 }
 
 fn module_paths(folder: &Path) -> Result<Vec<PathBuf>, CudaBuilderError> {

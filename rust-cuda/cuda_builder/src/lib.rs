@@ -12,11 +12,13 @@
 //! What it needs is a rustc whose sysroot has the sources of `core`, because no compiled `core` for the target is
 //! distributed; [`Compiler::find`] says where it looks.
 
+mod assembler;
 mod checked_in;
 mod compiler;
 mod modules;
 mod sources;
 
+pub use assembler::Assembler;
 pub use checked_in::{Modules, current_modules, read_modules, write_modules};
 pub use compiler::Compiler;
 pub use modules::{entry_points, split_modules};

@@ -1,15 +1,15 @@
 //! A fingerprint of the sources that PTX was made from, to tell whether it still fits them.
 
 use crate::CudaBuilderError;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-/// SHA-256 over a set of source files, their paths included.
+/// SHA-256 over what is compiled of a set of source files, their paths included: comments and white space of Rust code do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceHash(String);
-
-/// The line of a PTX file that holds the hash begins with this.
-const LABEL: &str = "// sources: sha256 ";
 
 impl SourceHash {
     /// Hashes the files named, and in folders all `.rs` and `.toml` files but those under a folder whose path from
@@ -26,25 +26,95 @@ impl SourceHash {
         let mut hash = Sha256::new();
         for file in &files {
             let full = root.join(file);
-            let text = std::fs::read(&full).map_err(CudaBuilderError::io(format!("reading {}", full.display())))?;
-            hash.update(file.to_string_lossy().as_bytes());
-            hash.update([0]);
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(&text);
+            let text =
+                std::fs::read_to_string(&full).map_err(CudaBuilderError::io(format!("reading {}", full.display())))?;
+            add(&mut hash, 'f', &file.to_string_lossy());
+            // What is no Rust counts as it is. The compiler will say what is wrong with it.
+            match TokenStream::from_str(&text) {
+                Ok(tokens) if file.extension().is_some_and(|extension| extension == "rs") => {
+                    add_tokens(&mut hash, tokens)
+                }
+                _ => add(&mut hash, 't', &text),
+            }
         }
-        Ok(Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(Self(hex(hash)))
     }
 
-    /// The hash that a PTX text says it was made from.
-    pub fn in_ptx(ptx: &str) -> Option<Self> {
-        let line = ptx.lines().take(5).find_map(|line| line.strip_prefix(LABEL))?;
-        Some(Self(line.trim().to_owned()))
+    /// Of one text, every byte of which counts.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self(hex(Sha256::new_with_prefix(text)))
     }
 
-    /// The header for a PTX text made from these sources by `compiler`.
-    pub fn header(&self, compiler: &str) -> String {
-        format!("{LABEL}{}\n// compiler: {compiler}\n", self.0)
+    /// A hash that was written by `Display`.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
     }
+}
+
+impl fmt::Display for SourceHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Adds a text of that kind. Its length makes clear where it ends.
+fn add(hash: &mut Sha256, kind: char, text: &str) {
+    hash.update([kind as u8]);
+    hash.update((text.len() as u64).to_le_bytes());
+    hash.update(text);
+}
+
+/// Adds all tokens but documentation, which the parser makes attributes of.
+fn add_tokens(hash: &mut Sha256, tokens: TokenStream) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut rest = &tokens[..];
+    while let [token, after @ ..] = rest {
+        if let Some(after) = after_documentation(rest) {
+            rest = after;
+            continue;
+        }
+        rest = after;
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                add(hash, 'd', open);
+                add_tokens(hash, group.stream());
+                add(hash, 'd', close);
+            }
+            TokenTree::Ident(ident) => add(hash, 'i', &ident.to_string()),
+            TokenTree::Punct(punct) => add(hash, 'p', &punct.as_char().to_string()),
+            TokenTree::Literal(literal) => add(hash, 'l', &literal.to_string()),
+        }
+    }
+}
+
+/// What follows `#[doc = "…"]` or `#![doc = "…"]`, if `tokens` begin with that.
+fn after_documentation(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
+    let is = |token: &TokenTree, character| matches!(token, TokenTree::Punct(punct) if punct.as_char() == character);
+    let after = tokens.split_first().filter(|(first, _)| is(first, '#'))?.1;
+    let after = after.split_first().filter(|(first, _)| is(first, '!')).map_or(after, |(_, after)| after);
+    match after {
+        [TokenTree::Group(group), after @ ..] if is_doc(group) => Some(after),
+        _ => None,
+    }
+}
+
+/// Whether these are the brackets of `#[doc = "…"]`.
+fn is_doc(group: &proc_macro2::Group) -> bool {
+    let mut tokens = group.stream().into_iter();
+    let is_named = matches!(tokens.next(), Some(TokenTree::Ident(name)) if name == "doc");
+    group.delimiter() == Delimiter::Bracket
+        && is_named
+        && matches!(tokens.next(), Some(TokenTree::Punct(equals)) if equals.as_char() == '=')
 }
 
 fn collect(root: &Path, path: &Path, skip: &[&str], files: &mut Vec<PathBuf>) -> Result<(), CudaBuilderError> {

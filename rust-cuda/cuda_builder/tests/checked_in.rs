@@ -12,7 +12,7 @@ impl Project {
     fn new() -> Self {
         let project = Self(TempDir::new().unwrap());
         project.write_source("fn kernel() {}");
-        write_modules(&modules("checked in", &project.hash()), &project.ptx()).unwrap();
+        write_modules(&modules("checked in"), &project.hash(), "rustc 1.2.3", &project.ptx()).unwrap();
         project
     }
 
@@ -36,8 +36,8 @@ impl Project {
     }
 }
 
-fn modules(text: &str, hash: &SourceHash) -> Modules {
-    ["merge_u32", "sort_u32"].map(|name| (name.to_owned(), format!("{}{text}\n", hash.header("rustc 1.2.3")))).into()
+fn modules(text: &str) -> Modules {
+    ["merge_u32", "sort_u32"].map(|name| (name.to_owned(), text.to_owned())).into()
 }
 
 fn no_compiler() -> Result<Modules, CudaBuilderError> {
@@ -60,14 +60,14 @@ fn assert_out_of_date(project: &Project, result: Result<Modules, CudaBuilderErro
 fn current_modules_need_no_compiler() {
     let project = Project::new();
     let found = project.current(|| panic!("nothing is to be compiled")).unwrap();
-    assert_eq!(found, modules("checked in", &project.hash()));
+    assert_eq!(found, modules("checked in"));
 }
 
 #[test]
 fn modules_of_other_sources_are_compiled_afresh() {
     let project = Project::new();
     project.write_source("fn kernel() { changed() }");
-    let fresh = modules("fresh", &project.hash());
+    let fresh = modules("fresh");
     assert_eq!(project.current(|| Ok(fresh.clone())).unwrap(), fresh);
 }
 
@@ -79,11 +79,26 @@ fn modules_of_other_sources_are_an_error_without_a_compiler() {
 }
 
 #[test]
-fn one_module_of_other_sources_is_enough() {
+fn one_module_that_is_not_the_one_of_the_manifest_is_enough() {
     let project = Project::new();
-    fs::write(project.ptx().join("sort_u32.ptx"), "// sources: sha256 00\n").unwrap();
+    fs::write(project.ptx().join("sort_u32.ptx"), "changed").unwrap();
     assert_out_of_date(&project, project.current(no_compiler));
-    fs::write(project.ptx().join("sort_u32.ptx"), ".version 7.0\n").unwrap();
+
+    let project = Project::new();
+    fs::write(project.ptx().join("sort_u64.ptx"), "checked in").unwrap();
+    assert_out_of_date(&project, project.current(no_compiler));
+
+    let project = Project::new();
+    fs::remove_file(project.ptx().join("sort_u32.ptx")).unwrap();
+    assert_out_of_date(&project, project.current(no_compiler));
+}
+
+#[test]
+fn modules_without_a_manifest_are_of_unknown_sources() {
+    let project = Project::new();
+    fs::remove_file(project.ptx().join("MANIFEST")).unwrap();
+    assert_out_of_date(&project, project.current(no_compiler));
+    fs::write(project.ptx().join("MANIFEST"), "").unwrap();
     assert_out_of_date(&project, project.current(no_compiler));
 }
 
@@ -117,7 +132,7 @@ fn writing_removes_modules_that_are_no_more_and_nothing_else() {
     let project = Project::new();
     fs::write(project.ptx().join("notes.txt"), "kept").unwrap();
     let one: Modules = [("merge_u64".to_owned(), "text".to_owned())].into();
-    write_modules(&one, &project.ptx()).unwrap();
+    write_modules(&one, &project.hash(), "rustc 1.2.3", &project.ptx()).unwrap();
     assert_eq!(read_modules(&project.ptx()).unwrap(), one);
     assert!(project.ptx().join("notes.txt").exists());
 }
