@@ -21,6 +21,14 @@ pub enum Error {
         /// The driver's message.
         reason: String,
     },
+    /// The constants of a [`CostModel`](crate::CostModel) cannot be read.
+    #[error("{part:?} among the costs, expected {expected}")]
+    Costs {
+        /// The part that cannot be read.
+        part: String,
+        /// What was expected.
+        expected: &'static str,
+    },
     /// The GPU has not enough free memory.
     #[error("the GPU has {free} bytes of memory free, {needed} are needed")]
     OutOfDeviceMemory {

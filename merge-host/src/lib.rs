@@ -77,7 +77,7 @@ mod word;
 #[cfg(feature = "gpu")]
 pub use cust;
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH};
+pub use engine::{COSTS, CostModel, Engine, EngineKind, MAX_BATCH_LENGTH, Work};
 pub use error::Error;
 #[cfg(feature = "gpu")]
 pub use gpu::{BatchKernel, Gpu, kernel_modules};

@@ -221,7 +221,7 @@ mod tests {
         let (mut words, mut indices) = (vec![W::truncate(99); records.len()], vec![I::from_usize(0); records.len()]);
         Sorter::first_words(&key, 24, bytes, &mut words);
         fill_identity(&mut indices);
-        let mut engine = ChosenEngine::start(EngineChoice::Cpu, KeyType::U64).unwrap();
+        let mut engine = ChosenEngine::start(EngineChoice::Cpu, KeyType::U64, None).unwrap();
         let sorter = Sorter { records: bytes, size: 24, key: &key };
         sorter.sort(&mut engine, &mut words, &mut indices, &mut Stats::begin("sort", "record", 24, None)).unwrap();
         let mut expected: Vec<usize> = (0..records.len()).collect();

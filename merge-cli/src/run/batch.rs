@@ -13,6 +13,7 @@ use crate::job::{Batch, BatchRuns};
 use crate::os::threads;
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Phase;
+use merge_host::Work;
 use std::path::PathBuf;
 
 /// Merges the pairs of runs of two files.
@@ -31,7 +32,9 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
         values.output.check_space(known * width.unwrap_or(0) as u128)?;
     }
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
-    let mut engine = ChosenEngine::start(resources.engine, key_type)?;
+    let keys = usize::try_from(known).ok().filter(|_| counts.iter().all(Option::is_some));
+    let work = keys.map(Work::merge::<W>);
+    let mut engine = ChosenEngine::start(resources.engine, key_type, work)?;
     let (values, values_output) = split_values(values);
     let counts: Option<Vec<u64>> = counts.into_iter().collect();
     let files = Files { inputs, values, assume_sorted, checksum: None };

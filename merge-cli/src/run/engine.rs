@@ -1,10 +1,11 @@
-//! The engine that a job runs on: started while the input is read, and replaced by the CPU where the GPU fails.
+//! The engine that a job runs on: chosen by what the work costs, started while the input is read, and replaced by the CPU where the GPU fails.
 
 use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
 use crate::spec::{EngineChoice, KeyType};
 use merge_host::external::{Engines, RunError};
-use merge_host::{Engine, EngineKind, Error, SortKernel, Timing};
+use merge_host::{COSTS, CostModel, Engine, EngineKind, Error, SortKernel, Timing, Work};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 /// An engine, or one that is being started.
@@ -12,13 +13,14 @@ use std::thread::{Builder, JoinHandle};
 pub struct ChosenEngine {
     choice: EngineChoice,
     state: State,
+    /// What was said of the engine last.
+    said: Option<EngineKind>,
     /// The CPU, once it is needed beside a GPU.
     cpu: Option<Box<Engine>>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The first call into a GPU's driver takes about as long as reading a large file, so that both are done at once.
     Starting(JoinHandle<Result<Engine>>),
     Ready(Box<Engine>),
     /// Between the two, or after a start that failed.
@@ -26,13 +28,14 @@ enum State {
 }
 
 impl ChosenEngine {
-    /// Starts the engine of that choice, for keys of that type.
-    pub fn start(choice: EngineChoice, key_type: KeyType) -> Result<Self> {
-        Self::start_sort(choice, SortKernel::Auto, key_type)
+    /// Starts the engine of that choice, for keys of that type. If the choice is free, it is made for `work` now, or where that is not known,
+    /// when the engine works.
+    pub fn start(choice: EngineChoice, key_type: KeyType, work: Option<Work>) -> Result<Self> {
+        Self::start_sort(choice, SortKernel::Auto, key_type, work)
     }
 
-    /// Starts the engine of that choice for a sort of keys of that type, by that kernel if it is a GPU.
-    pub fn start_sort(choice: EngineChoice, kernel: SortKernel, key_type: KeyType) -> Result<Self> {
+    /// The same for a sort, by that kernel if the engine is a GPU.
+    pub fn start_sort(choice: EngineChoice, kernel: SortKernel, key_type: KeyType, work: Option<Work>) -> Result<Self> {
         let has_kernels = matches!(key_type.size(), 4 | 8);
         let choice = match choice {
             EngineChoice::Auto if !has_kernels => {
@@ -42,15 +45,45 @@ impl ChosenEngine {
             EngineChoice::Gpu if !has_kernels => return Err(no_gpu(kernel, Error::NoKernels { key: key_type.name() })),
             choice => choice,
         };
-        let state = if choice == EngineChoice::Cpu {
-            State::Ready(Box::new(open(choice, kernel)?))
-        } else {
-            match Builder::new().name("engine".to_owned()).spawn(move || open(choice, kernel)) {
-                Ok(thread) => State::Starting(thread),
-                Err(_) => State::Ready(Box::new(open(choice, kernel)?)),
+        let open: Arc<dyn Fn() -> Result<Engine> + Send + Sync> = match (choice, work) {
+            (EngineChoice::Cpu, _) => return Ok(Self::ready_made(choice, cpu())),
+            (EngineChoice::Auto, None) => return Ok(Self::ready_made(choice, auto()?)),
+            (EngineChoice::Auto, Some(work)) => {
+                let engine = auto()?;
+                let size = key_type.size();
+                Arc::new(move || {
+                    // The codes of keys are what the engine gets.
+                    if size == 4 { engine.start_for::<u32>(&work) } else { engine.start_for::<u64>(&work) }?;
+                    Ok(engine.clone())
+                })
             }
+            (EngineChoice::Gpu, _) => Arc::new(move || {
+                let engine = Engine::gpu(0).map_err(|error| no_gpu(kernel, error))?;
+                Ok(engine.on_current_pool().with_sort_kernel(kernel))
+            }),
         };
-        Ok(Self { choice, state, cpu: None })
+        // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at once.
+        let in_thread = Arc::clone(&open);
+        let state = match Builder::new().name("engine".to_owned()).spawn(move || in_thread()) {
+            Ok(thread) => State::Starting(thread),
+            Err(_) => State::Ready(Box::new(open()?)),
+        };
+        Ok(Self { choice, state, said: None, cpu: None })
+    }
+
+    fn ready_made(choice: EngineChoice, engine: Engine) -> Self {
+        Self { choice, state: State::Ready(Box::new(engine)), said: None, cpu: None }
+    }
+
+    /// Says which engine has been chosen, unless that was said last.
+    fn say(&mut self) -> Result<()> {
+        let engine = self.ready()?;
+        let (kind, why) = (engine.kind(), engine.why());
+        if self.said.replace(kind) != Some(kind) {
+            let why = why.rsplit_once(" because ").map_or(&*why, |(_, reason)| reason);
+            report::verbose(format_args!("engine: {kind}, because {why}"));
+        }
+        Ok(())
     }
 
     /// "cpu" or "gpu": the engine of the last run.
@@ -74,12 +107,13 @@ impl ChosenEngine {
         step: &mut dyn FnMut(Step) -> std::result::Result<bool, RunError<Failure>>,
     ) -> std::result::Result<(), RunError<Failure>> {
         progress::phase("compute");
-        let engine = self.ready().map_err(RunError::Other)?;
-        let is_gpu = engine.kind() == EngineKind::Gpu;
-        let error = match step(Step::Work(engine)) {
+        let done = step(Step::Work(self.ready().map_err(RunError::Other)?));
+        self.say().map_err(RunError::Other)?;
+        let error = match done {
             Err(RunError::Engine(error)) => error,
             done => return done.map(|_| ()),
         };
+        let is_gpu = self.ready().map_err(RunError::Other)?.kind() == EngineKind::Gpu;
         if self.choice != EngineChoice::Auto || !is_gpu || !step(Step::Restore)? {
             return Err(error.into());
         }
@@ -148,7 +182,7 @@ impl Engines<Failure> for ChosenEngine {
     }
 
     fn cpu(&mut self) -> std::result::Result<&Engine, RunError<Failure>> {
-        if self.ready().map_err(RunError::Other)?.kind() == EngineKind::Cpu {
+        if self.choice == EngineChoice::Cpu {
             return self.ready().map_err(RunError::Other);
         }
         if self.cpu.is_none() {
@@ -167,17 +201,17 @@ impl Drop for ChosenEngine {
     }
 }
 
-fn open(choice: EngineChoice, kernel: SortKernel) -> Result<Engine> {
-    let engine = match choice {
-        EngineChoice::Cpu => cpu(),
-        EngineChoice::Gpu => {
-            Engine::gpu(0).map_err(|error| no_gpu(kernel, error))?.on_current_pool().with_sort_kernel(kernel)
-        }
-        EngineChoice::Auto => Engine::auto().on_current_pool(),
-    };
-    let why = engine.why().rsplit_once(" because ").map_or(engine.why(), |(_, reason)| reason);
-    report::verbose(format_args!("engine: {}, because {why}", engine.kind()));
-    Ok(engine)
+/// The engine that chooses.
+fn auto() -> Result<Engine> {
+    Ok(Engine::auto_with(costs()?).on_current_pool())
+}
+
+/// The constants that it chooses by: those that the environment gives, or the default ones.
+pub fn costs() -> Result<CostModel> {
+    match std::env::var(COSTS) {
+        Ok(text) => text.parse().map_err(|error| Failure::new(format!("{COSTS}: {error}"))),
+        Err(_) => Ok(CostModel::default()),
+    }
 }
 
 fn no_gpu(kernel: SortKernel, error: Error) -> Failure {

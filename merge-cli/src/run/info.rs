@@ -1,19 +1,19 @@
 //! `gmerge info`
 
+use super::engine::costs;
 use crate::say::{Result, report};
-use merge_host::Engine;
+use merge_host::Work;
 
 pub fn run() -> Result<()> {
-    report::print(text().as_bytes())
+    report::print(text()?.as_bytes())
 }
 
-fn text() -> String {
+fn text() -> Result<String> {
     let driver = match merge_host::driver_version() {
         Ok((major, minor)) => format!("for CUDA up to {major}.{minor}"),
         Err(error) => format!("none ({error})"),
     };
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let auto = Engine::auto();
     let mut text = String::new();
     let mut row = |title: &str, lines: Vec<String>| {
         for (i, line) in lines.into_iter().enumerate() {
@@ -26,8 +26,34 @@ fn text() -> String {
     row("driver", vec![driver]);
     row("kernel modules", kernel_modules());
     row("CPU threads", vec![threads.to_string()]);
-    row("engine auto", vec![format!("{} ({})", auto.kind(), auto.why())]);
-    text
+    row("engine auto", auto(threads)?);
+    Ok(text)
+}
+
+/// What `--engine auto` does: the numbers of keys from which a GPU takes less time than the CPU, if there is one.
+fn auto(threads: usize) -> Result<Vec<String>> {
+    match merge_host::devices() {
+        Ok(devices) if !devices.is_empty() => {}
+        Ok(_) => return Ok(vec!["cpu, because there is no GPU".to_owned()]),
+        Err(error) => return Ok(vec![format!("cpu, because there is no GPU that can be used: {error}")]),
+    }
+    let costs = costs()?;
+    let line = |what: &str, work: &dyn Fn(usize) -> Work| {
+        let is_faster = |keys: &usize| costs.on_gpu(&work(*keys), false) < costs.on_cpu(&work(*keys), threads);
+        // In steps of an eighth, as exact as the model.
+        let mut numbers =
+            std::iter::successors(Some(1000), |keys| Some(keys + keys / 8)).take_while(|keys| *keys < 1 << 40);
+        match numbers.find(is_faster) {
+            Some(keys) => format!("gpu from about {:.2e} keys on: {what}", keys as f64),
+            None => format!("cpu: {what}"),
+        }
+    };
+    Ok(vec![
+        line("sort of u32, from file to file", &|keys| Work::sort::<u32>(keys).from_files()),
+        line("sort of u64, from file to file", &|keys| Work::sort::<u64>(keys).from_files()),
+        line("sort of u32 with values of 8 bytes", &|keys| Work::sort::<u32>(keys).with_values(8)),
+        line("merge of u32", &Work::merge::<u32>),
+    ])
 }
 
 /// A line for each GPU.

@@ -16,7 +16,7 @@ use crate::plan::{self, Destination, MergeFacts};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Options, Shape};
-use merge_host::{MergeKernel, unique};
+use merge_host::{MergeKernel, Work, unique};
 
 /// Merges files.
 pub fn run(job: Merge) -> Result<()> {
@@ -87,7 +87,9 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     let (keys, values_writer, count) = match options {
         Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, output, values_output)?,
         None => {
-            let engine = ChosenEngine::start(resources.engine, key_type)?;
+            let keys = count.and_then(|count| usize::try_from(count).ok());
+            let work = keys.map(|keys| Work::merge::<W>(keys).with_values(width.unwrap_or(0)));
+            let engine = ChosenEngine::start(resources.engine, key_type, work)?;
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);
             let files = Files { inputs, values, assume_sorted, checksum };

@@ -15,7 +15,7 @@ use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
 use merge_host::external::{Engines, Shape, Source};
-use merge_host::{Index, parallel, permutation};
+use merge_host::{Index, Work, parallel, permutation};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
 const BLOCK: usize = 1 << 20;
@@ -81,7 +81,10 @@ impl Sorting {
             None if !can_be_spilled => {}
             _ => return self.spilled(input, count, output, stats),
         }
-        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type)?;
+        // The words of records, with their indices.
+        let words = count.and_then(|count| usize::try_from(count).ok());
+        let work = words.map(|words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
+        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
         if let Some(count) = count {
             output.expect(count);
         }
@@ -191,7 +194,9 @@ impl Sorting {
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
         let width = self.layout.size;
-        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type)?;
+        let keys = count.and_then(|count| usize::try_from(count).ok());
+        let work = keys.map(|keys| Work::sort::<W>(keys).with_values(width));
+        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
         let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };

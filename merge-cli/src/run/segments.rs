@@ -36,7 +36,7 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
     let bytes = [u128::from(count.unwrap_or(0)) * W::SIZE as u128, values_bytes];
     let destination = Destination::new(&output, values.as_ref().map(|values| &values.output), bytes);
     let memory = memory::budget(resources.memory, destination.in_memory())?;
-    let mut engine = ChosenEngine::start(EngineChoice::Cpu, key_type)?;
+    let mut engine = ChosenEngine::start(EngineChoice::Cpu, key_type, None)?;
 
     if let (Some(count), true) = (count, values.is_none() || width.is_some()) {
         output.expect(count);

@@ -19,6 +19,7 @@ use crate::os::{memory, threads};
 use crate::plan::{self, Destination};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
+use crate::spec::EngineChoice;
 use merge_host::SetOperation;
 use merge_host::external::{Options, Shape, Target};
 
@@ -39,7 +40,9 @@ fn set_operation<W: Word>(job: Set) -> Result<()> {
     let writer = match plan::set(Shape { key: W::SIZE, width: 1 }, bytes, destination, &resources)? {
         Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
         None => {
-            let engine = ChosenEngine::start(resources.engine, key_type)?;
+            // It has no other way to do these.
+            let choice = if resources.engine == EngineChoice::Auto { EngineChoice::Cpu } else { resources.engine };
+            let engine = ChosenEngine::start(choice, key_type, None)?;
             in_memory::<W>(operation, engine, inputs, assume_sorted, output, &mut stats)?
         }
     };

@@ -20,7 +20,7 @@ use crate::plan::{Destination, SortPlan};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Engines, RunError, Shape, Source, Summary, Target};
-use merge_host::{Engine, Error, SortOrder, unique_indices};
+use merge_host::{Engine, Error, SortOrder, Work, unique_indices};
 
 /// Sorts keys.
 pub fn run(job: Sort) -> Result<()> {
@@ -35,7 +35,8 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
-    let engine = ChosenEngine::start_sort(resources.engine, resources.sort_kernel, key_type)?;
+    let work = count.and_then(|count| work::<W>(count, &payload));
+    let engine = ChosenEngine::start_sort(resources.engine, resources.sort_kernel, key_type, work)?;
     let checksum = verify.then(Checksum::default);
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {
@@ -43,6 +44,16 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
         Payload::Indices => sorting.indices::<W>(keys, count, output),
         Payload::Values(values) => sorting.values::<W>(keys, values, output),
     }
+}
+
+/// The sort of `count` keys, as far as the choice of an engine has to know it.
+fn work<W: Word>(count: u64, payload: &Payload) -> Option<Work> {
+    let work = Work::sort::<W>(usize::try_from(count).ok()?);
+    Some(match payload {
+        Payload::None => work.from_files(),
+        Payload::Indices => work.with_values(size_of::<u64>()),
+        Payload::Values(values) => work.with_values((values.input.length()? / count.max(1)) as usize),
+    })
 }
 
 /// What all sorts need.

@@ -48,7 +48,7 @@ fn top<W: Word>(job: Top) -> Result<()> {
     let bytes = count.map_or(0, |_| u128::from(wanted) * W::SIZE as u128);
     output.check_space(bytes)?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
-    let mut engine = ChosenEngine::start(EngineChoice::Cpu, key_type)?;
+    let mut engine = ChosenEngine::start(EngineChoice::Cpu, key_type, None)?;
     let destination = Destination::new(&output, None, [bytes, 0]);
     let budget = memory::budget(resources.memory, destination.in_memory())?;
     // The candidates and the capacity that they grow into, or the keys and what it takes to sort them.

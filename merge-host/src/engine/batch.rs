@@ -1,6 +1,8 @@
 //! Many merges of two runs each.
 
 use super::Engine;
+#[cfg(feature = "gpu")]
+use super::Work;
 use super::check::{check_batch, check_ragged, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_batch, merge_ragged};
 use crate::{Error, Key, Timing};
@@ -44,7 +46,7 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_batch(a.len(), b.len(), out.len(), d, a_len)?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
             return gpu.merge_batch_host::<K::OnGpu>(cast_slice(a), cast_slice(b), cast_slice_mut(out), d, a_len);
         }
         let (a, b, out) = (Run::of_keys(a), Run::of_keys(b), RunMut::of_keys(out));
@@ -80,7 +82,7 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_batch(a.0.len(), b.0.len(), out.0.len(), d, a_len)?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
             let out = (cast_slice_mut(out.0), out.1);
             return gpu.merge_batch_pairs_host::<K::OnGpu, V>(
                 (cast_slice(a.0), a.1),
@@ -131,7 +133,7 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_ragged((a.0.len(), a.1), (b.0.len(), b.1), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
             return gpu.merge_ragged_host::<K::OnGpu>(
                 (cast_slice(a.0), a.1),
                 (cast_slice(b.0), b.1),
@@ -172,7 +174,7 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_ragged((a.0.len(), a.2), (b.0.len(), b.2), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
             let (a, b) = ((cast_slice(a.0), a.1, a.2), (cast_slice(b.0), b.1, b.2));
             return gpu.merge_ragged_pairs_host::<K::OnGpu, V>(a, b, (cast_slice_mut(out.0), out.1));
         }

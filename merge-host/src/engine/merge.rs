@@ -1,6 +1,8 @@
 //! Merges of two or more runs into one.
 
 use super::Engine;
+#[cfg(feature = "gpu")]
+use super::Work;
 use super::check::{check_all_runs, check_two_runs, check_values, check_values_of_merge};
 use crate::cpu::{Run, RunMut, merge_many, merge_path, reference};
 use crate::{Error, Key, MergeKernel, Timing};
@@ -57,7 +59,7 @@ impl Engine {
     pub fn merge_with<K: Key>(&self, kernel: MergeKernel, a: &[K], b: &[K], out: &mut [K]) -> Result<Timing, Error> {
         check_two_runs(a.len(), b.len(), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
             return gpu.merge_host::<K::OnGpu>(kernel, cast_slice(a), cast_slice(b), cast_slice_mut(out));
         }
         self.workers.merge(out.len(), |threads| match kernel {
@@ -106,7 +108,7 @@ impl Engine {
         check_values_of_merge((a.0.len(), a.1.len()), (b.0.len(), b.1.len()), (out.0.len(), out.1.len()))?;
         check_two_runs(a.0.len(), b.0.len(), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
             let out = (cast_slice_mut(out.0), out.1);
             return gpu.merge_pairs_host::<K::OnGpu, V>((cast_slice(a.0), a.1), (cast_slice(b.0), b.1), out);
         }
@@ -141,7 +143,7 @@ impl Engine {
     pub fn merge_many<K: Key>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
         check_all_runs(runs.iter().map(|run| run.len()), out.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.len()))? {
             let runs: Vec<&[K::OnGpu]> = runs.iter().map(|run| cast_slice(run)).collect();
             return gpu.merge_many_host::<K::OnGpu>(&runs, cast_slice_mut(out));
         }
@@ -177,7 +179,7 @@ impl Engine {
         check_values("out", out.0.len(), out.1.len())?;
         check_all_runs(runs.iter().map(|run| run.0.len()), out.0.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::merge::<K>(out.0.len()).with_values(size_of::<V>()))? {
             let runs: Vec<(&[K::OnGpu], &[V])> = runs.iter().map(|run| (cast_slice(run.0), run.1)).collect();
             return gpu.merge_many_pairs_host::<K::OnGpu, V>(&runs, (cast_slice_mut(out.0), out.1));
         }

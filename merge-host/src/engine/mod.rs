@@ -7,10 +7,14 @@
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
 //! | `sets` | set operations |
+//! | `auto`, `costs` | the choice between the CPU and a GPU, and the model that it is made by |
 //! | `check` | lengths and offsets |
 
+#[cfg(feature = "gpu")]
+mod auto;
 mod batch;
 mod check;
+mod costs;
 mod merge;
 mod segments;
 mod sets;
@@ -19,12 +23,16 @@ mod sort;
 pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{check_batch, check_length, check_offset_counts, check_values};
+pub use costs::{COSTS, CostModel, Work};
 
-use crate::cpu::Workers;
-use crate::{Error, SortKernel};
 #[cfg(feature = "gpu")]
-use crate::{Gpu, Key};
+use crate::Gpu;
+use crate::cpu::Workers;
+use crate::{Error, Key, SortKernel};
+#[cfg(feature = "gpu")]
+use auto::Choice;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kind of processor that an [`Engine`] uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,10 +59,10 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// A processor that merges and sorts: one GPU, or the cores of the CPU.
+/// A processor that merges and sorts: one GPU, the cores of the CPU, or for each call the one that takes less time.
 ///
-/// An engine owns its device context or its pool of threads and shares nothing with other engines. A program may hold
-/// several engines, for instance one for each GPU, and several threads may use one engine at the same time.
+/// An engine owns its device context or its pool of threads and shares nothing with other engines but its clones, which take no time to make.
+/// A program may hold several engines, for instance one for each GPU, and several threads may use one engine at the same time.
 ///
 /// # Order and stability
 ///
@@ -75,37 +83,71 @@ impl fmt::Display for EngineKind {
 /// The threads of the CPU are started by the first call whose input is large enough to benefit from a second thread.
 /// If the system refuses to start them, that call fails with [`Error::Threads`], or, for an engine of
 /// all cores, continues with fewer threads; a later call tries again.
+#[derive(Clone)]
 pub struct Engine {
     #[cfg(feature = "gpu")]
-    gpu: Option<Gpu>,
+    gpu: Use,
     /// The threads of the CPU. With a GPU, they handle the work for which it has no kernels.
-    workers: Workers,
-    /// Whether the caller insists on the GPU, so that keys for which it has no kernels are an error.
-    #[cfg(feature = "gpu")]
-    gpu_only: bool,
+    workers: Arc<Workers>,
     /// How the GPU sorts.
     #[cfg(feature = "gpu")]
     sort_kernel: SortKernel,
+    last: Arc<Mutex<Last>>,
+}
+
+/// When a GPU is used.
+#[cfg(feature = "gpu")]
+#[derive(Clone)]
+enum Use {
+    Never,
+    /// Keys for which it has no kernels are an error.
+    Always(Arc<Gpu>),
+    /// Where it takes less time.
+    Choice(Arc<Choice>),
+}
+
+/// What was chosen last, and why.
+struct Last {
+    kind: EngineKind,
     why: String,
 }
 
 impl Engine {
-    /// The first GPU if it is usable, and otherwise all CPU cores. [`why`](Self::why) gives the reason.
+    /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]: those that the environment
+    /// variable [`COSTS`] gives, or the default ones.
     ///
-    /// With a GPU, all CPU cores handle the keys for which it has no kernels ([`Key::ON_GPU`](crate::Key::ON_GPU)).
+    /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a second, as long as the CPU
+    /// takes to sort a hundred million keys. A GPU that cannot be started, has no kernels for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or
+    /// too little memory is not used. [`kind`](Self::kind) and [`why`](Self::why) tell what was chosen last.
     ///
     /// ```
     /// let engine = merge_host::Engine::auto();
-    /// println!("{}: {}", engine.kind(), engine.why());
+    /// engine.sort(&mut [3, 1, 2])?;
+    /// println!("{}, because {}", engine.kind(), engine.why());
+    /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn auto() -> Self {
-        match Self::gpu(0) {
-            #[cfg(feature = "gpu")]
-            Ok(engine) => Engine { why: "the first GPU works".to_owned(), gpu_only: false, ..engine },
-            #[cfg(not(feature = "gpu"))]
-            Ok(engine) => engine,
-            Err(error) => Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {error}")),
+        #[cfg(feature = "gpu")]
+        return Self::choosing(Choice::of_environment());
+        #[cfg(not(feature = "gpu"))]
+        Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
+    }
+
+    /// As [`auto`](Self::auto), by the constants given.
+    pub fn auto_with(costs: CostModel) -> Self {
+        #[cfg(feature = "gpu")]
+        return Self::choosing(Choice::new(costs));
+        #[cfg(not(feature = "gpu"))]
+        {
+            let _ = costs;
+            Self::auto()
         }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn choosing(choice: Choice) -> Self {
+        let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
+        Self { gpu: Use::Choice(Arc::new(choice)), ..Self::of_workers(Workers::all_cores(), last) }
     }
 
     /// The GPU with the given ordinal, counted from 0, and nothing else: keys for which it has no kernels
@@ -116,13 +158,11 @@ impl Engine {
     /// [`Error::Device`] if the driver fails, and [`Error::NoGpuSupport`] in a build without the feature `gpu`.
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
-        return Ok(Engine {
-            gpu: Some(Gpu::new(ordinal)?),
-            workers: Workers::all_cores(),
-            gpu_only: true,
-            sort_kernel: SortKernel::Auto,
-            why: format!("GPU {ordinal} was asked for"),
-        });
+        {
+            let gpu = Use::Always(Arc::new(Gpu::new(ordinal)?));
+            let last = Last { kind: EngineKind::Gpu, why: format!("GPU {ordinal} was asked for") };
+            Ok(Self { gpu, ..Self::of_workers(Workers::all_cores(), last) })
+        }
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
@@ -173,7 +213,7 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn on_current_pool(self) -> Self {
-        Engine { workers: Workers::of_current_pool(), ..self }
+        Engine { workers: Arc::new(Workers::of_current_pool()), ..self }
     }
 
     /// The same engine with the given kernel for all that it sorts on a GPU: keys alone, key-value pairs and permutations, and the
@@ -205,50 +245,94 @@ impl Engine {
             1 => format!("1 CPU thread because {reason}"),
             threads => format!("{threads} CPU threads because {reason}"),
         };
+        Self::of_workers(workers, Last { kind: EngineKind::Cpu, why })
+    }
+
+    fn of_workers(workers: Workers, last: Last) -> Self {
         Engine {
             #[cfg(feature = "gpu")]
-            gpu: None,
-            workers,
-            #[cfg(feature = "gpu")]
-            gpu_only: false,
+            gpu: Use::Never,
+            workers: Arc::new(workers),
             #[cfg(feature = "gpu")]
             sort_kernel: SortKernel::Auto,
-            why,
+            last: Arc::new(Mutex::new(last)),
         }
     }
 
-    /// The GPU, if it handles keys of type `K`; otherwise the CPU does, or nothing may.
-    #[cfg(feature = "gpu")]
-    fn gpu_for<K: Key>(&self) -> Result<Option<&Gpu>, Error> {
-        if !K::ON_GPU && self.gpu_only {
-            return Err(Error::NoKernels { key: K::NAME });
-        }
-        Ok(self.gpu.as_ref().filter(|_| K::ON_GPU))
-    }
-
-    /// The kind of processor that this engine uses.
-    pub fn kind(&self) -> EngineKind {
+    /// Chooses for `work` with keys of type `K`, as the call that does it would, and starts the GPU if that is chosen. A program calls this while it
+    /// does something else, such as opening files, so that the call itself need not wait.
+    ///
+    /// # Errors
+    /// [`Error::NoKernels`] from an engine of [`gpu`](Self::gpu) if that has none for these keys.
+    ///
+    /// ```
+    /// use merge_host::{Engine, Work};
+    ///
+    /// let engine = Engine::auto();
+    /// let start = { let engine = engine.clone(); move || engine.start_for::<u32>(&Work::sort::<u32>(2)) };
+    /// let started = std::thread::spawn(start);
+    /// let mut keys = vec![2, 1];
+    /// started.join().expect("no panic")?;
+    /// engine.sort(&mut keys)?;
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
         #[cfg(feature = "gpu")]
-        if self.gpu.is_some() {
-            return EngineKind::Gpu;
+        self.gpu_for::<K>(work)?;
+        let _ = work;
+        Ok(self.kind())
+    }
+
+    /// The GPU, if it is to do this work with keys of type `K`; otherwise the CPU does, or nothing may.
+    #[cfg(feature = "gpu")]
+    fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
+        match &self.gpu {
+            Use::Never => Ok(None),
+            Use::Always(gpu) if K::ON_GPU => Ok(Some(gpu)),
+            Use::Always(_) => Err(Error::NoKernels { key: K::NAME }),
+            Use::Choice(_) if !K::ON_GPU => {
+                self.note(EngineKind::Cpu, format!("GPUs have no kernels for {} keys", K::NAME));
+                Ok(None)
+            }
+            Use::Choice(choice) => {
+                let chosen = choice.choose(work, self.workers.threads_to_sort(work.keys()));
+                let kind = if chosen.gpu.is_some() { EngineKind::Gpu } else { EngineKind::Cpu };
+                self.note(kind, chosen.why);
+                Ok(chosen.gpu.map(|gpu| &**gpu))
+            }
         }
-        EngineKind::Cpu
     }
 
-    /// Which processor was chosen and why, as text: "2 CPU threads because the GPU cannot be used: no GPU: …".
-    pub fn why(&self) -> &str {
-        &self.why
+    #[cfg(feature = "gpu")]
+    fn note(&self, kind: EngineKind, why: String) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { kind, why };
     }
 
-    /// The GPU of this engine, for data that is already in its memory; `None` for a CPU engine.
+    /// The kind of processor that this engine uses; of an engine that chooses, the one of the last call, and before that the CPU.
+    pub fn kind(&self) -> EngineKind {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).kind
+    }
+
+    /// Why this processor was chosen, as text: "2 CPU threads because the CPU was asked for", "12.1 ms on the CPU and 331.2 ms on the GPU are
+    /// estimated".
+    pub fn why(&self) -> String {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).why.clone()
+    }
+
+    /// The GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that chooses until it has started a
+    /// GPU.
     #[cfg(feature = "gpu")]
     pub fn as_gpu(&self) -> Option<&Gpu> {
-        self.gpu.as_ref()
+        match &self.gpu {
+            Use::Never => None,
+            Use::Always(gpu) => Some(gpu),
+            Use::Choice(choice) => choice.running().map(|gpu| &**gpu),
+        }
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("kind", &self.kind()).field("why", &self.why).finish()
+        f.debug_struct("Engine").field("kind", &self.kind()).field("why", &self.why()).finish()
     }
 }

@@ -1,6 +1,8 @@
 //! Sorts of one array.
 
 use super::Engine;
+#[cfg(feature = "gpu")]
+use super::Work;
 use super::check::{check_length, check_values};
 use crate::cpu::blocks::try_for_each_callback;
 use crate::cpu::{self, memory, sort_pairs};
@@ -54,7 +56,7 @@ impl Engine {
     /// ```
     pub fn sort_with<K: Key>(&self, order: SortOrder, keys: &mut [K]) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()))? {
             return gpu.sort_host::<K::OnGpu>(self.sort_kernel, order, cast_slice_mut(keys));
         }
         self.workers.sort(keys.len(), |threads| cpu::sort::sort_keys(order, keys, threads))
@@ -108,7 +110,7 @@ impl Engine {
         write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
     ) -> Result<Timing, E> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(len).from_files())? {
             let read = |begin, keys: &mut [K::OnGpu]| read(begin, cast_slice_mut(keys));
             let write = |begin, keys: &[K::OnGpu]| write(begin, cast_slice(keys));
             return gpu.sort_streamed::<K::OnGpu, E>(self.sort_kernel, order, len, read, write);
@@ -163,7 +165,7 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values("the input", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<V>()))? {
             return gpu.sort_pairs_host::<K::OnGpu, V>(self.sort_kernel, order, cast_slice_mut(keys), values);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::sort_pairs(order, keys, values, threads))
@@ -194,7 +196,7 @@ impl Engine {
         check_length("indices", keys.len(), indices.len(), "|keys|")?;
         check_index_range::<I>(keys.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for::<K>()? {
+        if let Some(gpu) = self.gpu_for::<K>(&Work::sort::<K>(keys.len()).with_values(size_of::<I>()))? {
             return gpu.argsort_host::<K::OnGpu, I>(self.sort_kernel, order, cast_slice(keys), indices);
         }
         self.workers.sort(keys.len(), |threads| sort_pairs::argsort(order, keys, indices, threads))

@@ -30,6 +30,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const BLOCK: usize = 2 << 20;
 /// Threads that copy, at most: enough to fill a bus.
 const MOST_THREADS: usize = 16;
+/// Blocks for each thread, at least: page-locking a thread's two buffers takes as long as copying four.
+const BLOCKS_PER_THREAD: usize = 4;
 
 /// A page-locked buffer, and the stream of the copies to and from it.
 struct Lane {
@@ -117,7 +119,7 @@ impl Blocks {
     /// block is begun.
     fn share<E: Send>(bytes: usize, work: impl Fn(&Self) -> Result<(), E> + Sync) -> Result<(), E> {
         let blocks = Self { bytes, next: AtomicUsize::new(0) };
-        let threads = bytes.div_ceil(BLOCK).min(parallel::threads()).min(MOST_THREADS);
+        let threads = bytes.div_ceil(BLOCK * BLOCKS_PER_THREAD).min(parallel::threads()).min(MOST_THREADS);
         parallel::try_for_each(0..threads, |_| {
             let result = work(&blocks);
             if result.is_err() {

@@ -1,5 +1,7 @@
 //! The choice of an engine, and its threads.
 
+#[cfg(feature = "gpu")]
+use merge_host::{CostModel, Work};
 use merge_host::{Engine, EngineKind, Error, SortOrder, devices, driver_version};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -46,23 +48,81 @@ fn engines_can_be_shared_between_threads() {
 #[test]
 fn a_cpu_engine_gives_its_number_of_threads_and_the_reason() {
     let one = Engine::cpu_with_threads(1).unwrap();
-    assert_eq!((one.kind(), one.why()), (EngineKind::Cpu, "1 CPU thread because that was asked for"));
+    assert_eq!((one.kind(), &*one.why()), (EngineKind::Cpu, "1 CPU thread because that was asked for"));
     let five = Engine::cpu_with_threads(5).unwrap();
-    assert_eq!((five.kind(), five.why()), (EngineKind::Cpu, "5 CPU threads because that was asked for"));
+    assert_eq!((five.kind(), &*five.why()), (EngineKind::Cpu, "5 CPU threads because that was asked for"));
     assert!(Engine::cpu().why().ends_with("because the CPU was asked for"), "{:?}", Engine::cpu());
     assert_eq!((EngineKind::Cpu.to_string(), EngineKind::Gpu.to_string()), ("cpu".into(), "gpu".into()));
 }
 
-#[test]
-fn auto_chooses_the_gpu_if_and_only_if_it_is_usable() {
-    let engine = Engine::auto();
+/// Constants by which the GPU costs nothing but its start, and the CPU 4 ms for 1000 keys of 4 bytes.
+#[cfg(feature = "gpu")]
+fn costs(start_ms: f64) -> CostModel {
+    format!("gpu_start_ms={start_ms},gpu_call_ms=0,gpu_up=0,gpu_down=0,gpu_sort=0,sort_thread=1000,sort_shared=0")
+        .parse()
+        .unwrap()
+}
+
+/// The engine has chosen a GPU, or would have if there were one.
+#[cfg(feature = "gpu")]
+#[track_caller]
+fn assert_is_gpu_if_usable(engine: &Engine) {
     match Engine::gpu(0) {
-        Ok(gpu) => assert_eq!((engine.kind(), gpu.kind()), (EngineKind::Gpu, EngineKind::Gpu)),
+        Ok(_) => assert!(engine.kind() == EngineKind::Gpu && engine.as_gpu().is_some(), "{engine:?}"),
         Err(error) => {
             assert_eq!(engine.kind(), EngineKind::Cpu);
             assert!(engine.why().ends_with(&error.to_string()), "{} does not give the reason {error}", engine.why());
         }
     }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn auto_chooses_what_takes_less_time() {
+    let engine = Engine::auto_with(costs(5.0));
+    let mut keys: Vec<u32> = (0..2000).rev().collect();
+    engine.sort(&mut keys[..1000]).unwrap();
+    assert_eq!(engine.kind(), EngineKind::Cpu);
+    assert!(
+        engine.as_gpu().is_none() && engine.why().contains("4.0 ms on the CPU and 5.0 ms on the GPU"),
+        "{engine:?}"
+    );
+    engine.sort(&mut keys).unwrap();
+    assert!(keys.is_sorted());
+    assert_is_gpu_if_usable(&engine);
+    // There are no kernels for these keys, whatever they cost.
+    engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
+    assert_eq!((engine.kind(), &*engine.why()), (EngineKind::Cpu, "GPUs have no kernels for u8 keys"));
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn auto_starts_the_gpu_when_that_would_have_paid() {
+    let engine = Engine::auto_with(costs(10.0));
+    let clone = engine.clone();
+    for call in 1..=4 {
+        let mut keys: Vec<u32> = (0..1000).rev().collect();
+        // Clones choose together.
+        if call == 2 { clone.sort(&mut keys) } else { engine.sort(&mut keys) }.unwrap();
+        assert!(keys.is_sorted());
+        if call < 3 {
+            assert_eq!(engine.kind(), EngineKind::Cpu);
+            assert!(engine.why().ends_with("are estimated"), "call {call}: {engine:?}");
+        } else {
+            assert_is_gpu_if_usable(&engine);
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn auto_can_be_started_before_the_work() {
+    let engine = Engine::auto_with(costs(0.0));
+    let kind = engine.start_for::<u32>(&Work::sort::<u32>(1000)).unwrap();
+    assert_eq!(kind, engine.kind());
+    assert_is_gpu_if_usable(&engine);
+    // Nothing can be started for an engine that does not choose.
+    assert_eq!(Engine::cpu().start_for::<u32>(&Work::sort::<u32>(1 << 40)), Ok(EngineKind::Cpu));
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -1,0 +1,174 @@
+//! Measures the constants of [`CostModel`] on this machine and prints them, for the environment variable `MERGE_HOST_COSTS`.
+//!
+//! ```text
+//! costs FOLDER        where two files of 256 MiB go meanwhile
+//! ```
+//!
+//! Without a GPU, those of a GPU keep their defaults. What the numbers come from goes to standard error.
+
+use merge_host::{CostModel, Engine, Error, Key, SortOrder, Timing};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tests::distribution::{key, random};
+
+/// Bytes of the keys that one thread sorts, and that all threads do.
+const BYTES: [usize; 2] = [1 << 26, 1 << 28];
+/// Bytes that go to the GPU and back.
+const GPU_BYTES: usize = 1 << 30;
+/// Runs of each measurement, of which the median counts.
+const RUNS: usize = 5;
+
+fn main() {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| "/dev/shm".to_owned());
+    let mut costs = CostModel::default();
+    // First, while nothing has called the driver.
+    if let Err(error) = measure_gpu(&mut costs) {
+        eprintln!("the constants of a GPU keep their defaults: {error}");
+    }
+    measure_cpu(&mut costs, Path::new(&folder)).expect("the CPU sorts and merges");
+    println!("{costs}");
+}
+
+fn measure_gpu(costs: &mut CostModel) -> Result<(), Error> {
+    let mut few = keys::<u32>(1000);
+    let start = Instant::now();
+    let gpu = Engine::gpu(0)?;
+    gpu.sort(&mut few)?;
+    drop(gpu);
+    costs.gpu_start_ms = round(1e3 * start.elapsed().as_secs_f64());
+    let gpu = Engine::gpu(0)?;
+    costs.gpu_call_ms = round(1e3 * median(|| seconds(|| gpu.sort(&mut few).map(drop)))?);
+
+    let input = keys::<u32>(GPU_BYTES / 4);
+    let mut sorted = input.clone();
+    gpu.sort(&mut sorted)?;
+    let timings = times(|| {
+        sorted.copy_from_slice(&input);
+        gpu.sort(&mut sorted)
+    })?;
+    let a_byte = |of: fn(&Timing) -> Duration| {
+        let mut all: Vec<f64> = timings.iter().map(|timing| of(timing).as_secs_f64()).collect();
+        all.sort_by(f64::total_cmp);
+        round(1e9 * all[RUNS / 2] / GPU_BYTES as f64)
+    };
+    costs.gpu_up = a_byte(|timing| timing.upload);
+    costs.gpu_down = a_byte(|timing| timing.download);
+    costs.gpu_sort = a_byte(|timing| timing.compute);
+    let (a, b) = sorted.split_at(sorted.len() / 2);
+    let mut out = input;
+    gpu.merge(a, b, &mut out)?;
+    let merge = median(|| Ok(gpu.merge(a, b, &mut out)?.compute.as_secs_f64()))?;
+    costs.gpu_merge = round(1e9 * merge / GPU_BYTES as f64);
+    Ok(())
+}
+
+fn measure_cpu(costs: &mut CostModel, folder: &Path) -> Result<(), Error> {
+    let engines = [Engine::cpu_with_threads(1)?, Engine::cpu()];
+    (costs.sort_thread, costs.sort_shared) = mean([
+        fit("sort, u32", &engines, |engine, bytes| sort::<u32>(engine, bytes / 4))?,
+        fit("sort, u64", &engines, |engine, bytes| sort::<u64>(engine, bytes / 8))?,
+    ]);
+    (costs.sort_pairs_thread, costs.sort_pairs_shared) = mean([
+        fit("sort, u32 with u32", &engines, |engine, bytes| sort_pairs::<u32>(engine, bytes / 8))?,
+        fit("sort, u64 with u64", &engines, |engine, bytes| sort_pairs::<u64>(engine, bytes / 16))?,
+    ]);
+    (costs.merge_thread, costs.merge_shared) = fit("merge, u32", &engines, |engine, bytes| merge(engine, bytes / 4))?;
+    let (thread, shared) = fit("sort of a file, u32", &engines, |engine, bytes| sort_file(engine, bytes / 4, folder))?;
+    costs.file_thread = round((thread - costs.sort_thread).max(0.0));
+    costs.file_shared = round((shared - costs.sort_shared).max(0.0));
+    Ok(())
+}
+
+/// What a thread computes and what threads share, in ns a byte, from how long `work` takes on one thread and on all.
+fn fit(
+    name: &str,
+    engines: &[Engine; 2],
+    work: impl Fn(&Engine, usize) -> Result<f64, Error>,
+) -> Result<(f64, f64), Error> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let one = 1e9 * work(&engines[0], BYTES[0])? / BYTES[0] as f64;
+    let all = 1e9 * work(&engines[1], BYTES[1])? / BYTES[1] as f64;
+    eprintln!("{name}: {one:.3} ns a byte on one thread, {all:.3} on {threads}");
+    if threads == 1 {
+        return Ok((round(one), 0.0));
+    }
+    let thread = ((one - all) / (1.0 - 1.0 / threads as f64)).clamp(0.0, one);
+    Ok((round(thread), round(one - thread)))
+}
+
+fn sort<K: Key>(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let input = keys::<K>(n);
+    let mut sorted = input.clone();
+    median(|| {
+        sorted.copy_from_slice(&input);
+        seconds(|| engine.sort(&mut sorted).map(drop))
+    })
+}
+
+fn sort_pairs<K: Key>(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let input = keys::<K>(n);
+    let (mut sorted, mut values) = (input.clone(), input.clone());
+    median(|| {
+        sorted.copy_from_slice(&input);
+        seconds(|| engine.sort_pairs(SortOrder::Ascending, &mut sorted, &mut values).map(drop))
+    })
+}
+
+fn merge(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let mut sides = [keys::<u32>(n / 2), keys::<u32>(n - n / 2)];
+    sides.iter_mut().for_each(|side| side.sort_unstable());
+    let mut out = vec![0; n];
+    median(|| seconds(|| engine.merge(&sides[0], &sides[1], &mut out).map(drop)))
+}
+
+fn sort_file(engine: &Engine, n: usize, folder: &Path) -> Result<f64, Error> {
+    let failure = |error: std::io::Error| Error::Costs { part: error.to_string(), expected: "a folder for files" };
+    let paths = ["in", "out"].map(|name| folder.join(format!("merge-host-costs.{name}")));
+    fs::write(&paths[0], bytemuck::cast_slice(&keys::<u32>(n))).map_err(failure)?;
+    let measured = median(|| {
+        let _ = fs::remove_file(&paths[1]);
+        seconds(|| {
+            let (input, output) = (File::open(&paths[0]).map_err(failure)?, File::create(&paths[1]).map_err(failure)?);
+            let read = |begin: usize, part: &mut [u32]| {
+                input.read_exact_at(bytemuck::cast_slice_mut(part), 4 * begin as u64).map_err(failure)
+            };
+            let write = |begin: usize, part: &[u32]| {
+                output.write_all_at(bytemuck::cast_slice(part), 4 * begin as u64).map_err(failure)
+            };
+            engine.sort_streamed(SortOrder::Ascending, n, read, write).map(drop)
+        })
+    });
+    paths.iter().for_each(|path| drop(fs::remove_file(path)));
+    measured
+}
+
+fn keys<K: Key>(n: usize) -> Vec<K> {
+    (0..n as u64).map(|i| key(random(i, 1))).collect()
+}
+
+fn seconds(work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn times(mut work: impl FnMut() -> Result<Timing, Error>) -> Result<Vec<Timing>, Error> {
+    (0..RUNS).map(|_| work()).collect()
+}
+
+fn median(mut work: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
+    let mut all = (0..RUNS).map(|_| work()).collect::<Result<Vec<_>, _>>()?;
+    all.sort_by(f64::total_cmp);
+    Ok(all[RUNS / 2])
+}
+
+fn mean(of: [(f64, f64); 2]) -> (f64, f64) {
+    (round((of[0].0 + of[1].0) / 2.0), round((of[0].1 + of[1].1) / 2.0))
+}
+
+/// With four digits after the point.
+fn round(number: f64) -> f64 {
+    (number * 1e4).round() / 1e4
+}

@@ -1,0 +1,86 @@
+//! The choice between the CPU and a GPU that is started when it is first worth it.
+
+use super::costs::{COSTS, CostModel, Work};
+use crate::{Error, Gpu};
+use std::env;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The first GPU, which is started by the first call that it is worth starting for.
+pub(super) struct Choice {
+    costs: CostModel,
+    gpu: OnceLock<Result<Arc<Gpu>, Error>>,
+    /// Nanoseconds that calls would have taken less if the GPU had been running.
+    missed: AtomicU64,
+}
+
+/// A processor, and why it was chosen.
+pub(super) struct Chosen<'a> {
+    pub gpu: Option<&'a Arc<Gpu>>,
+    pub why: String,
+}
+
+impl Choice {
+    pub fn new(costs: CostModel) -> Self {
+        Self { costs, gpu: OnceLock::new(), missed: AtomicU64::new(0) }
+    }
+
+    /// By the constants that the environment gives, or else the default ones. Those that cannot be read count as not given.
+    pub fn of_environment() -> Self {
+        Self::new(env::var(COSTS).ok().and_then(|text| text.parse().ok()).unwrap_or_default())
+    }
+
+    /// The GPU, if it is running.
+    pub fn running(&self) -> Option<&Arc<Gpu>> {
+        self.gpu.get().and_then(|gpu| gpu.as_ref().ok())
+    }
+
+    /// Chooses for `work` between a GPU and `threads` threads of the CPU, and starts the GPU if it is chosen.
+    ///
+    /// Calls that the CPU does although a running GPU would have been faster add up. When they have cost as much as starting it, it is started:
+    /// all calls together take at most about twice the time that they would have taken by the better choice for all.
+    pub fn choose(&self, work: &Work, threads: usize) -> Chosen<'_> {
+        let cpu = |why| Chosen { gpu: None, why };
+        if let Some(Err(error)) = self.gpu.get() {
+            return cpu(format!("the GPU cannot be used: {error}"));
+        }
+        let is_running = self.gpu.get().is_some();
+        let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpu(work, is_running));
+        let estimate = format!("{} on the CPU and {} on the GPU are estimated", shown(on_cpu), shown(on_gpu));
+        if on_cpu <= on_gpu && !self.is_worth_starting(is_running, on_cpu.saturating_sub(self.costs.on_gpu(work, true)))
+        {
+            return cpu(estimate);
+        }
+        match self.gpu.get_or_init(|| Gpu::new(0).map(Arc::new)) {
+            Err(error) => cpu(format!("the GPU cannot be used: {error}")),
+            Ok(gpu) => match gpu.memory() {
+                // Keys and values, as much again, and some more.
+                Ok((free, _)) if (free as f64) < 2.05 * work.bytes() as f64 => {
+                    cpu(format!("{} bytes do not fit the GPU's memory, of which {free} are free", work.bytes()))
+                }
+                Err(error) => cpu(format!("the GPU cannot be used: {error}")),
+                Ok(_) => Chosen { gpu: Some(gpu), why: estimate },
+            },
+        }
+    }
+
+    /// Adds what this call misses, and tells whether all that was missed is as much as starting the GPU takes.
+    fn is_worth_starting(&self, is_running: bool, missed: Duration) -> bool {
+        if is_running || missed.is_zero() {
+            return false;
+        }
+        let missed = u64::try_from(missed.as_nanos()).unwrap_or(u64::MAX / 2);
+        let before = self.missed.fetch_add(missed, Ordering::Relaxed);
+        before.saturating_add(missed) as f64 >= self.costs.gpu_start_ms * 1e6
+    }
+}
+
+/// A time with two or three digits.
+fn shown(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}

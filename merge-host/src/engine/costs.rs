@@ -1,0 +1,246 @@
+//! What work costs on the CPU and on a GPU, from which `Engine::auto` chooses.
+//!
+//! ```text
+//!   CPU   bytes × (thread / threads + shared)
+//!   GPU   start + call + bytes × (up + compute + down)      no start once it is running
+//! ```
+//!
+//! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed is shared by them.
+
+use crate::Error;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+macro_rules! cost_model {
+    ($($(#[$doc:meta])* $field:ident = $value:literal,)*) => {
+        /// The constants of the model by which [`Engine::auto`](crate::Engine::auto) chooses between the CPU and a GPU.
+        ///
+        /// The default is measured on one machine: 16 cores of an Intel Xeon, and an H200. The script `scripts/measure-costs` measures them on
+        /// another one and prints them in the form that [`FromStr`] reads, for the environment variable [`COSTS`]: `name=value`, separated by
+        /// commas, where a name that is left out keeps its default.
+        ///
+        /// ```
+        /// use merge_host::CostModel;
+        ///
+        /// let costs: CostModel = "gpu_start_ms=900,gpu_up=0.2".parse()?;
+        /// assert_eq!((costs.gpu_start_ms, costs.gpu_down), (900.0, CostModel::default().gpu_down));
+        /// # Ok::<(), merge_host::Error>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub struct CostModel {
+            $($(#[$doc])* pub $field: f64,)*
+        }
+
+        impl Default for CostModel {
+            fn default() -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+
+        impl CostModel {
+            /// The constant of that name.
+            fn named(&mut self, name: &str) -> Option<&mut f64> {
+                match name {
+                    $(stringify!($field) => Some(&mut self.$field),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for CostModel {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let all = [$((stringify!($field), self.$field)),*];
+                all.iter().enumerate().try_for_each(|(i, (name, value))| {
+                    write!(f, "{}{name}={value}", if i == 0 { "" } else { "," })
+                })
+            }
+        }
+    };
+}
+
+cost_model! {
+    /// Sorts of keys alone: ns a byte of one thread's work, in keys of 4 bytes.
+    sort_thread = 1.6,
+    /// The same, of what threads share.
+    sort_shared = 0.12,
+    /// Sorts of keys with values, and of indices: as for `sort_thread`.
+    sort_pairs_thread = 1.6,
+    /// As for `sort_shared`.
+    sort_pairs_shared = 0.15,
+    /// Merges: as for `sort_thread`.
+    merge_thread = 0.35,
+    /// As for `sort_shared`.
+    merge_shared = 0.08,
+    /// What reading the keys of a file and writing them adds to a sort on the CPU, as for `sort_thread`.
+    file_thread = 1.0,
+    /// As for `sort_shared`.
+    file_shared = 0.06,
+    /// Starting the GPU and loading kernels, in ms.
+    gpu_start_ms = 330.0,
+    /// A call with few keys, in ms.
+    gpu_call_ms = 0.3,
+    /// Bytes to the GPU's memory, from memory or a file, in ns a byte.
+    gpu_up = 0.045,
+    /// Bytes from the GPU's memory, in ns a byte.
+    gpu_down = 0.045,
+    /// Sorting on the GPU, in ns a byte.
+    gpu_sort = 0.004,
+    /// Merging on the GPU, in ns a byte.
+    gpu_merge = 0.001,
+}
+
+/// The environment variable with the constants of [`CostModel`] that [`Engine::auto`](crate::Engine::auto) uses in place of the defaults.
+pub const COSTS: &str = "MERGE_HOST_COSTS";
+
+impl FromStr for CostModel {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::Costs`] for a name that no constant has, and for a value that is no number of at least 0.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let mut costs = Self::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let error = |expected: &'static str| Error::Costs { part: part.to_owned(), expected };
+            let (name, value) = part.split_once('=').ok_or_else(|| error("name=value"))?;
+            let constant = costs.named(name.trim()).ok_or_else(|| error("the name of a constant"))?;
+            let value: f64 = value.trim().parse().map_err(|_| error("a number"))?;
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(error("a number of at least 0"));
+            }
+            *constant = value;
+        }
+        Ok(costs)
+    }
+}
+
+/// Work that an engine may do: what, and with how many keys of which sizes.
+///
+/// ```
+/// use merge_host::Work;
+///
+/// let sort = Work::sort::<u32>(1_000_000).with_values(8).from_files();
+/// assert_eq!(sort.bytes(), 12_000_000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    task: Task,
+    keys: usize,
+    key_bytes: usize,
+    value_bytes: usize,
+    from_files: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Sort,
+    Merge,
+}
+
+impl Work {
+    /// A sort of so many keys.
+    pub fn sort<K>(keys: usize) -> Self {
+        Self { task: Task::Sort, keys, key_bytes: size_of::<K>(), value_bytes: 0, from_files: false }
+    }
+
+    /// A merge of runs that have so many keys together.
+    pub fn merge<K>(keys: usize) -> Self {
+        Self { task: Task::Merge, ..Self::sort::<K>(keys) }
+    }
+
+    /// The same with values of so many bytes each, or with indices.
+    #[must_use]
+    pub fn with_values(self, bytes: usize) -> Self {
+        Self { value_bytes: bytes, ..self }
+    }
+
+    /// The same with callbacks that read the keys of a file and write them to another one.
+    #[must_use]
+    pub fn from_files(self) -> Self {
+        Self { from_files: true, ..self }
+    }
+
+    /// The bytes of keys and values; `usize::MAX` if the number is greater.
+    pub fn bytes(&self) -> usize {
+        self.keys.saturating_mul(self.key_bytes + self.value_bytes)
+    }
+
+    /// The number of keys.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+}
+
+impl CostModel {
+    /// How long `work` takes on `threads` threads of the CPU.
+    pub fn on_cpu(&self, work: &Work, threads: usize) -> Duration {
+        let (mut thread, mut shared) = match (work.task, work.value_bytes) {
+            (Task::Sort, 0) => (self.sort_thread, self.sort_shared),
+            (Task::Sort, _) => (self.sort_pairs_thread, self.sort_pairs_shared),
+            (Task::Merge, _) => (self.merge_thread, self.merge_shared),
+        };
+        if work.from_files {
+            (thread, shared) = (thread + self.file_thread, shared + self.file_shared);
+        }
+        nanoseconds(work.bytes() as f64 * (thread / threads.max(1) as f64 + shared))
+    }
+
+    /// How long `work` takes on a GPU that is running, or has yet to be started.
+    pub fn on_gpu(&self, work: &Work, is_running: bool) -> Duration {
+        let compute = if work.task == Task::Sort { self.gpu_sort } else { self.gpu_merge };
+        let once = self.gpu_call_ms + if is_running { 0.0 } else { self.gpu_start_ms };
+        nanoseconds(once * 1e6 + work.bytes() as f64 * (self.gpu_up + compute + self.gpu_down))
+    }
+}
+
+fn nanoseconds(ns: f64) -> Duration {
+    Duration::try_from_secs_f64(ns * 1e-9).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_read_as_they_are_printed() {
+        let costs = CostModel { gpu_start_ms: 12.5, merge_shared: 0.0, ..CostModel::default() };
+        assert_eq!(costs.to_string().parse(), Ok(costs));
+        assert_eq!("".parse(), Ok(CostModel::default()));
+        assert_eq!(" gpu_up = 2 , ".parse(), Ok(CostModel { gpu_up: 2.0, ..CostModel::default() }));
+    }
+
+    #[test]
+    fn what_is_no_constant_is_refused() {
+        for (text, expected) in [
+            ("gpu_up", "name=value"),
+            ("gpu=1", "the name of a constant"),
+            ("gpu_up=fast", "a number"),
+            ("gpu_up=-1", "a number of at least 0"),
+            ("gpu_up=inf", "a number of at least 0"),
+            ("gpu_up=NaN", "a number of at least 0"),
+        ] {
+            let found = format!("gpu_down=1,{text}").parse::<CostModel>();
+            assert_eq!(found, Err(Error::Costs { part: text.to_owned(), expected }));
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_the_model() {
+        let costs: CostModel =
+            "sort_thread=2,sort_shared=1,file_thread=6,file_shared=0,gpu_start_ms=5,gpu_call_ms=1,gpu_up=3,\
+                                gpu_down=4,gpu_sort=1,gpu_merge=0,merge_thread=1,merge_shared=0"
+                .parse()
+                .unwrap();
+        let sort = Work::sort::<u32>(250_000);
+        let ms = Duration::from_millis;
+        assert_eq!((costs.on_cpu(&sort, 1), costs.on_cpu(&sort, 2)), (ms(3), ms(2)));
+        assert_eq!(costs.on_cpu(&sort.from_files(), 2), ms(5));
+        assert_eq!((costs.on_gpu(&sort, true), costs.on_gpu(&sort, false)), (ms(9), ms(14)));
+        let merge = Work::merge::<u32>(250_000).with_values(4);
+        assert_eq!((costs.on_cpu(&merge, 1), costs.on_gpu(&merge, true)), (ms(2), ms(15)));
+        // Numbers that no machine has do not panic.
+        let most = Work::sort::<u64>(usize::MAX);
+        assert!(costs.on_cpu(&most, 0) > ms(1) && costs.on_gpu(&most, true) > ms(1));
+    }
+}
