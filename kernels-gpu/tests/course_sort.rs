@@ -49,6 +49,22 @@ fn passes(
     Ok(in_second)
 }
 
+/// Runs `path_big` for the merge of two runs, which are given by their addresses and lengths.
+fn find_splits<K: Key>(
+    emulator: &mut Emulator,
+    (a, m): (*const K, usize),
+    (b, n): (*const K, usize),
+    splits: Buffer<usize>,
+    tile_keys: usize,
+) -> Result<(), Fault> {
+    let tiles = (m + n).div_ceil(tile_keys);
+    let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
+    // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
+    emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
+        path_big::<K>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys)
+    })
+}
+
 /// Sorts keys that are in runs of `run` keys in the first or in the second of two arrays.
 fn sort_runs<K: Key, const NT: usize, const VT: usize>(
     emulator: &mut Emulator,
@@ -63,15 +79,8 @@ fn sort_runs<K: Key, const NT: usize, const VT: usize>(
         let (a, b, c) = (from.as_ptr().wrapping_add(begin), from.as_ptr().wrapping_add(middle), to.as_mut_ptr());
         let (m, n, c) = (middle - begin, end - middle, c.wrapping_add(begin));
         let tiles = (m + n).div_ceil(tile_keys);
-        // SAFETY: the arguments are those that the kernels' documentation asks for; the emulator checks accesses.
-        emulator.launch(
-            "path_big",
-            tiles.div_ceil(PATH_THREADS as usize) as u32,
-            PATH_THREADS,
-            PATH_SHARED_BYTES,
-            || unsafe { path_big::<K>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys) },
-        )?;
-        // SAFETY: as above.
+        find_splits(emulator, (a, m), (b, n), splits, tile_keys)?;
+        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
         emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K>(tile_keys), || unsafe {
             merge_big::<K, NT, VT>(a, m, b, n, c, splits.as_ptr())
         })
@@ -101,16 +110,9 @@ fn sort_pairs<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -
         let c_values = values[to].as_mut_ptr().wrapping_add(begin);
         let (m, n) = (middle - begin, end - middle);
         let tiles = (m + n).div_ceil(tile_keys);
-        // SAFETY: the arguments are those that the kernels' documentation asks for; the emulator checks accesses.
-        emulator.launch(
-            "path_big",
-            tiles.div_ceil(PATH_THREADS as usize) as u32,
-            PATH_THREADS,
-            PATH_SHARED_BYTES,
-            || unsafe { path_big::<K>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys) },
-        )?;
+        find_splits(&mut emulator, (a, m), (b, n), splits, tile_keys)?;
         let bytes = indexed_merge::shared_bytes::<K>(tile_keys, VT);
-        // SAFETY: as above.
+        // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
             merge_pairs::<K, u32, NT, VT>(a, a_values, m, b, b_values, n, c, c_values, splits.as_ptr())
         })
@@ -232,7 +234,7 @@ fn each_pass_merges_all_keys() {
     for d in 0..=200usize {
         let mut by_pass: Vec<Vec<Siblings>> = vec![];
         passes(d, 1, false, |in_second, siblings| {
-            if by_pass.is_empty() || (by_pass.len() % 2 == 0) != in_second {
+            if by_pass.is_empty() || by_pass.len().is_multiple_of(2) != in_second {
                 // The arrays take turns: another one is the next pass.
                 by_pass.push(vec![]);
             }
