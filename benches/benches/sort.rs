@@ -9,6 +9,7 @@ use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, c
 use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
 use merge_host::{Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
 use std::cell::RefCell;
+use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest};
 
 /// The name of a size.
@@ -193,6 +194,31 @@ fn gpu_pairs_distributions(
     }
 }
 
+/// The most keys of the course's sort from runs of one key on, as a power of two: about 2^17 launches, one after the other.
+const MOST_OF_COURSE: u32 = 16;
+
+/// The same with the first passes by the batch kernel.
+const MOST_OF_COURSE_BY_BATCHES: u32 = 24;
+
+/// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`, whose time the course asks for with respect to d.
+fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceBuffer<u32>, lg: u32) {
+    let d = unsorted.len();
+    let kinds = [
+        ("u32-course", FirstPasses::MergePath, MOST_OF_COURSE),
+        ("u32-course-batch", FirstPasses::Batch, MOST_OF_COURSE_BY_BATCHES),
+    ];
+    for (name, first, most) in kinds {
+        if lg <= most {
+            let keys = RefCell::new(device.buffer::<u32>(d));
+            let mut sort = CourseSort::new(device.gpu(), d).expect("the GPU has memory");
+            let restore = || copy(device, unsorted, &mut keys.borrow_mut());
+            device.bench(group, BenchmarkId::new(name, power(lg)), 2 * d * size_of::<u32>(), restore, || {
+                sort.sort(device.gpu(), first, &mut keys.borrow_mut(), &device.stream).expect("the GPU sorts");
+            });
+        }
+    }
+}
+
 /// Copies `from` to `to` on the device's stream.
 fn copy<K: DeviceCopy>(device: &Device, from: &DeviceBuffer<K>, to: &mut DeviceBuffer<K>) {
     // SAFETY: both arrays outlive `Device::bench`, which waits for the stream.
@@ -210,6 +236,7 @@ fn on_gpu(criterion: &mut Criterion) {
         gpu(&mut group, &device, merge_path, BenchmarkId::new("u32-merge-path", power(lg)), &k32);
         gpu_pairs::<u32, u32>(&mut group, &device, with_values::<u32, u32>(lg), &k32);
         gpu_argsort(&mut group, &device, &k32, lg);
+        gpu_course(&mut group, &device, &k32, lg);
         drop(k32);
         let k64 = upload::<u64>(&device, Distribution::Uniform, lg);
         gpu(&mut group, &device, auto, BenchmarkId::new("u64", power(lg)), &k64);

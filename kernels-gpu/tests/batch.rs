@@ -1,14 +1,49 @@
 //! Batch merge in the emulator against the standard library, pair by pair.
+//!
+//! # Why d divides the block
+//!
+//! The course's question 4. A thread's number in its block is divided by d with remainder:
+//!
+//! ```text
+//!   tidx = threadIdx % d                   which key of a merged pair, so which diagonal
+//!   qt   = (threadIdx - tidx) / d          which pair of the block's
+//!   gbx  = qt + blockIdx * (blockDim / d)  which pair of all
+//! ```
+//!
+//! `blockDim / d` is rounded down, and `qt` counts a last pair that has fewer than d threads, if d does not divide the block. With
+//! blocks of 256 threads and d = 100 that is pair 2 of a block, with 56 threads:
+//!
+//! - `gbx` gives it the number of the next block's first pair: two blocks write the same keys. If each
+//!   thread loads one key to shared memory, the first of the two blocks has only 56 keys of the pair.
+//! - A kernel that leaves it out, as the one here does, has 56 idle threads in each block. A grid of as many threads as there
+//!   are keys is then too small: its last pairs are never merged.
+//! - A block of fewer than d threads has no pair at all.
+//!
+//! So `threadsPerBlock` is a multiple of d, and d is at most 1024. `merge-host` launches the greatest multiple that
+//! is at most 256, or d threads.
 
 mod common;
 use common::*;
-use cuda_std::emulator::{Emulator, Fault};
+use cuda_std::emulator::{Emulator, Fault, FaultKind};
+use cuda_std::prelude::*;
+use kernels_gpu::co_rank::co_rank;
 use kernels_gpu::merge_small_batch::{self, merge_small_batch};
 
 fn run<K: TestKey>(seed: u64, a: &[K], b: &[K], pairs: usize, d: u32, a_len: u32, block: u32) -> Result<Vec<K>, Fault> {
+    let grid = pairs.div_ceil((block / d) as usize) as u32;
+    run_grid(seed, a, b, (pairs, d, a_len), grid, block)
+}
+
+fn run_grid<K: TestKey>(
+    seed: u64,
+    a: &[K],
+    b: &[K],
+    (pairs, d, a_len): (usize, u32, u32),
+    grid: u32,
+    block: u32,
+) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
     let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(pairs * d as usize));
-    let grid = pairs.div_ceil((block / d) as usize) as u32;
     // SAFETY: the arguments are those that the kernel's documentation asks for.
     emulator.launch("merge_small_batch", grid, block, merge_small_batch::shared_bytes::<K>(block), || unsafe {
         merge_small_batch::<K>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len)
@@ -62,4 +97,84 @@ fn long_pairs_have_a_block_of_their_own() {
         }
     }
     for_all_types!(all());
+}
+
+/// Pairs of random runs with `a_len` of `d` keys from A, and the merged pairs.
+fn pairs_of_runs(seed: u64, pairs: usize, d: usize, a_len: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    let run = |p: usize, len, salt| Keys::Any.ascending::<u32>(len, seed ^ salt ^ (p as u64) << 8);
+    let all = |len, salt| (0..pairs).flat_map(|p| run(p, len, salt)).collect();
+    let expected = (0..pairs).flat_map(|p| merged(&run(p, a_len, 1), &run(p, d - a_len, 2))).collect();
+    (all(a_len, 1), all(d - a_len, 2), expected)
+}
+
+/// The block and the thread of it that have key `tidx` of pair `gbx`, by the course's indices.
+fn threads_of_key(gbx: u32, tidx: u32, d: u32, grid: u32, block: u32) -> Vec<(u32, u32)> {
+    let all = (0..grid).flat_map(|index| (0..block).map(move |thread| (index, thread)));
+    all.filter(|(index, thread)| (thread % d, (thread - thread % d) / d + index * (block / d)) == (tidx, gbx)).collect()
+}
+
+#[test]
+fn each_key_has_one_thread_if_d_divides_the_block() {
+    for (d, block) in [(100, 200), (4, 256), (7, 252), (1024, 1024)] {
+        let per_block = block / d;
+        for (gbx, tidx) in [(0, 0), (per_block - 1, d - 1), (per_block, 0), (2 * per_block, d / 2)] {
+            let expected = (gbx / per_block, gbx % per_block * d + tidx);
+            assert_eq!(threads_of_key(gbx, tidx, d, 4, block), [expected], "key {tidx} of pair {gbx}, d {d}");
+        }
+    }
+    // The first 56 keys of a pair that begins a block have two threads, and the others one.
+    assert_eq!(threads_of_key(2, 0, 100, 4, 256), [(0, 200), (1, 0)]);
+    assert_eq!(threads_of_key(2, 55, 100, 4, 256), [(0, 255), (1, 55)]);
+    assert_eq!(threads_of_key(2, 56, 100, 4, 256), [(1, 56)]);
+    assert_eq!(threads_of_key(3, 0, 100, 4, 256), [(1, 100)]);
+}
+
+/// The course's indices alone, each thread with the key of its diagonal, from global memory.
+#[test]
+fn two_blocks_write_one_pair_if_d_does_not_divide_the_block() {
+    let (seed, pairs, d, a_len) = (fresh_seed(), 8, 100, 40);
+    let (a, b, expected) = pairs_of_runs(seed, pairs, d, a_len);
+    let launch = |block: u32| {
+        let mut emulator = Emulator::new(seed);
+        let (on_a, on_b, c) = (emulator.buffer(&a), emulator.buffer(&b), emulator.uninit::<u32>(pairs * d));
+        let grid = pairs.div_ceil(block as usize / d) as u32;
+        // SAFETY: the views are the whole buffers.
+        emulator.launch("the course's indices", grid, block, 0, || unsafe {
+            let (a, b) = (Global::new(on_a.as_ptr(), a.len()), Global::new(on_b.as_ptr(), b.len()));
+            let c = GlobalMut::new(c.as_mut_ptr(), expected.len());
+            let (thread, block) = (thread::thread_idx_x() as usize, thread::block_dim_x() as usize);
+            let tidx = thread % d;
+            let qt = (thread - tidx) / d;
+            let gbx = qt + thread::block_idx_x() as usize * (block / d);
+            if gbx < pairs {
+                let (a, b) = (a.slice(gbx * a_len, a_len), b.slice(gbx * (d - a_len), d - a_len));
+                let i = co_rank(tidx, a, b);
+                let from_a = i < a_len && (tidx - i == d - a_len || a.get(i) <= b.get(tidx - i));
+                c.set(gbx * d + tidx, if from_a { a.get(i) } else { b.get(tidx - i) });
+            }
+        })?;
+        emulator.read(c)
+    };
+    let fault = launch(256).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}, seed {seed}");
+    assert_eq!(launch(200).unwrap(), expected, "seed {seed}");
+    assert_eq!(launch(300).unwrap(), expected, "seed {seed}");
+}
+
+#[test]
+fn pairs_are_left_out_if_d_does_not_divide_the_block() {
+    let (seed, pairs, d, a_len) = (fresh_seed(), 16, 100, 40);
+    let (a, b, expected) = pairs_of_runs(seed, pairs, d, a_len);
+    let threads = (pairs * d) as u32;
+    let merge = |grid, block| run_grid(seed, &a, &b, (pairs, d as u32, a_len as u32), grid, block);
+    // Blocks of 256 threads, as many threads as keys at least: 7 blocks with 2 pairs each, of 16. Nothing writes pair 14.
+    let fault = merge(threads.div_ceil(256), 256).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 5600, .. }), "{fault}, seed {seed}");
+    // Of fewer than d threads: no pair is merged.
+    let fault = merge(threads.div_ceil(64), 64).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Uninitialised { byte: 0, .. }), "{fault}, seed {seed}");
+    // Multiples of d: as many threads as keys are enough.
+    for block in [100, 200, 400, 800] {
+        assert_eq!(merge(threads / block, block).unwrap(), expected, "block {block}, seed {seed}");
+    }
 }

@@ -5,6 +5,8 @@ use common::*;
 use cuda_std::emulator::Emulator;
 use kernels_gpu::co_rank::{clamp_split, co_rank, co_rank_splits};
 use kernels_gpu::diagonal::{diagonal_search, search_near};
+use kernels_gpu::sequence::Sequence;
+use std::cell::RefCell;
 
 /// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.
 fn counted<K: TestKey>(a: &[K], b: &[K]) -> Vec<usize> {
@@ -91,4 +93,115 @@ fn the_kernel_finds_the_splits_of_a_grid() {
         }
     }
     for_all_types!(check(fresh_seed()));
+}
+
+/// A state of the search: `i`, `j`, `i_low` and `j_low`.
+type State = [usize; 4];
+
+/// The states of [`co_rank`] from iteration to iteration, by the keys that it reads.
+///
+/// A comparison reads A[i - 1] and then B[j], or B[j - 1] and then A[i], which tells `i` and `j`. Where `i` has decreased since
+/// the last one, `j_low` is the `j` of then; where it has increased, `i_low` is the `i` of then.
+fn trace(k: usize, a: &[u32], b: &[u32]) -> Vec<State> {
+    #[derive(Clone, Copy)]
+    struct Logged<'a> {
+        name: char,
+        keys: &'a [u32],
+        reads: &'a RefCell<Vec<(char, usize)>>,
+    }
+    impl Sequence for Logged<'_> {
+        type Index = usize;
+        type Item = u32;
+        fn length(self) -> usize {
+            self.keys.len()
+        }
+        fn at(self, i: usize) -> u32 {
+            self.reads.borrow_mut().push((self.name, i));
+            self.keys[i]
+        }
+    }
+    let reads = RefCell::default();
+    let logged = |name, keys| Logged { name, keys, reads: &reads };
+    let result = co_rank(k, logged('A', a), logged('B', b));
+
+    let mut states = vec![[k.min(a.len()), k - k.min(a.len()), k.saturating_sub(b.len()), k.saturating_sub(a.len())]];
+    let mut visit = |i: usize, j: usize| {
+        let [last_i, last_j, i_low, j_low] = states[states.len() - 1];
+        if i < last_i {
+            states.push([i, j, i_low, last_j]);
+        } else if i > last_i {
+            states.push([i, j, last_i, j_low]);
+        } else {
+            assert_eq!(j, last_j, "i + j is not k");
+        }
+    };
+    for comparison in reads.borrow().chunks(2) {
+        match *comparison {
+            [('A', i), ('B', j)] => visit(i + 1, j),
+            [('B', j), ('A', i)] => visit(i, j + 1),
+            _ => panic!("{comparison:?} is no comparison of a key of A with one of B"),
+        }
+    }
+    // The last state may need no comparison.
+    visit(result, k - result);
+    states
+}
+
+/// The lecture notes' example: of the first 2 keys one is from A and one from B.
+#[test]
+fn the_search_for_k_2_of_the_notes() {
+    let (a, b) = ([1, 3, 5, 7], [2, 4, 6, 8]);
+    // A[1] = 3 > B[0] = 2: one key less of A. Then A[0] = 1 <= B[1] = 4, and B[0] = 2 < A[1] = 3.
+    assert_eq!(trace(2, &a, &b), [[2, 0, 0, 0], [1, 1, 0, 0]]);
+}
+
+/// The textbook's example, in which three threads merge 3 keys each: figure 12.4, and figures 12.6 to 12.8 for the three
+/// iterations of thread 1. The caption of figure 12.8 has them end with one of thread 0, which searches for k = 0 and has none.
+#[test]
+fn the_searches_of_the_textbooks_threads() {
+    let (a, b) = ([1, 7, 8, 9, 10], [7, 10, 10, 12]);
+    assert_eq!(trace(0, &a, &b), [[0, 0, 0, 0]]);
+    let thread_1 = [
+        // Figure 12.6: A[2] = 8 > B[0] = 7, so i decreases by half of 3, rounded up.
+        [3, 0, 0, 0],
+        // Figure 12.7: B[1] = 10 >= A[1] = 7, so j decreases by half of 2.
+        [1, 2, 0, 0],
+        // Figure 12.8: A[1] = 7 <= B[1] = 10 and B[0] = 7 < A[2] = 8.
+        [2, 1, 1, 0],
+    ];
+    assert_eq!(trace(3, &a, &b), thread_1);
+    // Thread 2 has its split at once: A[4] = 10 <= B[1] = 10, and nothing of A is left.
+    assert_eq!(trace(6, &a, &b), [[5, 1, 2, 1]]);
+    // The segments of the threads are those of figure 12.4.
+    let expected = merged(&a, &b);
+    for k in [0, 3, 6] {
+        let (i, next) = (co_rank(k, &a[..], &b[..]), co_rank(k + 3, &a[..], &b[..]));
+        assert_eq!(merged(&a[i..next], &b[k - i..k + 3 - next]), expected[k..k + 3]);
+    }
+}
+
+/// In every search i stays at or above `i_low` and j at or above `j_low`, both bounds only increase, and a step halves the range that is
+/// left on its side.
+#[test]
+fn every_step_of_the_search_halves_a_range() {
+    let seed = fresh_seed();
+    for (m, n) in shapes() {
+        for keys in Keys::ALL {
+            let (a, b) = (keys.ascending::<u32>(m, seed), keys.ascending::<u32>(n, seed ^ 7));
+            for k in 0..=m + n {
+                let states = trace(k, &a, &b);
+                for step in states.windows(2) {
+                    let ([i, j, i_low, j_low], [next_i, next_j, next_i_low, next_j_low]) = (step[0], step[1]);
+                    let at = || format!("{step:?}, k {k} of {m} + {n}, {keys:?}, seed {seed}");
+                    assert!(next_i >= next_i_low && next_j >= next_j_low, "{}", at());
+                    assert!(next_i_low >= i_low && next_j_low >= j_low, "{}", at());
+                    if next_i < i {
+                        assert_eq!(i - next_i, (i - i_low).div_ceil(2), "{}", at());
+                    } else {
+                        assert_eq!(j - next_j, (j - j_low).div_ceil(2), "{}", at());
+                    }
+                }
+            }
+        }
+    }
 }

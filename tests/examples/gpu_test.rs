@@ -23,6 +23,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 use tests::bank_conflicts::conflicting;
+use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 
 /// Calls a generic method for each type of keys of the GPU.
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
             of_all_types!(test.check_through, "calls through functions": u32 f64);
             of_all_types!(test.check_order, "orders": u32 f64);
             of_all_types!(test.check_prepared, "prepared work": u32 f64);
+            of_all_types!(test.check_course_sort, "the course's sort");
             test.check_uploads();
             test.check_excessive_lengths();
             of_all_types!(test.check_graph, "graphs": u32 f64);
@@ -775,6 +777,27 @@ impl Test {
                     self.cpu.sort(&mut expected).expect("the CPU sorts");
                     self.expect(what, gpu.download(&keys), &expected);
                 }
+            }
+        }
+    }
+
+    /// The course's sort, of sizes up to several tiles, and by batches of a power of two.
+    fn check_course_sort<K: GpuKey + DeviceCopy>(&mut self) {
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        let stream = gpu.stream().expect("the device makes streams");
+        let of_any_size = [0, 1, 2, 3, 1000, 1025, 30_011].map(|d| (FirstPasses::MergePath, d));
+        let of_powers = [0, 1, 5, 10, 11, 16].map(|lg| (FirstPasses::Batch, 1 << lg));
+        for (first, d) in of_any_size.into_iter().chain(of_powers) {
+            for (name, kind) in KINDS {
+                let mut expected: Vec<K> = self.keys(d, kind);
+                let found = (|| {
+                    let (mut keys, mut sort) = (gpu.upload(&expected)?, CourseSort::new(&gpu, d)?);
+                    sort.sort(&gpu, first, &mut keys, &stream)?;
+                    stream.synchronize().expect("the sort ends well");
+                    gpu.download(&keys)
+                })();
+                self.cpu.sort(&mut expected).expect("the CPU sorts");
+                self.expect(|| format!("course's sort of {d} {name}, first passes {first:?}"), found, &expected);
             }
         }
     }

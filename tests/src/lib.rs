@@ -2,4 +2,5 @@
 //! Here is what tests, the test program for GPUs and the benchmarks share.
 
 pub mod bank_conflicts;
+pub mod course_sort;
 pub mod distribution;

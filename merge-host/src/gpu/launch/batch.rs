@@ -41,6 +41,18 @@ impl Lengths {
             shared_bytes: indexed_merge::shared_bytes::<K>(shape.keys(), shape.items_per_thread),
         }
     }
+
+    /// The launch of the batch merge with a thread for each key.
+    ///
+    /// A block has a multiple of d threads. A pair of runs that began in one block and ended in the next would belong to
+    /// neither: the kernel gives a block `threads / d` pairs, rounded down, and leaves the threads behind them idle.
+    fn small_shape<K: Key>(self) -> Shape {
+        let d = self.d as u32;
+        // About as many threads as elsewhere, or one pair where that is longer.
+        let threads = (THREADS / d).max(1) * d;
+        let blocks = self.problems.div_ceil((threads / d) as usize);
+        Shape { blocks, threads, shared_bytes: merge_small_batch::shared_bytes::<K>(threads) }
+    }
 }
 
 /// Queues the merge of a batch of pairs of runs, of keys alone.
@@ -62,11 +74,8 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
             unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
         }
         BatchKernel::Small => {
+            let shape = lengths.small_shape::<K>();
             let (d, a_len) = (d as u32, a_len as u32);
-            // A multiple of d: about as many threads as elsewhere, or one pair where that is longer.
-            let threads = (THREADS / d).max(1) * d;
-            let blocks = problems.div_ceil((threads / d) as usize);
-            let shape = Shape { blocks, threads, shared_bytes: merge_small_batch::shared_bytes::<K>(threads) };
             let (entry, arguments) = (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
             // SAFETY: as above.
             unsafe { queue.launch(&entry, shape, &arguments) }
@@ -127,5 +136,27 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
         ];
         // SAFETY: as above.
         unsafe { queue.launch(&("merge_ragged_pairs", suffix::<K>(out.value_bytes)), tile_shape, &merge) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_divides_the_block_of_the_small_batch() {
+        for d in 1..=MAX_BATCH_LENGTH {
+            for problems in [0, 1, 2, 1000] {
+                let Shape { blocks, threads, .. } = Lengths { problems, d, a_len: d / 2 }.small_shape::<u32>();
+                let threads = threads as usize;
+                assert!(threads.is_multiple_of(d) && (1..=1024).contains(&threads), "{threads} threads, d {d}");
+                // Enough threads for each key, and no block without one.
+                assert!(blocks * threads >= problems * d, "{problems} pairs in {blocks} blocks, d {d}");
+                assert!(
+                    blocks.saturating_sub(1) * threads < (problems * d).max(1),
+                    "{problems} pairs in {blocks} blocks, d {d}"
+                );
+            }
+        }
     }
 }

@@ -1,0 +1,78 @@
+//! The sort of the course's question 3 on a GPU: passes that merge sibling runs of doubling length, each by a call of
+//! `pathBig_k` and one of `mergeBig_k`.
+//!
+//! It is what the course asks for, to be compared with the sort of the library. Each two siblings take two launches, which from
+//! runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the batch kernel
+//! of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the emulator.
+
+use merge_host::cust::memory::{DeviceBuffer, DeviceCopy};
+use merge_host::cust::stream::Stream;
+use merge_host::{BatchKernel, Error, Gpu, GpuKey, MAX_BATCH_LENGTH, MergeKernel};
+use std::mem::swap;
+
+/// Which kernels make the first passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstPasses {
+    /// `path_big` and `merge_big` from runs of one key on.
+    MergePath,
+    /// `merge_small_batch`, up to runs of 1024 keys.
+    Batch,
+}
+
+/// The memory that a sort takes in addition to its keys.
+pub struct CourseSort<K: DeviceCopy> {
+    scratch: DeviceBuffer<K>,
+    splits: DeviceBuffer<u8>,
+}
+
+impl<K: GpuKey + DeviceCopy> CourseSort<K> {
+    /// Memory for sorts of `d` keys.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`] where there is not enough memory, [`Error::Device`] where the driver fails.
+    pub fn new(gpu: &Gpu, d: usize) -> Result<Self, Error> {
+        let splits = gpu.buffer(Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, d))?;
+        Ok(Self { scratch: gpu.buffer(d)?, splits })
+    }
+
+    /// Queues the sort of `keys` in ascending order. O(d log d): ceil(log2 d) passes.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver fails.
+    ///
+    /// # Panics
+    /// If there are not as many keys as this memory is for, or if their number is no power of two and the first passes are
+    /// those of the batch kernel.
+    pub fn sort(
+        &mut self,
+        gpu: &Gpu,
+        first: FirstPasses,
+        keys: &mut DeviceBuffer<K>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let d = keys.len();
+        assert_eq!(d, self.scratch.len(), "the memory is for another number of keys");
+        let mut run = 1;
+        if first == FirstPasses::Batch {
+            assert!(d.is_power_of_two(), "batches sort a power of two of keys, not {d}");
+            while run < d && 2 * run <= MAX_BATCH_LENGTH {
+                // Siblings are run i of the first half and run i of the second: the kernel reads all A from one array.
+                let (a, b) = (keys.index(..d / 2), keys.index(d / 2..));
+                gpu.merge_batch_with(BatchKernel::Small, &a, &b, &mut self.scratch, 2 * run, run, stream)?;
+                swap(keys, &mut self.scratch);
+                run *= 2;
+            }
+        }
+        while run < d {
+            for begin in (0..d).step_by(2 * run) {
+                let (middle, end) = ((begin + run).min(d), (begin + 2 * run).min(d));
+                let (a, b, mut out) =
+                    (keys.index(begin..middle), keys.index(middle..end), self.scratch.index(begin..end));
+                gpu.merge(MergeKernel::MergePath, &a, &b, &mut out, &mut self.splits, stream)?;
+            }
+            swap(keys, &mut self.scratch);
+            run *= 2;
+        }
+        Ok(())
+    }
+}
