@@ -1,15 +1,17 @@
 //! Measures the constants of [`CostModel`] on this machine and prints them, for the environment variable `MERGE_HOST_COSTS`.
 //!
 //! ```text
-//! costs FOLDER        where two files of 256 MiB go meanwhile
+//! costs GMERGE FOLDER        the program, and where two files of 1 GiB go meanwhile
 //! ```
 //!
 //! Without a GPU, those of a GPU keep their defaults. What the numbers come from goes to standard error.
 
 use merge_host::{CostModel, Engine, Error, Key, SortOrder, Timing};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 use tests::distribution::{key, random};
 
@@ -21,13 +23,16 @@ const GPU_BYTES: usize = 1 << 30;
 const RUNS: usize = 5;
 
 fn main() {
-    let folder = std::env::args().nth(1).unwrap_or_else(|| "/dev/shm".to_owned());
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [program, folder] = &arguments[..] else { panic!("expected two arguments: the program gmerge, and a folder") };
     let mut costs = CostModel::default();
     // First, while nothing has called the driver.
-    if let Err(error) = measure_gpu(&mut costs) {
+    let gpu = measure_gpu(&mut costs);
+    if let Err(error) = &gpu {
         eprintln!("the constants of a GPU keep their defaults: {error}");
     }
-    measure_cpu(&mut costs, Path::new(&folder)).expect("the CPU sorts and merges");
+    measure_cpu(&mut costs).expect("the CPU sorts and merges");
+    measure_files(&mut costs, gpu.is_ok(), program, folder).expect("the program sorts files");
     println!("{costs}");
 }
 
@@ -64,7 +69,7 @@ fn measure_gpu(costs: &mut CostModel) -> Result<(), Error> {
     Ok(())
 }
 
-fn measure_cpu(costs: &mut CostModel, folder: &Path) -> Result<(), Error> {
+fn measure_cpu(costs: &mut CostModel) -> Result<(), Error> {
     let engines = [Engine::cpu_with_threads(1)?, Engine::cpu()];
     (costs.sort_thread, costs.sort_shared) = mean([
         fit("sort, u32", &engines, |engine, bytes| sort::<u32>(engine, bytes / 4))?,
@@ -75,9 +80,20 @@ fn measure_cpu(costs: &mut CostModel, folder: &Path) -> Result<(), Error> {
         fit("sort, u64 with u64", &engines, |engine, bytes| sort_pairs::<u64>(engine, bytes / 16))?,
     ]);
     (costs.merge_thread, costs.merge_shared) = fit("merge, u32", &engines, |engine, bytes| merge(engine, bytes / 4))?;
-    let (thread, shared) = fit("sort of a file, u32", &engines, |engine, bytes| sort_file(engine, bytes / 4, folder))?;
-    costs.file_thread = round((thread - costs.sort_thread).max(0.0));
-    costs.file_shared = round((shared - costs.sort_shared).max(0.0));
+    Ok(())
+}
+
+/// What files add: from sorts of two sizes, so that what does not depend on the size does not count.
+fn measure_files(costs: &mut CostModel, has_gpu: bool, program: &Path, folder: &Path) -> Result<(), Error> {
+    let a_byte = |engine| {
+        let [few, many] = BYTES.map(|bytes| sort_file(program, engine, bytes, folder));
+        Ok::<_, Error>(1e9 * (many? - few?) / (4 * (BYTES[1] - BYTES[0])) as f64)
+    };
+    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
+    costs.cpu_file = round((a_byte("cpu")? - costs.sort_thread / threads as f64 - costs.sort_shared).max(0.0));
+    if has_gpu {
+        costs.gpu_file = round((a_byte("gpu")? - costs.gpu_up - costs.gpu_sort - costs.gpu_down).max(0.0));
+    }
     Ok(())
 }
 
@@ -87,7 +103,7 @@ fn fit(
     engines: &[Engine; 2],
     work: impl Fn(&Engine, usize) -> Result<f64, Error>,
 ) -> Result<(f64, f64), Error> {
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
     let one = 1e9 * work(&engines[0], BYTES[0])? / BYTES[0] as f64;
     let all = 1e9 * work(&engines[1], BYTES[1])? / BYTES[1] as f64;
     eprintln!("{name}: {one:.3} ns a byte on one thread, {all:.3} on {threads}");
@@ -123,22 +139,22 @@ fn merge(engine: &Engine, n: usize) -> Result<f64, Error> {
     median(|| seconds(|| engine.merge(&sides[0], &sides[1], &mut out).map(drop)))
 }
 
-fn sort_file(engine: &Engine, n: usize, folder: &Path) -> Result<f64, Error> {
-    let failure = |error: std::io::Error| Error::Costs { part: error.to_string(), expected: "a folder for files" };
-    let paths = ["in", "out"].map(|name| folder.join(format!("merge-host-costs.{name}")));
-    fs::write(&paths[0], bytemuck::cast_slice(&keys::<u32>(n))).map_err(failure)?;
+/// The seconds in which the program sorts a file of so many keys on an engine, start and end included.
+fn sort_file(program: &Path, engine: &str, keys: usize, folder: &Path) -> Result<f64, Error> {
+    let paths = ["in", "out"].map(|name| folder.join(format!("merge-host-costs.{name}.u32")));
+    let run = |arguments: &[&OsStr]| {
+        let done = Command::new(program).args(arguments).status();
+        let part = || format!("{} {arguments:?}", program.display());
+        done.is_ok_and(|status| status.success())
+            .then_some(())
+            .ok_or_else(|| Error::Costs { part: part(), expected: "success" })
+    };
+    run(&["gen".as_ref(), "-n".as_ref(), keys.to_string().as_ref(), "-o".as_ref(), paths[0].as_ref()])?;
+    let sort =
+        ["sort".as_ref(), paths[0].as_ref(), "-o".as_ref(), paths[1].as_ref(), "--engine".as_ref(), engine.as_ref()];
     let measured = median(|| {
         let _ = fs::remove_file(&paths[1]);
-        seconds(|| {
-            let (input, output) = (File::open(&paths[0]).map_err(failure)?, File::create(&paths[1]).map_err(failure)?);
-            let read = |begin: usize, part: &mut [u32]| {
-                input.read_exact_at(bytemuck::cast_slice_mut(part), 4 * begin as u64).map_err(failure)
-            };
-            let write = |begin: usize, part: &[u32]| {
-                output.write_all_at(bytemuck::cast_slice(part), 4 * begin as u64).map_err(failure)
-            };
-            engine.sort_streamed(SortOrder::Ascending, n, read, write).map(drop)
-        })
+        seconds(|| run(&sort))
     });
     paths.iter().for_each(|path| drop(fs::remove_file(path)));
     measured

@@ -1,8 +1,8 @@
 //! What work costs on the CPU and on a GPU, from which `Engine::auto` chooses.
 //!
 //! ```text
-//!   CPU   bytes × (thread / threads + shared)
-//!   GPU   start + call + bytes × (up + compute + down)      no start once it is running
+//!   CPU   bytes × (thread / threads + shared + file)
+//!   GPU   start + call + bytes × (up + compute + down + file)      no start once it is running
 //! ```
 //!
 //! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed is shared by them.
@@ -62,31 +62,31 @@ macro_rules! cost_model {
 
 cost_model! {
     /// Sorts of keys alone: ns a byte of one thread's work, in keys of 4 bytes.
-    sort_thread = 1.6,
+    sort_thread = 1.25,
     /// The same, of what threads share.
-    sort_shared = 0.12,
+    sort_shared = 0.1,
     /// Sorts of keys with values, and of indices: as for `sort_thread`.
     sort_pairs_thread = 1.6,
     /// As for `sort_shared`.
-    sort_pairs_shared = 0.15,
+    sort_pairs_shared = 0.1,
     /// Merges: as for `sort_thread`.
-    merge_thread = 0.35,
+    merge_thread = 0.16,
     /// As for `sort_shared`.
-    merge_shared = 0.08,
-    /// What reading the keys of a file and writing them adds to a sort on the CPU, as for `sort_thread`.
-    file_thread = 1.0,
-    /// As for `sort_shared`.
-    file_shared = 0.06,
+    merge_shared = 0.015,
+    /// What reading the keys of a file and writing them to another one adds to a sort on the CPU, in ns a byte.
+    cpu_file = 0.14,
+    /// What it adds to a sort on the GPU, where it goes on beside the copies, in ns a byte.
+    gpu_file = 0.035,
     /// Starting the GPU and loading kernels, in ms.
-    gpu_start_ms = 330.0,
+    gpu_start_ms = 310.0,
     /// A call with few keys, in ms.
-    gpu_call_ms = 0.3,
+    gpu_call_ms = 0.2,
     /// Bytes to the GPU's memory, from memory or a file, in ns a byte.
-    gpu_up = 0.045,
+    gpu_up = 0.022,
     /// Bytes from the GPU's memory, in ns a byte.
-    gpu_down = 0.045,
+    gpu_down = 0.022,
     /// Sorting on the GPU, in ns a byte.
-    gpu_sort = 0.004,
+    gpu_sort = 0.003,
     /// Merging on the GPU, in ns a byte.
     gpu_merge = 0.001,
 }
@@ -175,13 +175,13 @@ impl Work {
 impl CostModel {
     /// How long `work` takes on `threads` threads of the CPU.
     pub fn on_cpu(&self, work: &Work, threads: usize) -> Duration {
-        let (mut thread, mut shared) = match (work.task, work.value_bytes) {
+        let (thread, mut shared) = match (work.task, work.value_bytes) {
             (Task::Sort, 0) => (self.sort_thread, self.sort_shared),
             (Task::Sort, _) => (self.sort_pairs_thread, self.sort_pairs_shared),
             (Task::Merge, _) => (self.merge_thread, self.merge_shared),
         };
         if work.from_files {
-            (thread, shared) = (thread + self.file_thread, shared + self.file_shared);
+            shared += self.cpu_file;
         }
         nanoseconds(work.bytes() as f64 * (thread / threads.max(1) as f64 + shared))
     }
@@ -189,8 +189,9 @@ impl CostModel {
     /// How long `work` takes on a GPU that is running, or has yet to be started.
     pub fn on_gpu(&self, work: &Work, is_running: bool) -> Duration {
         let compute = if work.task == Task::Sort { self.gpu_sort } else { self.gpu_merge };
+        let file = if work.from_files { self.gpu_file } else { 0.0 };
         let once = self.gpu_call_ms + if is_running { 0.0 } else { self.gpu_start_ms };
-        nanoseconds(once * 1e6 + work.bytes() as f64 * (self.gpu_up + compute + self.gpu_down))
+        nanoseconds(once * 1e6 + work.bytes() as f64 * (self.gpu_up + compute + self.gpu_down + file))
     }
 }
 
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn times_are_those_of_the_model() {
         let costs: CostModel =
-            "sort_thread=2,sort_shared=1,file_thread=6,file_shared=0,gpu_start_ms=5,gpu_call_ms=1,gpu_up=3,\
+            "sort_thread=2,sort_shared=1,cpu_file=3,gpu_file=2,gpu_start_ms=5,gpu_call_ms=1,gpu_up=3,\
                                 gpu_down=4,gpu_sort=1,gpu_merge=0,merge_thread=1,merge_shared=0"
                 .parse()
                 .unwrap();
@@ -237,6 +238,7 @@ mod tests {
         assert_eq!((costs.on_cpu(&sort, 1), costs.on_cpu(&sort, 2)), (ms(3), ms(2)));
         assert_eq!(costs.on_cpu(&sort.from_files(), 2), ms(5));
         assert_eq!((costs.on_gpu(&sort, true), costs.on_gpu(&sort, false)), (ms(9), ms(14)));
+        assert_eq!(costs.on_gpu(&sort.from_files(), true), ms(11));
         let merge = Work::merge::<u32>(250_000).with_values(4);
         assert_eq!((costs.on_cpu(&merge, 1), costs.on_gpu(&merge, true)), (ms(2), ms(15)));
         // Numbers that no machine has do not panic.
