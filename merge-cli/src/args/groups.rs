@@ -30,7 +30,7 @@ pub struct CommonArgs {
 /// Flags of every command that runs an engine.
 #[derive(Debug, clap::Args)]
 pub struct EngineArgs {
-    /// Engine: `auto` is the GPU if it works and has kernels for the keys, otherwise the CPU
+    /// Engine: `auto` is the CPU or the GPU, whichever takes less time for the input
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
 }

@@ -60,6 +60,25 @@ fn vector_instructions_that_there_are_not() {
 }
 
 #[test]
+fn costs_that_cannot_be_read() {
+    let folder = folder();
+    let sort = |costs: &str, engine: &str| {
+        let mut command = folder.command(GMERGE);
+        Run::of(command.env("MERGE_HOST_COSTS", costs).args(["sort", "good.u32", "-o", "out.u32", "--engine", engine]))
+    };
+    for (costs, parts) in [
+        ("fast", ["\"fast\"", "expected name=value"]),
+        ("gpu_up=1,cpu=2", ["\"cpu=2\"", "expected the name of a constant"]),
+        ("gpu_up=-1", ["\"gpu_up=-1\"", "expected a number of at least 0"]),
+    ] {
+        sort(costs, "auto").fails(2, &["MERGE_HOST_COSTS", parts[0], parts[1]]);
+        assert_eq!(folder.read::<u32>("out.u32"), OLD);
+    }
+    sort("", "auto").succeeds();
+    sort("gpu_start_ms=1e9", "auto").succeeds();
+}
+
+#[test]
 fn inputs_that_are_no_files() {
     let folder = folder();
     fs::create_dir(folder.path("dir.u32")).unwrap();

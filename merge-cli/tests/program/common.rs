@@ -34,8 +34,8 @@ pub fn engines() -> &'static [&'static str] {
     ENGINES.get_or_init(|| {
         let run = Folder::new().run("info");
         let info = std::str::from_utf8(run.stdout()).unwrap();
-        let auto = info.lines().find(|line| line.starts_with("engine auto")).unwrap();
-        if auto.split_whitespace().nth(2) == Some("gpu") { vec!["cpu", "gpu"] } else { vec!["cpu"] }
+        let devices = info.lines().find(|line| line.starts_with("devices")).unwrap();
+        if devices.split_whitespace().nth(1) == Some("none") { vec!["cpu"] } else { vec!["cpu", "gpu"] }
     })
 }
 
