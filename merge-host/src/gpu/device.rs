@@ -14,6 +14,7 @@ use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::memory::{DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
+use std::sync::Arc;
 
 /// The ways of the GPU to merge a batch of pairs of one length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,14 +48,20 @@ pub enum BatchKernel {
 /// assert_eq!(gpu.download(&keys)?, [-1.0, 2.0, 3.5]);
 /// # Ok::<(), merge_host::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Gpu {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What the clones of a [`Gpu`] share.
+pub(super) struct Shared {
     // Dropped first: modules are unloaded, and buffers freed, while their context still exists.
     pub(super) kernels: Kernels,
     pub(super) staging: Staging,
     pub(super) sides: SideStreams,
     pub(super) multiprocessors: usize,
     ordinal: usize,
-    context: Context,
+    pub(super) context: Context,
 }
 
 impl Gpu {
@@ -76,19 +83,20 @@ impl Gpu {
         let context = Context::new(device).or_failure("cuDevicePrimaryCtxRetain")?;
         let multiprocessors =
             device.get_attribute(DeviceAttribute::MultiprocessorCount).or_failure("cuDeviceGetAttribute")? as usize;
-        Ok(Self {
+        let shared = Shared {
             kernels: Kernels::default(),
             staging: Staging::default(),
             sides: SideStreams::default(),
             multiprocessors,
             ordinal,
             context,
-        })
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The number of this GPU among those of the machine, counted from 0.
     pub fn ordinal(&self) -> usize {
-        self.ordinal
+        self.shared.ordinal
     }
 
     /// Makes the GPU's context the calling thread's current one, as functions of `cust` need it. The functions here do
@@ -97,7 +105,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::Device`] where the driver fails.
     pub fn make_current(&self) -> Result<(), Error> {
-        CurrentContext::set_current(&self.context).or_failure("cuCtxSetCurrent")
+        CurrentContext::set_current(&self.shared.context).or_failure("cuCtxSetCurrent")
     }
 
     /// A new stream, which does not wait for the default stream.
@@ -489,10 +497,10 @@ impl Gpu {
     }
 }
 
-impl Drop for Gpu {
+impl Drop for Shared {
     fn drop(&mut self) {
         // The driver frees page-locked memory only where its context is current.
-        if self.make_current().is_ok() {
+        if CurrentContext::set_current(&self.context).is_ok() {
             self.staging.clear();
         }
     }

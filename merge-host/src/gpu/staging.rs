@@ -63,7 +63,7 @@ impl<'a> Lanes<'a> {
     fn take(gpu: &'a Gpu, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
         let count = if bytes <= BLOCK { 1 } else { 2 };
-        let mut lanes = Self { in_use: Vec::with_capacity(count), home: &gpu.staging };
+        let mut lanes = Self { in_use: Vec::with_capacity(count), home: &gpu.shared.staging };
         while lanes.in_use.len() < count {
             let idle = lanes.home.idle().pop();
             lanes.in_use.push(idle.map_or_else(|| Lane::new(gpu), Ok)?);
