@@ -43,7 +43,17 @@ pub enum Error {
         /// Bytes that the workspace has.
         found: usize,
     },
-    /// Device slices overlap that must not.
+    /// The address of an array in the GPU's memory is 0, or not a multiple of the alignment of its elements.
+    #[error("{what} is at address {address:#x}, expected a multiple of {align} other than 0")]
+    BadAddress {
+        /// The argument's name.
+        what: &'static str,
+        /// Its address.
+        address: u64,
+        /// The alignment of its elements, in bytes.
+        align: usize,
+    },
+    /// Arrays in the GPU's memory overlap that must not.
     #[error("{what} overlaps {other}")]
     Overlap {
         /// The argument that is written.

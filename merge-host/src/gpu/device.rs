@@ -4,6 +4,7 @@ use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, align, batch, entries, merge};
+use super::raw::value_bytes;
 use super::side::SideStreams;
 use super::staging::Staging;
 use super::{Address, zeroed};
@@ -515,13 +516,6 @@ fn workspace_at(needed: usize, workspace: &DeviceSlice<u8>) -> Result<Address, E
     let start = address(workspace).next_multiple_of(align(1) as u64);
     let found = workspace.len().saturating_sub((start - address(workspace)) as usize);
     if found < needed { Err(Error::WorkspaceTooSmall { needed, found }) } else { Ok(start) }
-}
-
-/// Values that the kernels move are of 4 or 8 bytes, and aligned as numbers of that size are.
-const fn value_bytes<V>() -> usize {
-    assert!(size_of::<V>() == 4 || size_of::<V>() == 8, "values have 4 or 8 bytes");
-    assert!(align_of::<V>() == size_of::<V>(), "values are aligned to their size");
-    size_of::<V>()
 }
 
 /// Keys alone, where they are.

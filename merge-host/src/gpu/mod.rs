@@ -3,6 +3,8 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `device` | [`Gpu`]: one GPU, and work on data that is in its memory |
+//! | `raw` | the same by addresses, for arrays and streams of other libraries |
+//! | `context` | the context that is current during a call |
 //! | `host` | the same for slices in host memory: upload, compute, download |
 //! | `launch` | which kernels an operation is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
@@ -10,17 +12,20 @@
 //! | `staging` | copies between the host and the GPU's memory, by several threads |
 //! | `failure` | the driver's errors in this library's words |
 
+mod context;
 mod device;
 mod failure;
 mod host;
 mod kernels;
 mod launch;
 mod numbers;
+mod raw;
 mod side;
 mod staging;
 
 pub use device::{BatchKernel, Gpu};
 pub use kernels::kernel_modules;
+pub use raw::RawArray;
 
 use crate::{DeviceInfo, Error};
 use cust::device::{Device, DeviceAttribute};

@@ -95,7 +95,11 @@ impl Queue for OnStream<'_> {
         side.wait_for(self)?;
         let both = work(self, &side);
         // Even if a launch has failed, so that nothing goes on beside later work.
-        self.wait_for(&side)?;
+        self.wait_for(&side).or_else(|error| {
+            // What is on the side ends before the caller may free the arrays.
+            side.stream.synchronize().or_failure("cuStreamSynchronize")?;
+            Err(error)
+        })?;
         both
     }
 }
@@ -113,7 +117,12 @@ impl Gpu {
     /// The queue of launches that is `stream`.
     pub(super) fn queue<'a>(&'a self, stream: &'a Stream) -> Result<OnStream<'a>, Error> {
         self.make_current()?;
-        Ok(OnStream { gpu: self, stream })
+        Ok(self.on_stream(stream))
+    }
+
+    /// The same for a thread on which the GPU's context is current.
+    pub(super) fn on_stream<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
+        OnStream { gpu: self, stream }
     }
 
     /// Loads these entry points, so that the driver does not compile their modules at the first launch.
