@@ -43,6 +43,22 @@ pub enum Error {
         /// Bytes that the workspace has.
         found: usize,
     },
+    /// An array in a GPU's memory does not belong to the stream that is to work on it.
+    #[error("{what} belongs to another stream (`move_to` moves it to this one)")]
+    OtherStream {
+        /// The argument's name.
+        what: &'static str,
+    },
+    /// An array is in the memory of another GPU than the stream that is to work on it.
+    #[error("{what} is in the memory of GPU {found}, expected GPU {expected}")]
+    OtherGpu {
+        /// The argument's name.
+        what: &'static str,
+        /// The ordinal of the array's GPU.
+        found: usize,
+        /// The ordinal of the stream's GPU.
+        expected: usize,
+    },
     /// The address of an array in the GPU's memory is 0, or not a multiple of the alignment of its elements.
     #[error("{what} is at address {address:#x}, expected a multiple of {align} other than 0")]
     BadAddress {

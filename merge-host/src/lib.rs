@@ -74,13 +74,11 @@ mod timing;
 mod unique;
 mod word;
 
-#[cfg(feature = "gpu")]
-pub use cust;
 pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH};
 pub use error::Error;
 #[cfg(feature = "gpu")]
-pub use gpu::{BatchKernel, Gpu, RawArray, kernel_modules};
+pub use gpu::{BatchKernel, DeviceArray, DeviceOffsets, Event, Gpu, RawArray, Stream, kernel_modules};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

@@ -64,7 +64,11 @@ impl RawArray<u8> {
     fn workspace(self, needed: usize) -> Result<Address, Error> {
         let padding = (self.address.wrapping_neg() % align(1) as u64) as usize;
         let found = self.len.saturating_sub(padding);
-        if found < needed { Err(Error::WorkspaceTooSmall { needed, found }) } else { Ok(self.address + padding as u64) }
+        if found < needed {
+            Err(Error::WorkspaceTooSmall { needed, found })
+        } else {
+            Ok(self.address.saturating_add(padding as u64))
+        }
     }
 }
 
@@ -129,7 +133,7 @@ fn pairs<K, V>(what: &'static str, keys: RawArray<K>, values: RawArray<V>) -> Re
 }
 
 /// Keys and their values.
-type RawPairs<K, V> = (RawArray<K>, RawArray<V>);
+pub(super) type RawPairs<K, V> = (RawArray<K>, RawArray<V>);
 
 /// The arrays of a merge of keys with values, if each has a value for each key, and all that are written, and the workspace, are
 /// apart from each other and from those that are read.

@@ -91,7 +91,7 @@ impl Drop for Lanes<'_> {
 impl Lane {
     fn new(gpu: &Gpu) -> Result<Self, Error> {
         let buffer = LockedBuffer::new(&0, BLOCK).or_failure("cuMemAllocHost")?;
-        Ok(Self { buffer, stream: gpu.stream()? })
+        Ok(Self { buffer, stream: gpu.new_stream()? })
     }
 
     /// Waits until the GPU is done with the buffer.
