@@ -31,6 +31,30 @@ use std::time::Duration;
 /// Several threads may use one stream. The work of two calls at the same time is put on it in an unspecified order. The two calls
 /// share no array that either of them writes, because such an array is borrowed mutably.
 ///
+/// # Misuse that is an error, or harmless
+///
+/// ```
+/// use merge_host::{Error, Gpu};
+///
+/// # fn main() -> Result<(), Error> {
+/// let gpu = match Gpu::new(0) {
+///     Ok(gpu) => gpu,
+///     Err(error) => return Ok(println!("not run: {error}")),
+/// };
+/// let (one, other) = (gpu.stream()?, gpu.stream()?);
+/// let mut keys = one.upload(&(0..100_000u32).rev().collect::<Vec<_>>())?;
+/// let mut workspace = other.zeroed(Gpu::sort_workspace_bytes::<u32>(keys.len()))?;
+/// // Arrays of two streams in one call.
+/// assert_eq!(one.sort(&mut keys, &mut workspace), Err(Error::OtherStream { what: "workspace" }));
+/// workspace.move_to(&one)?;
+/// one.sort(&mut keys, &mut workspace)?;
+/// // A workspace that is dropped while the GPU uses it, and a GPU and a stream that are dropped before their array.
+/// drop((workspace, gpu, one, other));
+/// assert!(keys.download()?.is_sorted());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Misuse that does not compile
 ///
 /// An array cannot be the input and the output of one call:
