@@ -1,4 +1,5 @@
-//! Compares everything the GPU engine does with the CPU engine, then prints a short timing table.
+//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that these cannot be
+//! misused. Then prints a short timing table.
 //!
 //! ```text
 //! gpu_test [--seed S] [--sorts] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]

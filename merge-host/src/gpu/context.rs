@@ -20,13 +20,10 @@ impl Entered {
     /// Makes `context` current.
     pub(super) fn new(context: &Context) -> Result<Self, Error> {
         let before = CurrentContext::get_current().or_failure("cuCtxGetCurrent")?;
-        let before = if before.get_inner() == context.as_raw() {
-            None
-        } else {
-            CurrentContext::set_current(context).or_failure("cuCtxSetCurrent")?;
-            Some(before)
-        };
-        Ok(Self { before, _of_this_thread: PhantomData })
+        // Also where it is current already: a context of the same handle may have been released and retained meanwhile.
+        CurrentContext::set_current(context).or_failure("cuCtxSetCurrent")?;
+        let is_other = before.get_inner() != context.as_raw();
+        Ok(Self { before: is_other.then_some(before), _of_this_thread: PhantomData })
     }
 }
 

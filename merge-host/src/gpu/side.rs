@@ -26,7 +26,9 @@ impl SideStreams {
         if let Some(side) = self.0.get(&key) {
             return Ok(side);
         }
-        let priority = Some(stream.get_priority().or_failure("cuStreamGetPriority")?);
+        // The handles up to that one are default streams, which have the default priority.
+        let priority =
+            if handle <= PER_THREAD { None } else { Some(stream.get_priority().or_failure("cuStreamGetPriority")?) };
         let side = Stream::new(StreamFlags::NON_BLOCKING, priority).or_failure("cuStreamCreateWithPriority")?;
         Ok(self.0.insert(key, Box::new(side)))
     }
