@@ -1,4 +1,4 @@
-//! One GPU, and work on data that is in its memory.
+//! One GPU: its context, what it has loaded, and the sizes of workspaces.
 
 use super::context::Entered;
 use super::failure::{OrFailure, initialise};
@@ -17,7 +17,7 @@ use cust::stream::{Stream, StreamFlags};
 use std::sync::Arc;
 use std::{fmt, mem};
 
-/// The ways of the GPU to merge a batch of pairs of one length.
+/// How a GPU solves a batch of merge problems of one length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BatchKernel {
