@@ -68,10 +68,7 @@ fn on_gpu(criterion: &mut Criterion) {
                 8 * problems * d,
                 || {},
                 || {
-                    device
-                        .gpu()
-                        .merge_batch_with(kernel, &a, &b, &mut out, d, a_len, &device.stream)
-                        .expect("the GPU merges");
+                    device.stream.merge_batch_with(kernel, &a, &b, &mut out, d, a_len).expect("the GPU merges");
                 },
             );
         }
@@ -81,8 +78,8 @@ fn on_gpu(criterion: &mut Criterion) {
     let problems = n / 100;
     let side = |seed| {
         let (keys, offsets) = ragged(n / 2, problems, seed);
-        let offsets: Vec<u64> = offsets.into_iter().map(|offset| offset as u64).collect();
-        (device.upload(&keys), device.upload(&offsets))
+        let offsets = device.stream.upload_offsets(&offsets).expect("the GPU has memory for the offsets");
+        (device.upload(&keys), offsets)
     };
     let ((a, a_offsets), (b, b_offsets)) = (side(1), side(2));
     let mut out = device.buffer::<u32>(n);
@@ -93,10 +90,8 @@ fn on_gpu(criterion: &mut Criterion) {
         8 * n,
         || {},
         || {
-            let (a, b) = ((&*a, &*a_offsets), (&*b, &*b_offsets));
-            // SAFETY: `ragged` makes offsets that begin with 0, never decrease, and end with the number of keys.
-            unsafe { device.gpu().merge_ragged(a, b, &mut out, &mut workspace, &device.stream) }
-                .expect("the GPU merges");
+            let (a, b) = ((&a, &a_offsets), (&b, &b_offsets));
+            device.stream.merge_ragged(a, b, &mut out, &mut workspace).expect("the GPU merges");
         },
     );
 }

@@ -3,7 +3,6 @@
 use benches::{Device, Distribution, brief, one_size, sizes, uniform};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::cust::memory::DeviceCopy;
 use merge_host::{Engine, Gpu, GpuKey, Key, MergeKernel};
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
@@ -34,13 +33,7 @@ fn cpu_pairs<K: Key, V: Key>(group: &mut Group, engine: &Engine, lg: u32) {
     });
 }
 
-fn gpu<K: GpuKey + DeviceCopy>(
-    group: &mut Group,
-    device: &Device,
-    kernel: MergeKernel,
-    distribution: Distribution,
-    lg: u32,
-) {
+fn gpu<K: GpuKey>(group: &mut Group, device: &Device, kernel: MergeKernel, distribution: Distribution, lg: u32) {
     let n = 1 << lg;
     let (a, b) = distribution.sides::<K>(n);
     let (a, b, mut out) = (device.upload(&a), device.upload(&b), device.buffer::<K>(n));
@@ -52,12 +45,12 @@ fn gpu<K: GpuKey + DeviceCopy>(
         2 * n * size_of::<K>(),
         || {},
         || {
-            device.gpu().merge(kernel, &a, &b, &mut out, &mut workspace, &device.stream).expect("the GPU merges");
+            device.stream.merge(kernel, &a, &b, &mut out, &mut workspace).expect("the GPU merges");
         },
     );
 }
 
-fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(group: &mut Group, device: &Device, lg: u32) {
+fn gpu_pairs<K: GpuKey, V: Key>(group: &mut Group, device: &Device, lg: u32) {
     let n = 1 << lg;
     let (a, b) = Distribution::Uniform.sides::<K>(n);
     let (av, bv) = (device.upload(&uniform::<V>(a.len(), 3)), device.upload(&uniform::<V>(b.len(), 4)));
@@ -71,11 +64,8 @@ fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(group: &mut Group, dev
         bytes,
         || {},
         || {
-            let out = (&mut *out, &mut *out_values);
-            device
-                .gpu()
-                .merge_pairs((&a, &av), (&b, &bv), out, &mut workspace, &device.stream)
-                .expect("the GPU merges");
+            let out = (&mut out, &mut out_values);
+            device.stream.merge_pairs((&a, &av), (&b, &bv), out, &mut workspace).expect("the GPU merges");
         },
     );
 }

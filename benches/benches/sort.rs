@@ -6,8 +6,7 @@
 use benches::{Device, brief, one_size, sizes};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
-use merge_host::{Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
+use merge_host::{DeviceArray, Engine, Gpu, GpuKey, Key, SortKernel, SortOrder, f16};
 use std::cell::RefCell;
 use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest};
@@ -109,66 +108,61 @@ fn other_than_uniform() -> &'static [Distribution] {
 }
 
 /// Makes keys in the GPU's memory, and prints their digest.
-fn upload<K: Key + DeviceCopy>(device: &Device, distribution: Distribution, lg: u32) -> DeviceBuffer<K> {
+fn upload<K: Key>(device: &Device, distribution: Distribution, lg: u32) -> DeviceArray<K> {
     let keys: Vec<K> = distribution.keys(1 << lg);
     println!("{} {} {}: digest {:016x}", K::NAME, distribution.name(), power(lg), digest(&keys));
     device.upload(&keys)
 }
 
-fn gpu<K: GpuKey + DeviceCopy>(
+fn gpu<K: GpuKey>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
     kernel: SortKernel,
     id: BenchmarkId,
-    unsorted: &DeviceBuffer<K>,
+    unsorted: &DeviceArray<K>,
 ) {
     let n = unsorted.len();
     let keys = RefCell::new(device.buffer::<K>(n));
     let mut workspace = device.buffer(Gpu::sort_workspace_bytes::<K>(n));
-    let restore = || copy(device, unsorted, &mut keys.borrow_mut());
+    let restore = || device.copy(unsorted, &mut keys.borrow_mut());
     device.bench(group, id, 2 * n * size_of::<K>(), restore, || {
         let (order, keys) = (SortOrder::Ascending, &mut keys.borrow_mut());
-        device.gpu().sort_with_kernel(kernel, order, keys, &mut workspace, &device.stream).expect("the GPU sorts");
+        device.stream.sort_with_kernel(kernel, order, keys, &mut workspace).expect("the GPU sorts");
     });
 }
 
 /// Sorts key-value pairs, whose values are their indices at first.
-fn gpu_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
+fn gpu_pairs<K: GpuKey, V: Key>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
     id: BenchmarkId,
-    unsorted: &DeviceBuffer<K>,
+    unsorted: &DeviceArray<K>,
 ) {
     let n = unsorted.len();
     let arrays = RefCell::new((device.buffer::<K>(n), device.upload(&Distribution::Sorted.keys::<V>(n))));
     let mut workspace = device.buffer(Gpu::sort_pairs_workspace_bytes::<K, V>(n));
-    let restore = || copy(device, unsorted, &mut arrays.borrow_mut().0);
+    let restore = || device.copy(unsorted, &mut arrays.borrow_mut().0);
     device.bench(group, id, 2 * n * (size_of::<K>() + size_of::<V>()), restore, || {
         let (keys, values) = &mut *arrays.borrow_mut();
-        let sorted = device.gpu().sort_pairs(SortOrder::Ascending, keys, values, &mut workspace, &device.stream);
+        let sorted = device.stream.sort_pairs(SortOrder::Ascending, keys, values, &mut workspace);
         sorted.expect("the GPU sorts");
     });
 }
 
 /// Sorts the keys and computes the permutation that does.
-fn gpu_argsort<K: GpuKey + DeviceCopy>(
-    group: &mut BenchmarkGroup<WallTime>,
-    device: &Device,
-    unsorted: &DeviceBuffer<K>,
-    lg: u32,
-) {
+fn gpu_argsort<K: GpuKey>(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<K>, lg: u32) {
     let n = unsorted.len();
     let (keys, mut indices) = (RefCell::new(device.buffer::<K>(n)), device.buffer::<u32>(n));
     let mut workspace = device.buffer(Gpu::argsort_workspace_bytes::<K, u32>(n));
-    let restore = || copy(device, unsorted, &mut keys.borrow_mut());
+    let restore = || device.copy(unsorted, &mut keys.borrow_mut());
     device.bench(group, of_indices::<K>(lg), n * (2 * size_of::<K>() + size_of::<u32>()), restore, || {
         let keys = &mut keys.borrow_mut();
-        let sorted = device.gpu().argsort(SortOrder::Ascending, keys, &mut indices, &mut workspace, &device.stream);
+        let sorted = device.stream.argsort(SortOrder::Ascending, keys, &mut indices, &mut workspace);
         sorted.expect("the GPU sorts");
     });
 }
 
-fn gpu_distributions<K: GpuKey + DeviceCopy>(
+fn gpu_distributions<K: GpuKey>(
     group: &mut BenchmarkGroup<WallTime>,
     device: &Device,
     distributions: &[Distribution],
@@ -201,7 +195,7 @@ const MOST_OF_COURSE: u32 = 16;
 const MOST_OF_COURSE_BY_BATCHES: u32 = 24;
 
 /// The course's sort of d keys, by passes of `pathBig_k` and `mergeBig_k`, whose time the course asks for with respect to d.
-fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceBuffer<u32>, lg: u32) {
+fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &DeviceArray<u32>, lg: u32) {
     let d = unsorted.len();
     let kinds = [
         ("u32-course", FirstPasses::MergePath, MOST_OF_COURSE),
@@ -210,19 +204,13 @@ fn gpu_course(group: &mut BenchmarkGroup<WallTime>, device: &Device, unsorted: &
     for (name, first, most) in kinds {
         if lg <= most {
             let keys = RefCell::new(device.buffer::<u32>(d));
-            let mut sort = CourseSort::new(device.gpu(), d).expect("the GPU has memory");
-            let restore = || copy(device, unsorted, &mut keys.borrow_mut());
+            let mut sort = CourseSort::new(&device.stream, d).expect("the GPU has memory");
+            let restore = || device.copy(unsorted, &mut keys.borrow_mut());
             device.bench(group, BenchmarkId::new(name, power(lg)), 2 * d * size_of::<u32>(), restore, || {
-                sort.sort(device.gpu(), first, &mut keys.borrow_mut(), &device.stream).expect("the GPU sorts");
+                sort.sort(first, &mut keys.borrow_mut()).expect("the GPU sorts");
             });
         }
     }
-}
-
-/// Copies `from` to `to` on the device's stream.
-fn copy<K: DeviceCopy>(device: &Device, from: &DeviceBuffer<K>, to: &mut DeviceBuffer<K>) {
-    // SAFETY: both arrays outlive `Device::bench`, which waits for the stream.
-    unsafe { from.async_copy_to(to, &device.stream) }.expect("the GPU copies");
 }
 
 fn on_gpu(criterion: &mut Criterion) {

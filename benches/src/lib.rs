@@ -9,12 +9,10 @@
 //! The variable `GMERGE_BENCH_MAX_LG` is the binary logarithm of the greatest number of keys. The default is 22 on the CPU
 //! and 28 on the GPU.
 
+use bytemuck::Pod;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Throughput};
-use merge_host::cust::event::{Event, EventFlags};
-use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
-use merge_host::cust::stream::Stream;
-use merge_host::{Engine, Gpu, Key};
+use merge_host::{DeviceArray, Engine, Key, Stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -91,8 +89,7 @@ pub fn brief(group: &mut BenchmarkGroup<'_, WallTime>) {
 
 /// A GPU with a stream, and the durations of copies on it.
 pub struct Device {
-    engine: Engine,
-    /// The stream of all work.
+    /// The stream of all work and all arrays.
     pub stream: Stream,
     copies: RefCell<HashMap<usize, Duration>>,
 }
@@ -108,37 +105,35 @@ impl Device {
             }
         };
         let stream = engine.as_gpu()?.stream().expect("a GPU makes streams");
-        Some(Self { engine, stream, copies: RefCell::default() })
-    }
-
-    /// The GPU.
-    pub fn gpu(&self) -> &Gpu {
-        self.engine.as_gpu().expect("it is a GPU engine")
+        Some(Self { stream, copies: RefCell::default() })
     }
 
     /// A copy of `from` in the GPU's memory.
-    pub fn upload<T: DeviceCopy + bytemuck::Pod>(&self, from: &[T]) -> DeviceBuffer<T> {
-        self.gpu().upload(from).expect("the GPU has memory for the inputs")
+    pub fn upload<T: Pod>(&self, from: &[T]) -> DeviceArray<T> {
+        self.stream.upload(from).expect("the GPU has memory for the inputs")
     }
 
     /// An array in the GPU's memory.
-    pub fn buffer<T: DeviceCopy + bytemuck::Pod>(&self, len: usize) -> DeviceBuffer<T> {
-        self.gpu().buffer(len).expect("the GPU has memory for the output")
+    pub fn buffer<T: Pod>(&self, len: usize) -> DeviceArray<T> {
+        self.stream.zeroed(len).expect("the GPU has memory for the output")
+    }
+
+    /// Copies `from` to `to`, which is as long.
+    pub fn copy<T: Pod>(&self, from: &DeviceArray<T>, to: &mut DeviceArray<T>) {
+        self.stream.copy(from, to).expect("a GPU copies");
     }
 
     /// The total duration of `repeats` calls of `work`. Each follows a call of `prepare`, which is not included.
     pub fn time(&self, repeats: u64, mut prepare: impl FnMut(), mut work: impl FnMut()) -> Duration {
-        let event = || Event::new(EventFlags::DEFAULT).expect("a GPU makes events");
+        let event = || self.stream.event().expect("a GPU makes events");
         let mut total = Duration::ZERO;
         for _ in 0..repeats {
             let (start, end) = (event(), event());
             prepare();
-            start.record(&self.stream).expect("a stream takes events");
+            start.record().expect("a stream takes events");
             work();
-            end.record(&self.stream).expect("a stream takes events");
-            end.synchronize().expect("the work ends well");
-            let ms = end.elapsed_time_f32(&start).expect("both events have happened");
-            total += Duration::from_secs_f64(f64::from(ms) / 1e3);
+            end.record().expect("a stream takes events");
+            total += end.elapsed_since(&start).expect("the work ends well");
         }
         total
     }
@@ -157,38 +152,24 @@ impl Device {
             bencher.iter_custom(|repeats| self.time(repeats, &mut prepare, &mut work));
         });
         let mean = self.time(5, &mut prepare, &mut work) / 5;
-        println!("{:>24}fraction of copy bandwidth: {:.3}", "", self.copy(bytes).as_secs_f64() / mean.as_secs_f64());
+        println!(
+            "{:>24}fraction of copy bandwidth: {:.3}",
+            "",
+            self.copy_time(bytes).as_secs_f64() / mean.as_secs_f64()
+        );
     }
 
     /// Measures a copy of `bytes` bytes as a row.
     pub fn bench_copy(&self, group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, bytes: usize) {
         let (from, mut to) = (self.buffer::<u8>(bytes), self.buffer::<u8>(bytes));
-        self.bench(
-            group,
-            id,
-            2 * bytes,
-            || {},
-            || {
-                // SAFETY: both arrays outlive `bench`, which waits for the stream.
-                unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
-            },
-        );
+        self.bench(group, id, 2 * bytes, || {}, || self.copy(&from, &mut to));
     }
 
     /// The duration of a copy that reads and writes `bytes` bytes in total, measured once.
-    fn copy(&self, bytes: usize) -> Duration {
+    fn copy_time(&self, bytes: usize) -> Duration {
         *self.copies.borrow_mut().entry(bytes).or_insert_with(|| {
             let (from, mut to) = (self.buffer::<u8>(bytes / 2), self.buffer::<u8>(bytes / 2));
-            let mut copy = |repeats| {
-                self.time(
-                    repeats,
-                    || {},
-                    || {
-                        // SAFETY: both arrays outlive `time`, which waits for the stream.
-                        unsafe { from.async_copy_to(&mut to, &self.stream) }.expect("a GPU copies");
-                    },
-                )
-            };
+            let mut copy = |repeats| self.time(repeats, || {}, || self.copy(&from, &mut to));
             copy(3);
             copy(9) / 9
         })

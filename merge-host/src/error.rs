@@ -51,7 +51,33 @@ pub enum Error {
         /// Bytes that the workspace has.
         found: usize,
     },
-    /// Device slices overlap that must not.
+    /// An array in a GPU's memory does not belong to the stream that is to work on it.
+    #[error("{what} belongs to another stream (`move_to` moves it to this one)")]
+    OtherStream {
+        /// The argument's name.
+        what: &'static str,
+    },
+    /// An array is in the memory of another GPU than the stream that is to work on it.
+    #[error("{what} is in the memory of GPU {found}, expected GPU {expected}")]
+    OtherGpu {
+        /// The argument's name.
+        what: &'static str,
+        /// The ordinal of the array's GPU.
+        found: usize,
+        /// The ordinal of the stream's GPU.
+        expected: usize,
+    },
+    /// The address of an array in the GPU's memory is 0, or not a multiple of the alignment of its elements.
+    #[error("{what} is at address {address:#x}, expected a multiple of {align} other than 0")]
+    BadAddress {
+        /// The argument's name.
+        what: &'static str,
+        /// Its address.
+        address: u64,
+        /// The alignment of its elements, in bytes.
+        align: usize,
+    },
+    /// Arrays in the GPU's memory overlap that must not.
     #[error("{what} overlaps {other}")]
     Overlap {
         /// The argument that is written.

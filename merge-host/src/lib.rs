@@ -54,6 +54,15 @@
 //! [`Error::NoGpuSupport`], and [`Engine::auto`] returns a CPU engine. A program that is built with it also starts on a
 //! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
 
+#![cfg_attr(
+    feature = "gpu",
+    doc = "",
+    doc = "# Data in a GPU's memory",
+    doc = "",
+    doc = "A [`Stream`] of a [`Gpu`] makes arrays in its memory, and sorts and merges them without copies. The",
+    doc = "[raw layer](Gpu#the-raw-layer) does so for arrays and streams of other libraries."
+)]
+
 mod cpu;
 mod device;
 mod engine;
@@ -74,13 +83,11 @@ mod timing;
 mod unique;
 mod word;
 
-#[cfg(feature = "gpu")]
-pub use cust;
 pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{COSTS, CostModel, Engine, EngineKind, MAX_BATCH_LENGTH, Work};
 pub use error::Error;
 #[cfg(feature = "gpu")]
-pub use gpu::{BatchKernel, Gpu, kernel_modules};
+pub use gpu::{BatchKernel, DeviceArray, DeviceOffsets, Event, Gpu, RawArray, Stream, kernel_modules};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

@@ -1,4 +1,5 @@
-//! Compares everything the GPU engine does with the CPU engine, then prints a short timing table.
+//! Compares everything the GPU engine does with the CPU engine, also on arrays in the GPU's memory, and tests that these cannot be
+//! misused. Then prints a short timing table.
 //!
 //! ```text
 //! gpu_test [--seed S] [--sorts] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
@@ -12,11 +13,9 @@
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
-use merge_host::cust::event::{Event, EventFlags};
-use merge_host::cust::memory::{AsyncCopyDestination, DeviceBuffer, DeviceCopy};
-use merge_host::cust::stream::Stream;
 use merge_host::{
-    BatchKernel, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Timing, first_unsorted,
+    BatchKernel, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Stream, Timing,
+    first_unsorted,
 };
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -25,6 +24,9 @@ use std::time::Instant;
 use tests::bank_conflicts::conflicting;
 use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
+
+#[path = "gpu_test/layers.rs"]
+mod layers;
 
 /// Calls a generic method for each type of keys of the GPU.
 macro_rules! of_all_types {
@@ -86,6 +88,10 @@ fn main() -> ExitCode {
             of_all_types!(test.check_prepared, "prepared work": u32 f64);
             of_all_types!(test.check_course_sort, "the course's sort");
             test.check_uploads();
+            of_all_types!(test.check_streams, "arrays of streams": u32 f64);
+            test.check_misuse();
+            test.report("arrays that are misused");
+            of_all_types!(test.check_addresses, "arrays by address": i32 u64);
             test.check_excessive_lengths();
             of_all_types!(test.check_graph, "graphs": u32 f64);
             of_all_types!(test.check_sort_graph, "graphs of sorts");
@@ -634,16 +640,15 @@ impl Test {
 
     /// A graph of one sort, launched with keys that are divided, that are sorted by all of their bits, and that are in order: what is done depends
     /// on the keys, and not on those of the capture.
-    fn check_sort_graph<K: GpuKey + DeviceCopy>(&mut self) {
+    fn check_sort_graph<K: GpuKey>(&mut self) {
         let kinds: [Kind; 2] = [("uniform", |word| word), ("bits ANDed", |word| word & mix(word) & mix(!word))];
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
         for n in [300_007, 5_000_011] {
-            let mut keys = gpu.buffer::<K>(n).expect("the device has memory");
-            let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
-            let graph =
-                graph::capture(&stream, || gpu.sort_with(SortOrder::Ascending, &mut keys, &mut workspace, &stream));
+            let mut keys = stream.zeroed::<K>(n).expect("the device has memory");
+            let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+            let graph = graph::capture(&stream, || stream.sort(&mut keys, &mut workspace));
             let graph = match graph {
                 Ok(graph) => graph,
                 Err(error) => return self.expect::<K>(|| format!("capture of a sort of {n}"), Err(error), &[]),
@@ -651,11 +656,10 @@ impl Test {
             let mut inputs: Vec<(&str, Vec<K>)> = kinds.map(|(name, kind)| (name, self.keys(n, kind))).into();
             inputs.push(("in order", self.sorted(n, |word| word)));
             for (name, input) in inputs {
-                // SAFETY: both arrays live until the stream has been waited for, and the copy comes before the graph there.
-                unsafe { keys.async_copy_from(&input[..], &stream).expect("the device copies") };
-                graph.launch(&stream);
-                stream.synchronize().expect("the graph ends well");
-                let found = gpu.download(&keys);
+                keys.upload(&input).expect("the device copies");
+                // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+                unsafe { graph.launch(&stream) };
+                let found = keys.download();
                 let mut expected = input;
                 self.cpu.sort(&mut expected).expect("the CPU sorts");
                 self.expect(|| format!("graph of a sort of {n} {name}"), found, &expected);
@@ -663,53 +667,51 @@ impl Test {
         }
     }
 
-    /// Every call on device buffers, captured in one graph and replayed on other input.
+    /// Every call of the raw layer, captured in one graph and replayed on other input.
     /// On a GPU whose kernels nothing but `prepare` has loaded.
-    fn check_graph<K: GpuKey + DeviceCopy>(&mut self) {
+    fn check_graph<K: GpuKey>(&mut self) {
         const D: usize = 100;
         let (n, values) = (50_000, (0..50_000).collect::<Vec<u32>>());
-        let offsets: Vec<usize> = (0..=n / D).map(|i| i * D).collect();
+        let offsets: Vec<u64> = (0..=n / D).map(|i| (i * D) as u64).collect();
         let inputs: Vec<[Vec<K>; 2]> = (0..2).map(|_| [0; 2].map(|_| self.keys(n, |word| word))).collect();
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
-        let buffer = |n| gpu.buffer::<K>(n).expect("the device has memory");
-        let mut workspaces =
-            (0..8).map(|_| gpu.buffer::<u8>(Gpu::sort_pairs_workspace_bytes::<K, u32>(n)).expect("there is memory"));
-        let mut workspace = || workspaces.next().expect("there are enough");
+        let buffer = |n| stream.zeroed::<K>(n).expect("the device has memory");
+        let workspace =
+            || stream.zeroed::<u8>(Gpu::sort_pairs_workspace_bytes::<K, u32>(n)).expect("the device has memory");
         let (mut a, mut b) = (buffer(n), buffer(n));
-        let upload = |values: &[u32]| gpu.upload(values).expect("the device has memory");
-        let (a_values, b_values, ends) = (
-            upload(&values),
-            upload(&values),
-            gpu.upload(&offsets.iter().map(|&o| o as u64).collect::<Vec<_>>()).expect("memory"),
-        );
+        let upload = |values: &[u32]| stream.upload(values).expect("the device has memory");
+        let ends = stream.upload(&offsets).expect("the device has memory");
+        let (a_values, b_values) = (upload(&values), upload(&values));
         let kernels = MergeKernel::ALL;
-        let mut merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
-        let mut others: Vec<_> = (0..5).map(|_| (buffer(2 * n), upload(&[&values[..], &values].concat()))).collect();
-        let [mut for_sort, mut for_sort_pairs, mut for_merge, mut for_pairs, mut for_ragged, mut for_ragged_pairs] =
+        let merged: Vec<_> = kernels.iter().map(|_| buffer(2 * n)).collect();
+        let others: Vec<_> = (0..5).map(|_| (buffer(2 * n), upload(&[&values[..], &values].concat()))).collect();
+        let [for_sort, for_sort_pairs, for_merge, for_pairs, for_ragged, for_ragged_pairs] =
             [(); 6].map(|()| workspace());
         let (mut with_values, mut sorted_values) = (buffer(n), upload(&values));
         let graph = graph::capture(&stream, || {
-            let order = SortOrder::Descending;
-            gpu.sort_pairs(order, &mut with_values, &mut sorted_values, &mut for_sort_pairs, &stream)?;
-            gpu.sort(&mut a, &mut for_sort, &stream)?;
-            gpu.sort(&mut b, &mut for_sort, &stream)?;
-            for (&kernel, out) in kernels.iter().zip(&mut merged) {
-                gpu.merge(kernel, &a, &b, out, &mut for_merge, &stream)?;
-            }
-            let [pairs, batch, batch_pairs, ragged, ragged_pairs] = &mut others[..] else { unreachable!("five") };
-            let (av, bv) = ((&*a, &*a_values), (&*b, &*b_values));
-            gpu.merge_pairs(av, bv, (&mut pairs.0, &mut pairs.1), &mut for_pairs, &stream)?;
-            // Pieces of a sorted array are sorted.
-            gpu.merge_batch(&a, &b, &mut batch.0, 2 * D, D, &stream)?;
-            gpu.merge_batch_pairs(av, bv, (&mut batch_pairs.0, &mut batch_pairs.1), 2 * D, D, &stream)?;
-            // SAFETY: the offsets ascend from 0 to the lengths.
+            let (kernel, order, on) = (SortKernel::Auto, SortOrder::Descending, stream.handle());
+            let (keys, values) = (with_values.raw(), sorted_values.raw());
+            let (av, bv) = ((a.raw(), a_values.raw()), (b.raw(), b_values.raw()));
+            let out = |i: usize| (others[i].0.raw(), others[i].1.raw());
+            // SAFETY: all arrays belong to this stream, are different ones, and live until the last launch of the graph has been
+            // waited for. The offsets ascend from 0 to the lengths.
             unsafe {
-                gpu.merge_ragged((&a, &ends), (&b, &ends), &mut ragged.0, &mut for_ragged, &stream)?;
-                let (a, b) = ((&*a, &*a_values, &*ends), (&*b, &*b_values, &*ends));
-                let out = (&mut *ragged_pairs.0, &mut *ragged_pairs.1);
-                gpu.merge_ragged_pairs(a, b, out, &mut for_ragged_pairs, &stream)
+                gpu.sort_pairs_raw(kernel, order, keys, values, for_sort_pairs.raw(), on)?;
+                gpu.sort_raw(kernel, SortOrder::Ascending, a.raw(), for_sort.raw(), on)?;
+                gpu.sort_raw(kernel, SortOrder::Ascending, b.raw(), for_sort.raw(), on)?;
+                for (&kernel, out) in kernels.iter().zip(&merged) {
+                    gpu.merge_raw(kernel, a.raw(), b.raw(), out.raw(), for_merge.raw(), on)?;
+                }
+                gpu.merge_pairs_raw(av, bv, out(0), for_pairs.raw(), on)?;
+                // Runs of a sorted array are sorted.
+                gpu.merge_batch_raw(BatchKernel::Auto, a.raw(), b.raw(), out(1).0, 2 * D, D, on)?;
+                gpu.merge_batch_pairs_raw(av, bv, out(2), 2 * D, D, on)?;
+                let (a, b) = ((a.raw(), ends.raw()), (b.raw(), ends.raw()));
+                gpu.merge_ragged_raw(a, b, out(3).0, for_ragged.raw(), on)?;
+                let (a, b) = ((av.0, av.1, ends.raw()), (bv.0, bv.1, ends.raw()));
+                gpu.merge_ragged_pairs_raw(a, b, out(4), for_ragged_pairs.raw(), on)
             }
         });
         let graph = match graph {
@@ -717,20 +719,18 @@ impl Test {
             Err(error) => return self.expect::<K>(|| "capture in a graph".to_owned(), Err(error), &[]),
         };
         for [x, y] in inputs {
-            // SAFETY: all arrays live until the stream has been waited for. On the graph's stream the copies come before it.
-            unsafe {
-                a.async_copy_from(&x[..], &stream).expect("the device copies");
-                b.async_copy_from(&y[..], &stream).expect("the device copies");
-                with_values.async_copy_from(&y[..], &stream).expect("the device copies");
-                sorted_values.async_copy_from(&values[..], &stream).expect("the device copies");
+            for (array, keys) in [(&mut a, &x), (&mut b, &y), (&mut with_values, &y)] {
+                array.upload(keys).expect("the device copies");
             }
-            graph.launch(&stream);
+            sorted_values.upload(&values).expect("the device copies");
+            // SAFETY: the arrays of the capture live until the stream has been waited for, and belong to it.
+            unsafe { graph.launch(&stream) };
             stream.synchronize().expect("the graph ends well");
             let (mut x, mut y) = (x, y);
             let (mut y_descending, mut permutation) = (y.clone(), values.clone());
             self.cpu.sort_pairs(SortOrder::Descending, &mut y_descending, &mut permutation).expect("the CPU sorts");
-            self.expect(|| "sort of pairs in a graph".to_owned(), gpu.download(&with_values), &y_descending);
-            let found = gpu.download(&sorted_values);
+            self.expect(|| "sort of pairs in a graph".to_owned(), with_values.download(), &y_descending);
+            let found = sorted_values.download();
             self.expect(|| "values of the sort of pairs in a graph".to_owned(), found, &permutation);
             self.cpu.sort(&mut x).expect("the CPU sorts");
             self.cpu.sort(&mut y).expect("the CPU sorts");
@@ -740,16 +740,16 @@ impl Test {
             self.cpu.merge_pairs(xv, yv, (&mut whole.0, &mut whole.1)).expect("the CPU merges");
             self.cpu.merge_batch_pairs(xv, yv, (&mut pieces.0, &mut pieces.1), 2 * D, D).expect("the CPU merges");
             for (kernel, out) in kernels.iter().zip(&merged) {
-                let found = gpu.download(out);
+                let found = out.download();
                 self.expect(|| format!("sort and {kernel} merge, replayed from a graph"), found, &whole.0);
             }
             let calls = ["pairs", "batch", "batch of pairs", "ragged batch", "ragged batch of pairs"];
             for (i, (call, out)) in calls.into_iter().zip(&others).enumerate() {
                 let expected = if i == 0 { &whole } else { &pieces };
-                let found = gpu.download(&out.0);
+                let found = out.0.download();
                 self.expect(|| format!("{call}, replayed from a graph"), found, &expected.0);
                 if call.ends_with("pairs") {
-                    let found = gpu.download(&out.1);
+                    let found = out.1.download();
                     self.expect(|| format!("values of {call}, replayed from a graph"), found, &expected.1);
                 }
             }
@@ -758,31 +758,31 @@ impl Test {
 
     /// Sorts of all sizes that have kernels of their own, captured in a graph on a GPU whose kernels nothing but `prepare` has
     /// loaded.
-    fn check_prepared<K: GpuKey + DeviceCopy>(&mut self) {
+    fn check_prepared<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         gpu.prepare::<K>().expect("kernels load");
         let stream = gpu.stream().expect("the device makes streams");
         let sizes = [100, 100_000, (1 << 22) + 3, (1 << 26) + 3];
         for (kernel, n) in SortKernel::ALL.into_iter().flat_map(|kernel| sizes.map(|n| (kernel, n))) {
             let mut expected: Vec<K> = self.keys(n, |word| word);
-            let mut keys = gpu.upload(&expected).expect("the device has memory");
-            let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
+            let mut keys = stream.upload(&expected).expect("the device has memory");
+            let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n)).expect("the device has memory");
             let what = || format!("{kernel} sort of {n}, captured after `prepare` alone");
             let order = SortOrder::Ascending;
-            match graph::capture(&stream, || gpu.sort_with_kernel(kernel, order, &mut keys, &mut workspace, &stream)) {
+            match graph::capture(&stream, || stream.sort_with_kernel(kernel, order, &mut keys, &mut workspace)) {
                 Err(error) => self.expect::<K>(what, Err(error), &[]),
                 Ok(graph) => {
-                    graph.launch(&stream);
-                    stream.synchronize().expect("the graph ends well");
+                    // SAFETY: the arrays of the capture live until the download has waited, and belong to this stream.
+                    unsafe { graph.launch(&stream) };
                     self.cpu.sort(&mut expected).expect("the CPU sorts");
-                    self.expect(what, gpu.download(&keys), &expected);
+                    self.expect(what, keys.download(), &expected);
                 }
             }
         }
     }
 
     /// The course's sort, of sizes up to several tiles, and by batches of a power of two.
-    fn check_course_sort<K: GpuKey + DeviceCopy>(&mut self) {
+    fn check_course_sort<K: GpuKey>(&mut self) {
         let gpu = Gpu::new(0).expect("there is a GPU");
         let stream = gpu.stream().expect("the device makes streams");
         let of_any_size = [0, 1, 2, 3, 1000, 1025, 30_011].map(|d| (FirstPasses::MergePath, d));
@@ -791,10 +791,9 @@ impl Test {
             for (name, kind) in KINDS {
                 let mut expected: Vec<K> = self.keys(d, kind);
                 let found = (|| {
-                    let (mut keys, mut sort) = (gpu.upload(&expected)?, CourseSort::new(&gpu, d)?);
-                    sort.sort(&gpu, first, &mut keys, &stream)?;
-                    stream.synchronize().expect("the sort ends well");
-                    gpu.download(&keys)
+                    let (mut keys, mut sort) = (stream.upload(&expected)?, CourseSort::new(&stream, d)?);
+                    sort.sort(first, &mut keys)?;
+                    keys.download()
                 })();
                 self.cpu.sort(&mut expected).expect("the CPU sorts");
                 self.expect(|| format!("course's sort of {d} {name}, first passes {first:?}"), found, &expected);
@@ -812,11 +811,10 @@ impl Test {
             let mut expected = vec![0; 2 * n];
             self.cpu.merge(&a, &b, &mut expected).expect("the CPU merges");
             let found = (|| {
-                let (a, b, mut out) = (gpu.upload(&a)?, gpu.upload(&b)?, gpu.buffer::<u32>(2 * n)?);
-                let mut workspace = gpu.buffer(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, 2 * n))?;
-                gpu.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace, &stream)?;
-                stream.synchronize().expect("the merge ends well");
-                gpu.download(&out)
+                let (mut out, a, b) = (stream.zeroed::<u32>(2 * n)?, stream.upload(&a)?, stream.upload(&b)?);
+                let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, 2 * n))?;
+                stream.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace)?;
+                out.download()
             })();
             self.expect(|| format!("merge of {n} + {n} keys that have just been uploaded"), found, &expected);
         }
@@ -826,7 +824,7 @@ impl Test {
     fn check_excessive_lengths(&mut self) {
         for len in [usize::MAX, usize::MAX / 4 + 1, 1 << 61, 1 << 40] {
             let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-            let buffer = gpu.buffer::<u64>(len).err();
+            let buffer = gpu.stream().and_then(|stream| stream.zeroed::<u64>(len)).err();
             let sort =
                 self.gpu.sort_streamed(SortOrder::Ascending, len, |_, _: &mut [f64]| Ok(()), |_, _| Ok(())).err();
             for error in [buffer, sort] {
@@ -914,20 +912,16 @@ impl Test {
         self.time_sort("bank conflicts", &of_8_bytes.into_iter().map(u64::from).collect::<Vec<u64>>())
     }
 
-    fn time_type<K: GpuKey + DeviceCopy>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {
+    fn time_type<K: GpuKey>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let stream = gpu.stream()?;
         let keys: Vec<K> = distribution.keys(n);
-        let unsorted = gpu.upload(&keys)?;
-        let mut out = gpu.buffer::<K>(n)?;
-        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n).max(n))?;
+        let unsorted = stream.upload(&keys)?;
+        let mut out = stream.zeroed::<K>(n)?;
+        let mut workspace = stream.zeroed::<u8>(Gpu::sort_workspace_bytes::<K>(n).max(n))?;
         let bytes = (2 * n * size_of::<K>()) as f64;
-        let copy_to_out = |out: &mut DeviceBuffer<K>| {
-            // SAFETY: both arrays live until `median_ms` has waited.
-            unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
-            Ok(())
-        };
-        let copy = median_ms(&stream, |step| if step == Step::Launch { copy_to_out(&mut out) } else { Ok(()) })?;
+        let copy =
+            median_ms(&stream, |step| if step == Step::Launch { stream.copy(&unsorted, &mut out) } else { Ok(()) })?;
         let name = type_and_size::<K>(n);
         let row = |what: &str, ms: f64| {
             let (gbs, part) = (bytes / ms / 1e6, copy / ms);
@@ -936,8 +930,8 @@ impl Test {
         row("device copy", copy);
 
         let sort = median_ms(&stream, |step| match step {
-            Step::Prepare => copy_to_out(&mut out),
-            Step::Launch => gpu.sort(&mut out, &mut workspace, &stream),
+            Step::Prepare => stream.copy(&unsorted, &mut out),
+            Step::Launch => stream.sort(&mut out, &mut workspace),
         })?;
         row("sort", sort);
         println!("{:48} {:>9.2} G keys/s  {:016x}", "", n as f64 / sort / 1e6, digest(&keys));
@@ -947,123 +941,109 @@ impl Test {
 
         // Two sorted halves.
         let (low, high) = keys.split_at(n / 2);
-        let (mut a, mut b) = (gpu.upload(low)?, gpu.upload(high)?);
-        gpu.sort(&mut a, &mut workspace, &stream)?;
-        gpu.sort(&mut b, &mut workspace, &stream)?;
+        let (mut a, mut b) = (stream.upload(low)?, stream.upload(high)?);
+        stream.sort(&mut a, &mut workspace)?;
+        stream.sort(&mut b, &mut workspace)?;
         let kernels =
             [MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath, MergeKernel::Auto];
         for kernel in kernels {
             let ms = median_ms(&stream, |step| match step {
                 Step::Prepare => Ok(()),
-                Step::Launch => gpu.merge(kernel, &a, &b, &mut out, &mut workspace, &stream),
+                Step::Launch => stream.merge(kernel, &a, &b, &mut out, &mut workspace),
             })?;
             row(&format!("merge, {kernel}"), ms);
         }
         if n == 1 << 28 && <K as Key>::NAME == "u32" {
             self.time_distributions(&stream, n, copy)?;
-            // Pieces of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
+            // Parts of a sorted array are sorted: as runs they differ from a batch's real ones only in their range.
             for d in [4, 8, 16, 30, 64, 100, 128, 256, 512, 1000, 1024] {
                 let pairs = n / d;
-                let (a, b) = (a.index(..pairs * (d / 2)), b.index(..pairs * (d - d / 2)));
-                let mut out = out.index(..pairs * d);
+                let (a, b) = (a.raw().part(0, pairs * (d / 2)), b.raw().part(0, pairs * (d - d / 2)));
+                let (out, on) = (out.raw().part(0, pairs * d), stream.handle());
                 for (name, kernel) in [("batch", BatchKernel::Auto), ("course's batch", BatchKernel::Small)] {
                     let ms = median_ms(&stream, |step| match step {
                         Step::Prepare => Ok(()),
-                        Step::Launch => gpu.merge_batch_with(kernel, &a, &b, &mut out, d, d / 2, &stream),
+                        // SAFETY: the arrays are different ones, belong to this stream, and outlive it here.
+                        Step::Launch => unsafe { gpu.merge_batch_raw(kernel, a, b, out, d, d / 2, on) },
                     })?;
                     row(&format!("{name}, d {d}"), ms);
                 }
             }
             // Lengths from 0 to 100 on each side, so 100 a pair.
             let side = |keys: usize, mut state: Random| {
-                let mut offsets = vec![0u64];
-                while offsets[offsets.len() - 1] < keys as u64 {
-                    offsets.push((offsets[offsets.len() - 1] + state.next() % 101).min(keys as u64));
+                let mut offsets = vec![0];
+                while offsets[offsets.len() - 1] < keys {
+                    offsets.push((offsets[offsets.len() - 1] + state.next() as usize % 101).min(keys));
                 }
                 offsets
             };
             let (mut ao, mut bo) = (side(n / 2, Random(1)), side(n / 2, Random(2)));
             let pairs = ao.len().max(bo.len());
-            ao.resize(pairs, n as u64 / 2);
-            bo.resize(pairs, n as u64 / 2);
-            let (ao, bo) = (gpu.upload(&ao)?, gpu.upload(&bo)?);
+            ao.resize(pairs, n / 2);
+            bo.resize(pairs, n / 2);
+            let (ao, bo) = (stream.upload_offsets(&ao)?, stream.upload_offsets(&bo)?);
             let ms = median_ms(&stream, |step| match step {
                 Step::Prepare => Ok(()),
-                // SAFETY: the offsets ascend from 0 to the lengths.
-                Step::Launch => unsafe { gpu.merge_ragged((&a, &ao), (&b, &bo), &mut out, &mut workspace, &stream) },
+                Step::Launch => stream.merge_ragged((&a, &ao), (&b, &bo), &mut out, &mut workspace),
             })?;
             row("ragged batch, mean 100", ms);
         }
-        self.time_pairs::<K, u32>(&name, &a, &b, &mut out)?;
-        self.time_pairs::<K, u64>(&name, &a, &b, &mut out)
+        self.time_pairs::<K, u32>(&unsorted, &a, &b, &mut out)?;
+        self.time_pairs::<K, u64>(&unsorted, &a, &b, &mut out)
     }
 
     /// The sort of `n` keys of each of these distributions.
-    fn time_sorts<K: GpuKey + DeviceCopy>(&self, n: usize, distributions: &[Distribution]) -> Result<(), Error> {
+    fn time_sorts<K: GpuKey>(&self, n: usize, distributions: &[Distribution]) -> Result<(), Error> {
         for &distribution in distributions {
             self.time_sort(distribution.name(), &distribution.keys::<K>(n))?;
         }
         Ok(())
     }
 
-    fn time_sort<K: GpuKey + DeviceCopy>(&self, what: &str, keys: &[K]) -> Result<(), Error> {
+    fn time_sort<K: GpuKey>(&self, what: &str, keys: &[K]) -> Result<(), Error> {
         let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let (stream, n) = (gpu.stream()?, keys.len());
-        let (unsorted, mut out) = (gpu.upload(keys)?, gpu.buffer::<K>(n)?);
-        let mut workspace = gpu.buffer::<u8>(Gpu::sort_workspace_bytes::<K>(n))?;
+        let (unsorted, mut out) = (stream.upload(keys)?, stream.zeroed::<K>(n)?);
+        let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n))?;
         let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => {
-                // SAFETY: both arrays live until `median_ms` has waited.
-                unsafe { unsorted.async_copy_to(&mut out, &stream) }.expect("the device copies");
-                Ok(())
-            }
-            Step::Launch => gpu.sort(&mut out, &mut workspace, &stream),
+            Step::Prepare => stream.copy(&unsorted, &mut out),
+            Step::Launch => stream.sort(&mut out, &mut workspace),
         })?;
         sort_row(&format!("sort, {what}"), keys, ms);
         Ok(())
     }
 
     /// The sort of `keys`, which are also in `unsorted`, with values, which are their indices at first.
-    fn time_sort_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
+    fn time_sort_pairs<K: GpuKey, V: Key>(
         &self,
         keys: &[K],
-        unsorted: &DeviceBuffer<K>,
-        out: &mut DeviceBuffer<K>,
+        unsorted: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
     ) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let (stream, n) = (gpu.stream()?, keys.len());
-        let mut values = gpu.upload(&Distribution::Sorted.keys::<V>(n))?;
-        let mut workspace = gpu.buffer::<u8>(Gpu::sort_pairs_workspace_bytes::<K, V>(n))?;
-        let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => {
-                // SAFETY: both arrays live until `median_ms` has waited.
-                unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
-                Ok(())
-            }
-            Step::Launch => gpu.sort_pairs(SortOrder::Ascending, out, &mut values, &mut workspace, &stream),
+        let (stream, n) = (unsorted.stream(), keys.len());
+        let mut values = stream.upload(&Distribution::Sorted.keys::<V>(n))?;
+        let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, V>(n))?;
+        let ms = median_ms(stream, |step| match step {
+            Step::Prepare => stream.copy(unsorted, out),
+            Step::Launch => stream.sort_pairs(SortOrder::Ascending, out, &mut values, &mut workspace),
         })?;
         sort_row(&format!("sort, with {} values", V::NAME), keys, ms);
         Ok(())
     }
 
     /// The argsort of `keys`, which are also in `unsorted`.
-    fn time_argsort<K: GpuKey + DeviceCopy>(
+    fn time_argsort<K: GpuKey>(
         &self,
         keys: &[K],
-        unsorted: &DeviceBuffer<K>,
-        out: &mut DeviceBuffer<K>,
+        unsorted: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
     ) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let (stream, n) = (gpu.stream()?, keys.len());
-        let mut indices = gpu.buffer::<u32>(n)?;
-        let mut workspace = gpu.buffer::<u8>(Gpu::argsort_workspace_bytes::<K, u32>(n))?;
-        let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => {
-                // SAFETY: both arrays live until `median_ms` has waited.
-                unsafe { unsorted.async_copy_to(out, &stream) }.expect("the device copies");
-                Ok(())
-            }
-            Step::Launch => gpu.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace, &stream),
+        let (stream, n) = (unsorted.stream(), keys.len());
+        let mut indices = stream.zeroed::<u32>(n)?;
+        let mut workspace = stream.zeroed(Gpu::argsort_workspace_bytes::<K, u32>(n))?;
+        let ms = median_ms(stream, |step| match step {
+            Step::Prepare => stream.copy(unsorted, out),
+            Step::Launch => stream.argsort(SortOrder::Ascending, out, &mut indices, &mut workspace),
         })?;
         sort_row("argsort, u32 indices", keys, ms);
         Ok(())
@@ -1071,7 +1051,6 @@ impl Test {
 
     /// The merge of other keys than uniform ones.
     fn time_distributions(&self, stream: &Stream, n: usize, copy: f64) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
         let (h, third) = (n / 2, n / 1001);
         let range =
             |from: usize, len: usize, step: usize| (from..from + len * step).step_by(step).map(|i| i as u32).collect();
@@ -1082,13 +1061,13 @@ impl Test {
             ("all equal", vec![7; h], vec![7; h]),
             ("lengths 1:1000", range(0, third, 1000), range(0, n - third, 1)),
         ];
-        let mut out = gpu.buffer::<u32>(n)?;
-        let mut workspace = gpu.buffer::<u8>(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, n))?;
+        let mut out = stream.zeroed::<u32>(n)?;
+        let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<u32>(MergeKernel::Auto, n))?;
         for (what, a, b) in sides {
-            let (a, b) = (gpu.upload(&a)?, gpu.upload(&b)?);
+            let (a, b) = (stream.upload(&a)?, stream.upload(&b)?);
             let ms = median_ms(stream, |step| match step {
                 Step::Prepare => Ok(()),
-                Step::Launch => gpu.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace, stream),
+                Step::Launch => stream.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace),
             })?;
             println!(
                 "{:<28} {:>8} {ms:>10.4} {:>9.0} {:>7.3}",
@@ -1101,36 +1080,32 @@ impl Test {
         Ok(())
     }
 
-    fn time_pairs<K: GpuKey + DeviceCopy, V: Key + DeviceCopy>(
+    /// The merge of `a` and `b` with values, against a copy of as many keys, those in `unsorted`, and values.
+    fn time_pairs<K: GpuKey, V: Key>(
         &self,
-        name: &str,
-        a: &DeviceBuffer<K>,
-        b: &DeviceBuffer<K>,
-        out: &mut DeviceBuffer<K>,
+        unsorted: &DeviceArray<K>,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
     ) -> Result<(), Error> {
-        let gpu = self.gpu.as_gpu().expect("this is the GPU engine");
-        let stream = gpu.stream()?;
-        let (av, bv) = (gpu.buffer::<V>(a.len())?, gpu.buffer::<V>(b.len())?);
-        let (mut from, mut values) = (gpu.buffer::<V>(out.len())?, gpu.buffer::<V>(out.len())?);
-        from.set_8(7).expect("the device fills");
-        let mut workspace = gpu.buffer::<u8>(Gpu::merge_pairs_workspace_bytes::<K>(out.len()))?;
-        let copy = median_ms(&stream, |step| {
+        let (stream, n) = (unsorted.stream(), out.len());
+        let (av, bv) = (stream.zeroed::<V>(a.len())?, stream.zeroed::<V>(b.len())?);
+        let (from, mut values) = (stream.zeroed::<V>(n)?, stream.zeroed::<V>(n)?);
+        let mut workspace = stream.zeroed(Gpu::merge_pairs_workspace_bytes::<K>(n))?;
+        let copy = median_ms(stream, |step| {
             if step == Step::Launch {
-                // SAFETY: all arrays live until `median_ms` has waited.
-                unsafe {
-                    from.async_copy_to(&mut values, &stream).expect("the device copies");
-                    a.async_copy_to(&mut out.index(..a.len()), &stream).expect("the device copies");
-                    b.async_copy_to(&mut out.index(a.len()..), &stream).expect("the device copies");
-                }
+                stream.copy(&from, &mut values)?;
+                stream.copy(unsorted, out)?;
             }
             Ok(())
         })?;
-        let ms = median_ms(&stream, |step| match step {
+        let ms = median_ms(stream, |step| match step {
             Step::Prepare => Ok(()),
-            Step::Launch => gpu.merge_pairs((a, &av), (b, &bv), (out, &mut values), &mut workspace, &stream),
+            Step::Launch => stream.merge_pairs((a, &av), (b, &bv), (out, &mut values), &mut workspace),
         })?;
         let bytes = (2 * out.len() * (size_of::<K>() + size_of::<V>())) as f64;
         let what = format!("merge, with {} values", V::NAME);
+        let name = type_and_size::<K>(n);
         println!("{what:<28} {name:>8} {ms:>10.4} {:>9.0} {:>7.3}", bytes / ms / 1e6, copy / ms);
         Ok(())
     }
@@ -1163,17 +1138,16 @@ enum Step {
 
 /// The median time of a launch, by events, after three that are not counted.
 fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -> Result<f64, Error> {
-    let event = || Event::new(EventFlags::DEFAULT).expect("the device makes events");
     let mut times = Vec::new();
     for repeat in 0..12 {
-        let (start, end) = (event(), event());
+        let (start, end) = (stream.event()?, stream.event()?);
         work(Step::Prepare)?;
-        start.record(stream).expect("the device takes events");
+        start.record()?;
         work(Step::Launch)?;
-        end.record(stream).expect("the device takes events");
-        end.synchronize().expect("the work ends well");
+        end.record()?;
+        let elapsed = end.elapsed_since(&start)?;
         if repeat >= 3 {
-            times.push(f64::from(end.elapsed_time_f32(&start).expect("both events have happened")));
+            times.push(elapsed.as_secs_f64() * 1e3);
         }
     }
     times.sort_by(f64::total_cmp);
@@ -1181,7 +1155,7 @@ fn median_ms(stream: &Stream, mut work: impl FnMut(Step) -> Result<(), Error>) -
 }
 
 mod graph {
-    //! As much of CUDA graphs as the test takes; `cust` has no stream capture.
+    //! As much of CUDA graphs as the test takes.
     use super::{Error, Stream};
     use std::ffi::c_void;
     use std::ptr::null_mut;
@@ -1208,7 +1182,7 @@ mod graph {
 
     /// Captures what `work` puts on the stream.
     pub fn capture(stream: &Stream, work: impl FnOnce() -> Result<(), Error>) -> Result<Graph, Error> {
-        let handle = stream.as_inner().cast::<c_void>();
+        let handle = stream.handle();
         let (mut graph, mut executable) = (null_mut(), null_mut());
         // SAFETY: the stream is alive, and both pointers are written by the calls that get them.
         unsafe {
@@ -1222,9 +1196,14 @@ mod graph {
     }
 
     impl Graph {
-        pub fn launch(&self, stream: &Stream) {
-            // SAFETY: the graph and the stream are alive, and so is all that the graph was captured with.
-            assert_eq!(unsafe { launch(self.0, stream.as_inner().cast()) }, 0, "cuGraphLaunch");
+        /// Puts the graph's work on the stream.
+        ///
+        /// # Safety
+        /// The arrays and the `Gpu` that the graph was captured with live until the work is done, and nothing else uses the arrays
+        /// until then.
+        pub unsafe fn launch(&self, stream: &Stream) {
+            // SAFETY: the graph and the stream are alive; the caller's guarantees for the rest.
+            assert_eq!(unsafe { launch(self.0, stream.handle()) }, 0, "cuGraphLaunch");
         }
     }
 }

@@ -5,9 +5,7 @@
 //! runs of one key on are about 2 d launches. The first passes, whose runs are short, can be left to the batch kernel
 //! of question 5, with one launch a pass. `kernels-gpu/tests/course_sort.rs` runs the same passes in the emulator.
 
-use merge_host::cust::memory::{DeviceBuffer, DeviceCopy};
-use merge_host::cust::stream::Stream;
-use merge_host::{BatchKernel, Error, Gpu, GpuKey, MAX_BATCH_LENGTH, MergeKernel};
+use merge_host::{BatchKernel, DeviceArray, Error, Gpu, GpuKey, MAX_BATCH_LENGTH, MergeKernel, Stream};
 use std::mem::swap;
 
 /// Which kernels make the first passes.
@@ -20,22 +18,22 @@ pub enum FirstPasses {
 }
 
 /// The memory that a sort takes in addition to its keys.
-pub struct CourseSort<K: DeviceCopy> {
-    scratch: DeviceBuffer<K>,
-    splits: DeviceBuffer<u8>,
+pub struct CourseSort<K> {
+    scratch: DeviceArray<K>,
+    splits: DeviceArray<u8>,
 }
 
-impl<K: GpuKey + DeviceCopy> CourseSort<K> {
-    /// Memory for sorts of `d` keys.
+impl<K: GpuKey> CourseSort<K> {
+    /// Memory for sorts of `d` keys on `stream`.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`] where there is not enough memory, [`Error::Device`] where the driver fails.
-    pub fn new(gpu: &Gpu, d: usize) -> Result<Self, Error> {
-        let splits = gpu.buffer(Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, d))?;
-        Ok(Self { scratch: gpu.buffer(d)?, splits })
+    pub fn new(stream: &Stream, d: usize) -> Result<Self, Error> {
+        let splits = stream.zeroed(Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, d))?;
+        Ok(Self { scratch: stream.zeroed(d)?, splits })
     }
 
-    /// Queues the sort of `keys` in ascending order. O(d log d): ceil(log2 d) passes.
+    /// Puts the sort of `keys` in ascending order on their stream. O(d log d): ceil(log2 d) passes.
     ///
     /// # Errors
     /// [`Error::Device`] where the driver fails.
@@ -43,22 +41,21 @@ impl<K: GpuKey + DeviceCopy> CourseSort<K> {
     /// # Panics
     /// If there are not as many keys as this memory is for, or if their number is no power of two and the first passes are
     /// those of the batch kernel.
-    pub fn sort(
-        &mut self,
-        gpu: &Gpu,
-        first: FirstPasses,
-        keys: &mut DeviceBuffer<K>,
-        stream: &Stream,
-    ) -> Result<(), Error> {
+    pub fn sort(&mut self, first: FirstPasses, keys: &mut DeviceArray<K>) -> Result<(), Error> {
         let d = keys.len();
         assert_eq!(d, self.scratch.len(), "the memory is for another number of keys");
+        let stream = keys.stream().clone();
+        self.scratch.move_to(&stream)?;
+        self.splits.move_to(&stream)?;
+        let (gpu, on) = (stream.gpu(), stream.handle());
         let mut run = 1;
         if first == FirstPasses::Batch {
             assert!(d.is_power_of_two(), "batches sort a power of two of keys, not {d}");
             while run < d && 2 * run <= MAX_BATCH_LENGTH {
                 // Siblings are run i of the first half and run i of the second: the kernel reads all A from one array.
-                let (a, b) = (keys.index(..d / 2), keys.index(d / 2..));
-                gpu.merge_batch_with(BatchKernel::Small, &a, &b, &mut self.scratch, 2 * run, run, stream)?;
+                let (a, b) = (keys.raw().part(0, d / 2), keys.raw().part(d / 2, d / 2));
+                // SAFETY: the arrays are apart, and belong to this stream, on which they are freed later.
+                unsafe { gpu.merge_batch_raw(BatchKernel::Small, a, b, self.scratch.raw(), 2 * run, run, on) }?;
                 swap(keys, &mut self.scratch);
                 run *= 2;
             }
@@ -66,9 +63,10 @@ impl<K: GpuKey + DeviceCopy> CourseSort<K> {
         while run < d {
             for begin in (0..d).step_by(2 * run) {
                 let (middle, end) = ((begin + run).min(d), (begin + 2 * run).min(d));
-                let (a, b, mut out) =
-                    (keys.index(begin..middle), keys.index(middle..end), self.scratch.index(begin..end));
-                gpu.merge(MergeKernel::MergePath, &a, &b, &mut out, &mut self.splits, stream)?;
+                let (a, b) = (keys.raw().part(begin, middle - begin), keys.raw().part(middle, end - middle));
+                let out = self.scratch.raw().part(begin, end - begin);
+                // SAFETY: as above.
+                unsafe { gpu.merge_raw(MergeKernel::MergePath, a, b, out, self.splits.raw(), on) }?;
             }
             swap(keys, &mut self.scratch);
             run *= 2;

@@ -3,21 +3,21 @@
 use super::costs::{COSTS, CostModel, Work};
 use crate::{Error, Gpu};
 use std::env;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The first GPU, which is started by the first call that it is worth starting for.
 pub(super) struct Choice {
     costs: CostModel,
-    gpu: OnceLock<Result<Arc<Gpu>, Error>>,
+    gpu: OnceLock<Result<Gpu, Error>>,
     /// Nanoseconds that calls would have taken less if the GPU had been running.
     missed: AtomicU64,
 }
 
 /// A processor, and why it was chosen.
 pub(super) struct Chosen<'a> {
-    pub gpu: Option<&'a Arc<Gpu>>,
+    pub gpu: Option<&'a Gpu>,
     pub why: String,
 }
 
@@ -32,7 +32,7 @@ impl Choice {
     }
 
     /// The GPU, if it is running.
-    pub fn running(&self) -> Option<&Arc<Gpu>> {
+    pub fn running(&self) -> Option<&Gpu> {
         self.gpu.get().and_then(|gpu| gpu.as_ref().ok())
     }
 
@@ -52,7 +52,7 @@ impl Choice {
         {
             return cpu(estimate);
         }
-        match self.gpu.get_or_init(|| Gpu::new(0).map(Arc::new)) {
+        match self.gpu.get_or_init(|| Gpu::new(0)) {
             Err(error) => cpu(format!("the GPU cannot be used: {error}")),
             Ok(gpu) => match gpu.memory() {
                 // Keys and values, as much again, and some more.

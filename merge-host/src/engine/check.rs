@@ -61,7 +61,7 @@ pub(crate) fn check_offset_counts(a: usize, b: usize) -> Result<usize, Error> {
 }
 
 /// Checks that `offsets` begin with 0, never decrease and end with `keys`. There must be at least one.
-pub(super) fn check_offsets(what: &'static str, offsets: &[usize], keys: usize) -> Result<(), Error> {
+pub(crate) fn check_offsets(what: &'static str, offsets: &[usize], keys: usize) -> Result<(), Error> {
     let (&first, &last) = offsets.first().zip(offsets.last()).ok_or(Error::NoOffsets)?;
     if first != 0 {
         return Err(Error::FirstOffset { what, found: first });

@@ -22,7 +22,7 @@ mod sort;
 
 pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
-pub(crate) use check::{check_batch, check_length, check_offset_counts, check_values};
+pub(crate) use check::{check_batch, check_length, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
 
 #[cfg(feature = "gpu")]
@@ -101,7 +101,7 @@ pub struct Engine {
 enum Use {
     Never,
     /// Keys for which it has no kernels are an error.
-    Always(Arc<Gpu>),
+    Always(Gpu),
     /// Where it takes less time.
     Choice(Arc<Choice>),
 }
@@ -159,7 +159,7 @@ impl Engine {
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
         {
-            let gpu = Use::Always(Arc::new(Gpu::new(ordinal)?));
+            let gpu = Use::Always(Gpu::new(ordinal)?);
             let last = Last { kind: EngineKind::Gpu, why: format!("GPU {ordinal} was asked for") };
             Ok(Self { gpu, ..Self::of_workers(Workers::all_cores(), last) })
         }
@@ -298,7 +298,7 @@ impl Engine {
                 let chosen = choice.choose(work, self.workers.threads_to_sort(work.keys()));
                 let kind = if chosen.gpu.is_some() { EngineKind::Gpu } else { EngineKind::Cpu };
                 self.note(kind, chosen.why);
-                Ok(chosen.gpu.map(|gpu| &**gpu))
+                Ok(chosen.gpu)
             }
         }
     }
@@ -326,7 +326,7 @@ impl Engine {
         match &self.gpu {
             Use::Never => None,
             Use::Always(gpu) => Some(gpu),
-            Use::Choice(choice) => choice.running().map(|gpu| &**gpu),
+            Use::Choice(choice) => choice.running(),
         }
     }
 }

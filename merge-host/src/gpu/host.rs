@@ -303,7 +303,7 @@ impl Gpu {
         let data_bytes = size_of_val(keys) + values.bytes.len();
         self.check_memory(data_bytes.saturating_add(many.described.len() + workspace_bytes))?;
         self.load(&runs::entries::<K>(values.each))?;
-        let stream = self.stream()?;
+        let stream = self.new_stream()?;
         let ((merged, described), upload) =
             timed(|| Ok((OnGpu::upload(self, keys, values)?, self.upload(&many.described)?)))?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
@@ -333,7 +333,7 @@ impl Gpu {
         let data_bytes = size_of_val(keys) + values.bytes.len();
         self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
         self.load(&entries)?;
-        let stream = self.stream()?;
+        let stream = self.new_stream()?;
         let (from, upload) = timed(|| OnGpu::upload(self, keys, values))?;
         let to = OnGpu::new::<K>(self, keys.len(), values.each)?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
@@ -378,7 +378,7 @@ impl Gpu {
         loaded?;
         let ((), upload) = uploaded?;
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
-        let stream = self.stream()?;
+        let stream = self.new_stream()?;
         let ((), compute) = timed(|| {
             // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
             unsafe { sort::sort::<K>(&self.queue(&stream)?, how, sorted.arrays(), indexes, address(&workspace))? };
@@ -435,7 +435,7 @@ impl Gpu {
         self.load(&entries)?;
         let data_bytes = size_of_val(keys) + values.len();
         self.check_memory(data_bytes.saturating_mul(2).saturating_add(workspace_bytes))?;
-        let stream = self.stream()?;
+        let stream = self.new_stream()?;
         let ((on_gpu_a, on_gpu_b), upload) =
             timed(|| Ok((OnGpu::upload(self, a.0, a.1)?, OnGpu::upload(self, b.0, b.1)?)))?;
         let out = OnGpu::new::<K>(self, keys.len(), a.1.each)?;

@@ -2,25 +2,38 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `device` | [`Gpu`]: one GPU, and work on data that is in its memory |
-//! | `host` | the same for slices in host memory: upload, compute, download |
+//! | `device` | [`Gpu`]: one GPU, and the sizes of workspaces |
+//! | `raw` | sorts and merges of arrays by their addresses, which other libraries may own |
+//! | `stream` | [`Stream`] and [`Event`]: the order of work |
+//! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
+//! | `operations` | sorts and merges of the arrays of a stream |
+//! | `host` | sorts and merges of slices in host memory: upload, compute, download |
+//! | `context` | the context that is current during a call |
 //! | `launch` | which kernels an operation is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
 //! | `numbers` | values that are numbers, as their bytes |
 //! | `staging` | copies between the host and the GPU's memory, by several threads |
 //! | `failure` | the driver's errors in this library's words |
 
+mod array;
+mod context;
 mod device;
 mod failure;
 mod host;
 mod kernels;
 mod launch;
 mod numbers;
+mod operations;
+mod raw;
 mod side;
 mod staging;
+mod stream;
 
+pub use array::{DeviceArray, DeviceOffsets};
 pub use device::{BatchKernel, Gpu};
 pub use kernels::kernel_modules;
+pub use raw::RawArray;
+pub use stream::{Event, Stream};
 
 use crate::{DeviceInfo, Error};
 use cust::device::{Device, DeviceAttribute};

@@ -65,7 +65,7 @@ impl<'a> Lanes<'a> {
     fn take(gpu: &'a Gpu, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
         let count = if bytes <= BLOCK { 1 } else { 2 };
-        let mut lanes = Self { in_use: Vec::with_capacity(count), home: &gpu.staging };
+        let mut lanes = Self { in_use: Vec::with_capacity(count), home: &gpu.shared.staging };
         while lanes.in_use.len() < count {
             let idle = lanes.home.idle().pop();
             lanes.in_use.push(idle.map_or_else(|| Lane::new(gpu), Ok)?);
@@ -93,7 +93,7 @@ impl Drop for Lanes<'_> {
 impl Lane {
     fn new(gpu: &Gpu) -> Result<Self, Error> {
         let buffer = LockedBuffer::new(&0, BLOCK).or_failure("cuMemAllocHost")?;
-        Ok(Self { buffer, stream: gpu.stream()? })
+        Ok(Self { buffer, stream: gpu.new_stream()? })
     }
 
     /// Waits until the GPU is done with the buffer.

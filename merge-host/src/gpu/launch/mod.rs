@@ -73,12 +73,12 @@ pub(super) struct OnStream<'a> {
 
 impl Queue for OnStream<'_> {
     fn multiprocessors(&self) -> usize {
-        self.gpu.multiprocessors
+        self.gpu.shared.multiprocessors
     }
 
     unsafe fn launch(&self, (kernel, suffix): &Entry, shape: Shape, arguments: &[*mut c_void]) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.gpu.kernels.launch(kernel, suffix, shape, arguments, self.stream) }
+        unsafe { self.gpu.shared.kernels.launch(kernel, suffix, shape, arguments, self.stream) }
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
@@ -90,12 +90,16 @@ impl Queue for OnStream<'_> {
     }
 
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
-        let side = self.gpu.sides.of(self.stream)?;
+        let side = self.gpu.shared.sides.of(self.stream)?;
         let side = OnStream { gpu: self.gpu, stream: side };
         side.wait_for(self)?;
         let both = work(self, &side);
         // Even if a launch has failed, so that nothing goes on beside later work.
-        self.wait_for(&side)?;
+        self.wait_for(&side).or_else(|error| {
+            // What is on the side ends before the caller may free the arrays.
+            side.stream.synchronize().or_failure("cuStreamSynchronize")?;
+            Err(error)
+        })?;
         both
     }
 }
@@ -113,13 +117,18 @@ impl Gpu {
     /// The queue of launches that is `stream`.
     pub(super) fn queue<'a>(&'a self, stream: &'a Stream) -> Result<OnStream<'a>, Error> {
         self.make_current()?;
-        Ok(OnStream { gpu: self, stream })
+        Ok(self.on_stream(stream))
+    }
+
+    /// The same for a thread on which the GPU's context is current.
+    pub(super) fn on_stream<'a>(&'a self, stream: &'a Stream) -> OnStream<'a> {
+        OnStream { gpu: self, stream }
     }
 
     /// Loads these entry points, so that the driver does not compile their modules at the first launch.
     pub(super) fn load(&self, entries: &[Entry]) -> Result<(), Error> {
         self.make_current()?;
-        entries.iter().try_for_each(|(kernel, suffix)| self.kernels.load(kernel, suffix))
+        entries.iter().try_for_each(|(kernel, suffix)| self.shared.kernels.load(kernel, suffix))
     }
 }
 

@@ -1,0 +1,44 @@
+//! The context that is current on a thread while it works on a GPU.
+
+use super::Gpu;
+use super::failure::OrFailure;
+use crate::Error;
+use cust::context::legacy::{CurrentContext, UnownedContext};
+use cust::context::{Context, ContextHandle};
+use std::marker::PhantomData;
+
+/// A context that is current on the calling thread. When this is dropped, the one before it is current again: a program that uses
+/// another GPU through another library finds its own context as it left it.
+pub(super) struct Entered {
+    /// The context to return to, if it is another one.
+    before: Option<UnownedContext>,
+    /// The current context belongs to a thread, so this value stays on it.
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Entered {
+    /// Makes `context` current.
+    pub(super) fn new(context: &Context) -> Result<Self, Error> {
+        let before = CurrentContext::get_current().or_failure("cuCtxGetCurrent")?;
+        // Also where it is current already: a context of the same handle may have been released and retained meanwhile.
+        CurrentContext::set_current(context).or_failure("cuCtxSetCurrent")?;
+        let is_other = before.get_inner() != context.as_raw();
+        Ok(Self { before: is_other.then_some(before), _of_this_thread: PhantomData })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // Fails only if that context has been destroyed meanwhile.
+            let _ = CurrentContext::set_current(before);
+        }
+    }
+}
+
+impl Gpu {
+    /// Makes the GPU's context current for as long as the result lives.
+    pub(super) fn enter(&self) -> Result<Entered, Error> {
+        Entered::new(&self.shared.context)
+    }
+}

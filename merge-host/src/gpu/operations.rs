@@ -1,0 +1,283 @@
+//! Sorts and merges of the arrays of a stream.
+
+use super::raw::RawPairs;
+use super::{BatchKernel, DeviceArray, DeviceOffsets, Stream};
+use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use bytemuck::Pod;
+
+/// Keys and their values.
+type Pairs<'a, K, V> = (&'a DeviceArray<K>, &'a DeviceArray<V>);
+
+/// Keys and their values, which are written.
+type PairsMut<'a, K, V> = (&'a mut DeviceArray<K>, &'a mut DeviceArray<V>);
+
+/// # Sorts and merges
+///
+/// Each of these methods puts work on the stream and returns before it is done. None allocates or waits, except that a kernel is
+/// loaded by the first call that needs it ([`Gpu::prepare`](crate::Gpu::prepare)). All arrays belong to this stream; another one is
+/// [`Error::OtherStream`] or [`Error::OtherGpu`], and nothing has been put on the stream then. A workspace may be larger than needed,
+/// and the calls of a stream may share one. Its content is unspecified afterwards.
+///
+/// If the driver fails while work is put on the stream ([`Error::Device`]), the arrays that are written have unspecified elements.
+impl Stream {
+    /// Sorts `keys`, ascending in total order, as [`sort_with`](Self::sort_with) does.
+    ///
+    /// # Errors
+    /// Those of [`sort_with`](Self::sort_with).
+    pub fn sort<K: GpuKey>(&self, keys: &mut DeviceArray<K>, workspace: &mut DeviceArray<u8>) -> Result<(), Error> {
+        self.sort_with(SortOrder::Ascending, keys, workspace)
+    }
+
+    /// Sorts `keys` in the total order of their type, or descending. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::sort_workspace_bytes`](crate::Gpu::sort_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn sort_with<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        self.sort_with_kernel(SortKernel::Auto, order, keys, workspace)
+    }
+
+    /// As [`sort_with`](Self::sort_with), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_with`](Self::sort_with).
+    pub fn sort_with_kernel<K: GpuKey>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, workspace) = (self.owned("keys", keys)?, self.owned("workspace", workspace)?);
+        // SAFETY: all arrays belong to this stream: `owned` has checked that. All work on them is on it, they are freed after that
+        // work, and they keep the stream and the `Gpu`. Those that are written are borrowed mutably, so that they are apart from
+        // the others and in no other call at this time.
+        unsafe { self.gpu().sort_raw(kernel, order, keys, workspace, self.handle()) }
+    }
+
+    /// Sorts `keys` with as many `values` of 4 or 8 bytes, which is checked at compile time, in the total order of the keys' type or
+    /// descending. Stable: equal keys stay in their order. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes
+    /// than [`Gpu::sort_pairs_workspace_bytes`](crate::Gpu::sort_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn sort_pairs<K: GpuKey, V: Pod>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        values: &mut DeviceArray<V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        self.sort_pairs_with_kernel(SortKernel::Auto, order, keys, values, workspace)
+    }
+
+    /// As [`sort_pairs`](Self::sort_pairs), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`sort_pairs`](Self::sort_pairs).
+    pub fn sort_pairs_with_kernel<K: GpuKey, V: Pod>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        values: &mut DeviceArray<V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, values) = (self.owned("keys", keys)?, self.owned("values", values)?);
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().sort_pairs_raw(kernel, order, keys, values, workspace, self.handle()) }
+    }
+
+    /// Sorts `keys` in the total order of their type or descending, and sets `indices` to the index of each before the sort. Stable:
+    /// equal keys stay in their order. What is in `indices` before is not read. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many indices as keys, [`Error::TooManyKeys`] if there are more than 2^32 and the
+    /// indices are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::argsort_workspace_bytes`](crate::Gpu::argsort_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn argsort<K: GpuKey, I: Index>(
+        &self,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        indices: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        self.argsort_with_kernel(SortKernel::Auto, order, keys, indices, workspace)
+    }
+
+    /// As [`argsort`](Self::argsort), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`argsort`](Self::argsort).
+    pub fn argsort_with_kernel<K: GpuKey, I: Index>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut DeviceArray<K>,
+        indices: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, indices) = (self.owned("keys", keys)?, self.owned("indices", indices)?);
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().argsort_raw(kernel, order, keys, indices, workspace, self.handle()) }
+    }
+
+    /// Merges `a` and `b`, both ascending, into `out`, which has `a.len() + b.len()` keys. Stable: of equal keys, `a`'s go first.
+    /// O(n).
+    ///
+    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified order.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_workspace_bytes`](crate::Gpu::merge_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn merge<K: GpuKey>(
+        &self,
+        kernel: MergeKernel,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().merge_raw(kernel, a, b, out, workspace, self.handle()) }
+    }
+
+    /// Merges keys with values: the pairs of `a` and of `b`, both ascending by key, into `out`. Stable: of pairs with equal keys,
+    /// `a`'s go first. O(n).
+    ///
+    /// Each argument is keys and as many values of 4 or 8 bytes, which is checked at compile time. `out` has `|a| + |b|` pairs.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another number of keys, [`Error::ValuesMismatch`] if an argument has not as many values
+    /// as keys, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_pairs_workspace_bytes`](crate::Gpu::merge_pairs_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn merge_pairs<K: GpuKey, V: Pod>(
+        &self,
+        a: (&DeviceArray<K>, &DeviceArray<V>),
+        b: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let [a, b, out] = self.owned_pairs(a, b, out)?;
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().merge_pairs_raw(a, b, out, workspace, self.handle()) }
+    }
+
+    /// Solves many merge problems of one length: merges run `p` of `a` with run `p` of `b` into run `p` of `out`. Lengths are as in
+    /// [`Engine::merge_batch`](crate::Engine::merge_batch). Needs no workspace. O(n log d).
+    ///
+    /// # Errors
+    /// Those of [`Engine::merge_batch`](crate::Engine::merge_batch).
+    pub fn merge_batch<K: GpuKey>(
+        &self,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        d: usize,
+        a_len: usize,
+    ) -> Result<(), Error> {
+        self.merge_batch_with(BatchKernel::Auto, a, b, out, d, a_len)
+    }
+
+    /// As [`merge_batch`](Self::merge_batch), with the kernel named.
+    ///
+    /// # Errors
+    /// Those of [`merge_batch`](Self::merge_batch).
+    pub fn merge_batch_with<K: GpuKey>(
+        &self,
+        kernel: BatchKernel,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        d: usize,
+        a_len: usize,
+    ) -> Result<(), Error> {
+        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().merge_batch_raw(kernel, a, b, out, d, a_len, self.handle()) }
+    }
+
+    /// As [`merge_batch`](Self::merge_batch), with a value for each key, as in [`merge_pairs`](Self::merge_pairs).
+    ///
+    /// # Errors
+    /// Those of [`merge_batch`](Self::merge_batch), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
+    pub fn merge_batch_pairs<K: GpuKey, V: Pod>(
+        &self,
+        a: (&DeviceArray<K>, &DeviceArray<V>),
+        b: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        d: usize,
+        a_len: usize,
+    ) -> Result<(), Error> {
+        let [a, b, out] = self.owned_pairs(a, b, out)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().merge_batch_pairs_raw(a, b, out, d, a_len, self.handle()) }
+    }
+
+    /// Solves many merge problems of any lengths. Each side is its keys and their offsets. The runs of problem `p` are the keys
+    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`.
+    /// O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another number of keys than `a` and `b` together, [`Error::OffsetsMismatch`] if the two
+    /// sides have different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of keys,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_ragged_workspace_bytes`](crate::Gpu::merge_ragged_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn merge_ragged<K: GpuKey>(
+        &self,
+        a: (&DeviceArray<K>, &DeviceOffsets),
+        b: (&DeviceArray<K>, &DeviceOffsets),
+        out: &mut DeviceArray<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let a = (self.owned("a", a.0)?, a.1.checked(self, ("offsets of a", "a"), a.0.len())?);
+        let b = (self.owned("b", b.0)?, b.1.checked(self, ("offsets of b", "b"), b.0.len())?);
+        let (out, workspace) = (self.owned("out", out)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`. The offsets begin with 0, never decrease, and end with the number of keys:
+        // `upload_offsets` and `checked` have checked that.
+        unsafe { self.gpu().merge_ragged_raw(a, b, out, workspace, self.handle()) }
+    }
+
+    /// As [`merge_ragged`](Self::merge_ragged), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). Each side is its
+    /// keys, their values and their offsets.
+    ///
+    /// # Errors
+    /// Those of [`merge_ragged`](Self::merge_ragged), and [`Error::ValuesMismatch`] if an argument has not as many values as keys.
+    pub fn merge_ragged_pairs<K: GpuKey, V: Pod>(
+        &self,
+        a: (&DeviceArray<K>, &DeviceArray<V>, &DeviceOffsets),
+        b: (&DeviceArray<K>, &DeviceArray<V>, &DeviceOffsets),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let a_offsets = a.2.checked(self, ("offsets of a", "a"), a.0.len())?;
+        let b_offsets = b.2.checked(self, ("offsets of b", "b"), b.0.len())?;
+        let [a, b, out] = self.owned_pairs((a.0, a.1), (b.0, b.1), out)?;
+        let workspace = self.owned("workspace", workspace)?;
+        let (a, b) = ((a.0, a.1, a_offsets), (b.0, b.1, b_offsets));
+        // SAFETY: as for `merge_ragged`.
+        unsafe { self.gpu().merge_ragged_pairs_raw(a, b, out, workspace, self.handle()) }
+    }
+
+    /// Where the arrays of a merge of keys with values are, if all belong to this stream.
+    fn owned_pairs<K, V>(
+        &self,
+        a: Pairs<'_, K, V>,
+        b: Pairs<'_, K, V>,
+        out: PairsMut<'_, K, V>,
+    ) -> Result<[RawPairs<K, V>; 3], Error> {
+        let a = (self.owned("a", a.0)?, self.owned("values of a", a.1)?);
+        let b = (self.owned("b", b.0)?, self.owned("values of b", b.1)?);
+        Ok([a, b, (self.owned("out", out.0)?, self.owned("values of out", out.1)?)])
+    }
+}

@@ -1,0 +1,578 @@
+//! The two layers for data in a GPU's memory: arrays of streams, and arrays by address.
+
+use super::{KINDS, Test, bytes, poison};
+use merge_host::{
+    BatchKernel, DeviceArray, Engine, Error, Gpu, GpuKey, MergeKernel, RawArray, SortKernel, SortOrder, Stream,
+};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::thread;
+
+/// Keys of many divisions, whose sort has work on a second stream.
+const MANY: usize = (1 << 24) + 3;
+
+/// Sizes of sorts: of one block, of merges, of one division, and of several.
+const SIZES: [usize; 6] = [0, 1, 1000, 100_003, 600_011, MANY];
+
+/// Keys and their values.
+type Pairs<K> = (Vec<K>, Vec<u32>);
+
+/// Keys and their values, which are written.
+type PairsMut<'a, K> = (&'a mut [K], &'a mut [u32]);
+
+/// Expected results, by the CPU.
+struct Expected<K> {
+    sorted: Vec<K>,
+    permutation: Vec<u32>,
+}
+
+impl<K: GpuKey> Expected<K> {
+    fn new(cpu: &Engine, order: SortOrder, keys: &[K]) -> Self {
+        let (mut sorted, mut permutation) = (keys.to_vec(), (0..keys.len() as u32).collect::<Vec<_>>());
+        cpu.sort_pairs(order, &mut sorted, &mut permutation).expect("the CPU sorts");
+        Self { sorted, permutation }
+    }
+}
+
+/// Two sorted sides with values, in runs of which there are as many on both sides, and what merging them makes.
+struct Merge<K> {
+    a: Vec<K>,
+    b: Vec<K>,
+    offsets: [Vec<usize>; 2],
+    /// The keys' indices in `a` followed by `b`.
+    values: Vec<u32>,
+    whole: Pairs<K>,
+    batch: Pairs<K>,
+    ragged: Pairs<K>,
+}
+
+/// Keys of a run of a side of a batch.
+const RUN: usize = 50;
+
+impl<K: GpuKey> Merge<K> {
+    fn new(test: &mut Test, runs: usize) -> Self {
+        let (_, kind) = KINDS[0];
+        let mut side = || test.sorted::<K>(runs * RUN, kind);
+        let (a, b) = (side(), side());
+        // Parts of a sorted array are sorted.
+        let mut offsets = |keys: usize| {
+            let mut offsets: Vec<usize> = (1..runs).map(|_| test.random.next() as usize % (keys + 1)).collect();
+            offsets.sort_unstable();
+            [vec![0], offsets, vec![keys]].concat()
+        };
+        let offsets = [offsets(a.len()), offsets(b.len())];
+        let total = a.len() + b.len();
+        let values: Vec<u32> = (0..total as u32).collect();
+        let (av, bv) = values.split_at(a.len());
+        let cpu = &test.cpu;
+        let result = |merge: &dyn Fn(PairsMut<'_, K>)| {
+            let mut out = (poison::<K>(total), vec![0; total]);
+            merge((&mut out.0, &mut out.1));
+            out
+        };
+        let whole = result(&|out| _ = cpu.merge_pairs((&a, av), (&b, bv), out).expect("the CPU merges"));
+        let batch = result(&|out| {
+            _ = cpu.merge_batch_pairs((&a, av), (&b, bv), out, 2 * RUN, RUN).expect("the CPU merges");
+        });
+        let ragged = result(&|out| {
+            let (a, b) = ((&a[..], av, &offsets[0][..]), (&b[..], bv, &offsets[1][..]));
+            _ = cpu.merge_ragged_pairs(a, b, out).expect("the CPU merges");
+        });
+        Self { a, b, offsets, whole, batch, ragged, values }
+    }
+}
+
+impl Test {
+    /// Sorts and merges of the arrays of streams.
+    pub fn check_streams<K: GpuKey>(&mut self) {
+        // Streams and arrays keep what they need of the GPU.
+        let streams = [(); 2].map(|()| Gpu::new(0).and_then(|gpu| gpu.stream()).expect("the device makes streams"));
+        for (n, order) in SIZES.into_iter().flat_map(|n| [(n, SortOrder::Ascending), (n, SortOrder::Descending)]) {
+            let keys: Vec<K> = self.keys(n, KINDS[0].1);
+            let expected = Expected::new(&self.cpu, order, &keys);
+            let what = |call: &str| format!("{call} of {n}, {order:?}, in arrays of a stream");
+            let stream = &streams[0];
+            let sorted = sort(stream, order, &keys).and_then(|sorted| sorted.0.download());
+            self.expect(|| what("sort"), sorted, &expected.sorted);
+            let (sorted, values) = split(sort_pairs(stream, order, &keys));
+            self.expect(|| what("sort of pairs"), sorted, &expected.sorted);
+            self.expect(|| what("values of the sort of pairs"), values, &expected.permutation);
+            self.expect(|| what("argsort"), argsort(stream, order, &keys), &expected.permutation);
+        }
+        for runs in [0, 1, 20_000] {
+            let merge = Merge::<K>::new(self, runs);
+            for (call, expected) in [("merge", &merge.whole), ("batch", &merge.batch), ("ragged batch", &merge.ragged)]
+            {
+                let what = format!("{call} of {runs} runs, in arrays of a stream");
+                let (alone, with_values) = match call {
+                    "merge" => (merge_whole(&streams[0], &merge, false), merge_whole(&streams[0], &merge, true)),
+                    "batch" => (merge_batch(&streams[0], &merge, false), merge_batch(&streams[0], &merge, true)),
+                    _ => (merge_ragged(&streams[0], &merge, false), merge_ragged(&streams[0], &merge, true)),
+                };
+                self.expect(|| what.clone(), split(alone).0, &expected.0);
+                let (keys, values) = split(with_values);
+                self.expect(|| format!("{what}, with values"), keys, &expected.0);
+                self.expect(|| format!("values of the {what}"), values, &expected.1);
+            }
+        }
+        self.check_moves::<K>(&streams);
+        self.check_drops::<K>();
+        self.check_threads::<K>(&streams[0]);
+    }
+
+    /// Arrays that are sorted on one stream each and merged on a third one, while the sorts are under way.
+    fn check_moves<K: GpuKey>(&mut self, streams: &[Stream; 2]) {
+        for round in 0..6 {
+            let sides = [(); 2].map(|()| self.keys::<K>(MANY / (1 + round % 3), KINDS[0].1));
+            let mut expected = sides.concat();
+            self.cpu.sort(&mut expected).expect("the CPU sorts");
+            let found = (|| {
+                let third = streams[0].gpu().stream()?;
+                let (mut out, mut workspace) = (
+                    third.zeroed(expected.len())?,
+                    third.zeroed(Gpu::merge_workspace_bytes::<K>(MergeKernel::Auto, expected.len()))?,
+                );
+                let (mut a, _of_a) = sort(&streams[0], SortOrder::Ascending, &sides[0])?;
+                let (mut b, _of_b) = sort(&streams[1], SortOrder::Ascending, &sides[1])?;
+                a.move_to(&third)?;
+                b.move_to(&third)?;
+                third.merge(MergeKernel::Auto, &a, &b, &mut out, &mut workspace)?;
+                // The first stream gets an array back, and changes it after the merge.
+                a.move_to(&streams[0])?;
+                streams[0].copy(&streams[0].zeroed(a.len())?, &mut a)?;
+                out.download()
+            })();
+            self.expect(|| format!("merge of arrays that were moved, round {round}"), found, &expected);
+        }
+    }
+
+    /// Arrays, workspace, streams and the GPU, dropped while a sort is under way. Memory that is allocated next is not written.
+    fn check_drops<K: GpuKey>(&mut self) {
+        let keys: Vec<K> = self.keys(MANY, KINDS[0].1);
+        let mut expected = keys.clone();
+        self.cpu.sort(&mut expected).expect("the CPU sorts");
+        for order in 0..4 {
+            let found = (|| {
+                let gpu = Gpu::new(0)?;
+                let stream = gpu.stream()?;
+                let mut sorted = stream.upload(&keys)?;
+                let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(keys.len()))?;
+                stream.sort(&mut sorted, &mut workspace)?;
+                match order {
+                    0 => drop((workspace, stream, gpu)),
+                    1 => drop((gpu, stream, workspace)),
+                    2 => drop((stream, gpu, workspace)),
+                    // What is never dropped is never freed.
+                    _ => std::mem::forget((workspace, stream, gpu)),
+                }
+                let other = Gpu::new(0)?.stream()?;
+                let next = other.zeroed::<u8>(keys.len() * size_of::<K>())?.download()?;
+                assert!(next.iter().all(|&byte| byte == 0), "new memory has been written");
+                sorted.download()
+            })();
+            self.expect(|| format!("sort whose workspace is dropped at once, order {order}"), found, &expected);
+            let next = (|| {
+                let stream = Gpu::new(0)?.stream()?;
+                drop(sort(&stream, SortOrder::Ascending, &keys)?);
+                Gpu::new(0)?.stream()?.zeroed::<u8>(keys.len() * size_of::<K>())?.download()
+            })();
+            let is_zero = next.map(|next| vec![u32::from(next.iter().all(|&byte| byte == 0))]);
+            self.expect(|| "memory after a sort whose keys are dropped at once".to_owned(), is_zero, &[1]);
+        }
+    }
+
+    /// Several threads that sort arrays of their own on one stream.
+    fn check_threads<K: GpuKey>(&mut self, stream: &Stream) {
+        let inputs: Vec<Vec<K>> = (0..4).map(|i| self.keys(MANY / (i + 1), KINDS[0].1)).collect();
+        let found: Vec<_> = thread::scope(|scope| {
+            let sort = |keys: &[K]| sort(stream, SortOrder::Ascending, keys)?.0.download();
+            let threads: Vec<_> = inputs.iter().map(|keys| scope.spawn(move || sort(keys))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+        });
+        for (mut keys, found) in inputs.into_iter().zip(found) {
+            self.cpu.sort(&mut keys).expect("the CPU sorts");
+            self.expect(|| format!("sort of {} by one of several threads", keys.len()), found, &keys);
+        }
+    }
+
+    /// Arrays of other streams and of another GPU are errors, and are left as they are.
+    pub fn check_misuse(&mut self) {
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        let [one, other] = [(); 2].map(|()| gpu.stream().expect("the device makes streams"));
+        let keys: Vec<u32> = self.keys(1000, KINDS[0].1);
+        let upload = |stream: &Stream| stream.upload(&keys).expect("the device has memory");
+        let (mut foreign, mut own, mut empty) = (upload(&other), upload(&one), one.zeroed(0).expect("that is nothing"));
+        let mut foreign_workspace = other.zeroed(0).expect("that is nothing");
+        let foreign_offsets = other.upload_offsets(&[0, 1000]).expect("the device has memory");
+        let offsets = one.upload_offsets(&[0, 1000]).expect("the device has memory");
+        let short_offsets = one.upload_offsets(&[0, 999]).expect("the device has memory");
+        let mut out = one.zeroed::<u32>(2000).expect("the device has memory");
+        let mut values = upload(&one);
+        let stream = |what| Error::OtherStream { what };
+        let auto = MergeKernel::Auto;
+        let found = [
+            (one.sort(&mut foreign, &mut empty), stream("keys")),
+            (one.sort(&mut own, &mut foreign_workspace), stream("workspace")),
+            (one.sort_pairs(SortOrder::Ascending, &mut own, &mut foreign, &mut empty), stream("values")),
+            (one.argsort(SortOrder::Ascending, &mut own, &mut foreign, &mut empty), stream("indices")),
+            (one.merge(auto, &foreign, &own, &mut out, &mut empty), stream("a")),
+            (one.merge(auto, &own, &foreign, &mut out, &mut empty), stream("b")),
+            (other.merge(auto, &foreign, &foreign, &mut out, &mut foreign_workspace), stream("out")),
+            (
+                one.merge_pairs((&own, &foreign), (&own, &own), (&mut out, &mut values), &mut empty),
+                stream("values of a"),
+            ),
+            (one.merge_batch(&own, &foreign, &mut out, 2, 1), stream("b")),
+            (
+                one.merge_ragged((&own, &offsets), (&own, &foreign_offsets), &mut out, &mut empty),
+                stream("offsets of b"),
+            ),
+            (
+                one.merge_ragged((&own, &offsets), (&own, &short_offsets), &mut out, &mut empty),
+                Error::LastOffset { what: "b", found: 999, expected: 1000 },
+            ),
+            (one.copy(&foreign, &mut own), stream("from")),
+            (one.copy(&own, &mut foreign), stream("to")),
+            (
+                one.sort(&mut one.zeroed::<u32>(1 << 20).expect("the device has memory"), &mut empty),
+                Error::WorkspaceTooSmall { needed: Gpu::sort_workspace_bytes::<u32>(1 << 20), found: 0 },
+            ),
+            (
+                one.upload_offsets(&[0, 2, 1]).map(|_| ()),
+                Error::DescendingOffsets { what: "the array", index: 2, found: 1, before: 2 },
+            ),
+        ];
+        for (i, (found, expected)) in found.into_iter().enumerate() {
+            let is_refused = found == Err(expected);
+            self.expect(|| format!("misuse {i}: {found:?}"), Ok(vec![u32::from(is_refused)]), &[1]);
+        }
+        self.expect(|| "an array that was refused".to_owned(), foreign.download(), &keys);
+        self.expect(|| "an array beside one that was refused".to_owned(), own.download(), &keys);
+        if merge_host::devices().is_ok_and(|devices| devices.len() > 1) {
+            let second = Gpu::new(1).and_then(|gpu| gpu.stream()).expect("there is a second GPU");
+            let elsewhere = |what| Err(Error::OtherGpu { what, found: 0, expected: 1 });
+            let refused = foreign.move_to(&second) == elsewhere("the array")
+                && second.sort(&mut own, &mut empty) == elsewhere("keys");
+            self.expect(|| "arrays of another GPU".to_owned(), Ok(vec![u32::from(refused)]), &[1]);
+        } else {
+            println!("one GPU: arrays of another one were not tested");
+        }
+    }
+
+    /// Sorts and merges of arrays by address, on streams that the library has not made, where no context is current.
+    pub fn check_addresses<K: GpuKey>(&mut self) {
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        let foreign = driver::Stream::new();
+        for (name, on) in [("the default stream", null_mut()), ("another library's stream", foreign.0)] {
+            for n in SIZES {
+                let keys: Vec<K> = self.keys(n, KINDS[0].1);
+                let expected = Expected::new(&self.cpu, SortOrder::Ascending, &keys);
+                for kernel in SortKernel::ALL {
+                    let (sorted, values, indices) = match sorts_by_address(&gpu, kernel, &keys, on) {
+                        Ok(((sorted, values), indices)) => (Ok(sorted), Ok(values), Ok(indices)),
+                        Err(error) => (Err(error.clone()), Err(error.clone()), Err(error)),
+                    };
+                    let what = |call: &str| format!("{kernel} {call} of {n} by address on {name}");
+                    self.expect(|| what("sort"), sorted, &expected.sorted);
+                    self.expect(|| what("sort of pairs"), values, &expected.permutation);
+                    self.expect(|| what("argsort"), indices, &expected.permutation);
+                }
+            }
+            let merge = Merge::<K>::new(self, 20_000);
+            let expected = [&merge.whole, &merge.batch, &merge.ragged];
+            match merges_by_address(&gpu, &merge, on) {
+                Err(error) => self.expect::<K>(|| format!("merges by address on {name}"), Err(error), &[]),
+                Ok(found) => {
+                    for (i, ((keys, values), expected)) in found.into_iter().zip(expected.repeat(2)).enumerate() {
+                        self.expect(|| format!("merge {i} by address on {name}"), Ok(keys), &expected.0);
+                        if i < 3 {
+                            self.expect(|| format!("values of merge {i} on {name}"), Ok(values), &expected.1);
+                        }
+                    }
+                }
+            }
+        }
+        self.check_refused_addresses(&gpu, foreign.0);
+        let (before, during) = driver::without_context(|| {
+            let keys: Vec<K> = self.keys(1000, KINDS[0].1);
+            let expected = Expected::new(&self.cpu, SortOrder::Ascending, &keys);
+            let found = sorts_by_address(&gpu, SortKernel::Auto, &keys, foreign.0).map(|found| found.0.0);
+            self.expect(|| "sort where no context is current".to_owned(), found, &expected.sorted);
+        });
+        let same = u32::from(before == during);
+        self.expect(|| "the context that was current before".to_owned(), Ok(vec![same]), &[1]);
+    }
+
+    /// Arguments that can be seen to be wrong.
+    fn check_refused_addresses(&mut self, gpu: &Gpu, on: *mut c_void) {
+        let (kernel, order) = (SortKernel::Auto, SortOrder::Ascending);
+        let keys = RawArray::<u32>::new(0x1000, 100_000);
+        let needed = Gpu::sort_workspace_bytes::<u32>(keys.len);
+        let apart = RawArray::new(0x100_0000, needed);
+        // SAFETY: all of these are refused before anything is put on the stream.
+        let found = unsafe {
+            [
+                (
+                    gpu.sort_raw(kernel, order, keys, RawArray::new(0x100_0000, needed - 1), on),
+                    Error::WorkspaceTooSmall { needed, found: needed - 1 },
+                ),
+                (
+                    gpu.sort_raw(kernel, order, keys, RawArray::new(0x1010, needed), on),
+                    Error::Overlap { what: "keys", other: "workspace" },
+                ),
+                (
+                    gpu.sort_raw(kernel, order, RawArray::<u32>::new(0x1002, 100), apart, on),
+                    Error::BadAddress { what: "keys", address: 0x1002, align: 4 },
+                ),
+                (
+                    gpu.sort_raw(kernel, order, RawArray::<u32>::new(0, 100), apart, on),
+                    Error::BadAddress { what: "keys", address: 0, align: 4 },
+                ),
+                (
+                    gpu.sort_pairs_raw(kernel, order, keys, RawArray::<u32>::new(0x100_0000, 7), apart, on),
+                    Error::ValuesMismatch { what: "keys", keys: keys.len, values: 7 },
+                ),
+                (
+                    gpu.merge_raw(MergeKernel::Auto, keys.part(0, 10), keys.part(10, 10), keys.part(19, 20), apart, on),
+                    Error::Overlap { what: "out", other: "b" },
+                ),
+            ]
+        };
+        for (i, (found, expected)) in found.into_iter().enumerate() {
+            let is_refused = found == Err(expected);
+            self.expect(|| format!("refused address {i}: {found:?}"), Ok(vec![u32::from(is_refused)]), &[1]);
+        }
+    }
+}
+
+/// Both results, or the error twice.
+fn split<A, B>(result: Result<(A, B), Error>) -> (Result<A, Error>, Result<B, Error>) {
+    match result {
+        Ok((a, b)) => (Ok(a), Ok(b)),
+        Err(error) => (Err(error.clone()), Err(error)),
+    }
+}
+
+/// Uploads and sorts keys. Does not wait for the sort, so the workspace is returned, too.
+fn sort<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Result<(DeviceArray<K>, DeviceArray<u8>), Error> {
+    let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(keys.len()))?;
+    let mut keys = stream.upload(keys)?;
+    stream.sort_with(order, &mut keys, &mut workspace)?;
+    Ok((keys, workspace))
+}
+
+fn sort_pairs<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Merged<K> {
+    let mut values = stream.upload(&(0..keys.len() as u32).collect::<Vec<_>>())?;
+    let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, u32>(keys.len()))?;
+    let mut keys = stream.upload(keys)?;
+    stream.sort_pairs(order, &mut keys, &mut values, &mut workspace)?;
+    Ok((keys.download()?, values.download()?))
+}
+
+fn argsort<K: GpuKey>(stream: &Stream, order: SortOrder, keys: &[K]) -> Result<Vec<u32>, Error> {
+    let (mut keys, mut indices) = (stream.upload(keys)?, stream.zeroed(keys.len())?);
+    let mut workspace = stream.zeroed(Gpu::argsort_workspace_bytes::<K, u32>(keys.len()))?;
+    stream.argsort(order, &mut keys, &mut indices, &mut workspace)?;
+    indices.download()
+}
+
+type Merged<K> = Result<Pairs<K>, Error>;
+
+/// The sides of a merge, and its output, in arrays of a stream.
+struct OnStream<K> {
+    a: (DeviceArray<K>, DeviceArray<u32>),
+    b: (DeviceArray<K>, DeviceArray<u32>),
+    out: (DeviceArray<K>, DeviceArray<u32>),
+}
+
+impl<K: GpuKey> OnStream<K> {
+    fn new(stream: &Stream, merge: &Merge<K>) -> Result<Self, Error> {
+        let (av, bv) = merge.values.split_at(merge.a.len());
+        Ok(Self {
+            a: (stream.upload(&merge.a)?, stream.upload(av)?),
+            b: (stream.upload(&merge.b)?, stream.upload(bv)?),
+            out: (stream.zeroed(merge.values.len())?, stream.zeroed(merge.values.len())?),
+        })
+    }
+
+    fn download(&self) -> Merged<K> {
+        Ok((self.out.0.download()?, self.out.1.download()?))
+    }
+}
+
+fn merge_whole<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) -> Merged<K> {
+    let mut on = OnStream::new(stream, merge)?;
+    let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
+    let kernel = MergeKernel::Auto;
+    if with_values {
+        let mut workspace = stream.zeroed(Gpu::merge_pairs_workspace_bytes::<K>(merge.values.len()))?;
+        stream.merge_pairs(a, b, out, &mut workspace)?;
+    } else {
+        let mut workspace = stream.zeroed(Gpu::merge_workspace_bytes::<K>(kernel, merge.values.len()))?;
+        stream.merge(kernel, a.0, b.0, out.0, &mut workspace)?;
+    }
+    on.download()
+}
+
+fn merge_batch<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) -> Merged<K> {
+    let mut on = OnStream::new(stream, merge)?;
+    let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
+    if with_values {
+        stream.merge_batch_pairs(a, b, out, 2 * RUN, RUN)?;
+    } else {
+        stream.merge_batch(a.0, b.0, out.0, 2 * RUN, RUN)?;
+    }
+    on.download()
+}
+
+fn merge_ragged<K: GpuKey>(stream: &Stream, merge: &Merge<K>, with_values: bool) -> Merged<K> {
+    let mut on = OnStream::new(stream, merge)?;
+    let (ao, bo) = (stream.upload_offsets(&merge.offsets[0])?, stream.upload_offsets(&merge.offsets[1])?);
+    let (a, b, out) = ((&on.a.0, &on.a.1), (&on.b.0, &on.b.1), (&mut on.out.0, &mut on.out.1));
+    let mut workspace = stream.zeroed(Gpu::merge_ragged_workspace_bytes::<K>(merge.values.len()))?;
+    if with_values {
+        stream.merge_ragged_pairs((a.0, a.1, &ao), (b.0, b.1, &bo), out, &mut workspace)?;
+    } else {
+        stream.merge_ragged((a.0, &ao), (b.0, &bo), out.0, &mut workspace)?;
+    }
+    on.download()
+}
+
+/// `from` after an element that is not part of it, so that it begins where only its elements are aligned.
+fn shifted<T: bytemuck::Pod>(stream: &Stream, from: &[T]) -> Result<(DeviceArray<T>, RawArray<T>), Error> {
+    let array = stream.upload(&[&[T::zeroed()], from].concat())?;
+    let raw = array.raw().part(1, from.len());
+    Ok((array, raw))
+}
+
+/// The keys by `sort_raw`, the values by `sort_pairs_raw`, which are the keys' indices at first, and the indices by `argsort_raw`. The
+/// work is on a stream of any library.
+fn sorts_by_address<K: GpuKey>(
+    gpu: &Gpu,
+    kernel: SortKernel,
+    keys: &[K],
+    on: *mut c_void,
+) -> Result<(Pairs<K>, Vec<u32>), Error> {
+    let (memory, order, n) = (gpu.stream()?, SortOrder::Ascending, keys.len());
+    let indices: Vec<u32> = (0..n as u32).collect();
+    let arrays = [shifted(&memory, keys)?, shifted(&memory, keys)?, shifted(&memory, keys)?];
+    let values = [shifted(&memory, &indices)?, shifted(&memory, &vec![7; n])?];
+    let bytes_of_pairs = Gpu::sort_pairs_workspace_bytes::<K, u32>(n).max(Gpu::argsort_workspace_bytes::<K, u32>(n));
+    // The workspace begins 15 bytes before a multiple of 16.
+    let in_workspace = memory.zeroed::<u8>(bytes_of_pairs + 16)?;
+    let workspace = in_workspace.raw().part(1, bytes_of_pairs + 15);
+    memory.synchronize()?;
+    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for.
+    unsafe {
+        gpu.sort_raw(kernel, order, arrays[0].1, workspace, on)?;
+        gpu.sort_pairs_raw(kernel, order, arrays[1].1, values[0].1, workspace, on)?;
+        gpu.argsort_raw(kernel, order, arrays[2].1, values[1].1, workspace, on)?;
+        driver::wait(gpu, on);
+    }
+    let keys = arrays[0].0.download()?;
+    assert_eq!(bytes(&keys[..1]), bytes(&[K::zeroed()]), "the element before the array");
+    let [values, indices] = values.map(|(array, _)| array.download().map(|values| values[1..].to_vec()));
+    Ok(((keys[1..].to_vec(), values?), indices?))
+}
+
+/// A merge, a batch and a ragged batch, with values and then without.
+fn merges_by_address<K: GpuKey>(gpu: &Gpu, merge: &Merge<K>, on: *mut c_void) -> Result<Vec<Pairs<K>>, Error> {
+    let (memory, total) = (gpu.stream()?, merge.values.len());
+    let (av, bv) = merge.values.split_at(merge.a.len());
+    let (a, av) = (shifted(&memory, &merge.a)?, shifted(&memory, av)?);
+    let (b, bv) = (shifted(&memory, &merge.b)?, shifted(&memory, bv)?);
+    let offsets = |i: usize| memory.upload(&merge.offsets[i].iter().map(|&o| o as u64).collect::<Vec<_>>());
+    let (ao, bo) = (offsets(0)?, offsets(1)?);
+    let outs: Vec<_> =
+        (0..6).map(|_| Ok((memory.zeroed::<K>(total)?, memory.zeroed::<u32>(total)?))).collect::<Result<_, Error>>()?;
+    let out = |i: usize| (outs[i].0.raw(), outs[i].1.raw());
+    let bytes = [
+        Gpu::merge_pairs_workspace_bytes::<K>(total),
+        Gpu::merge_workspace_bytes::<K>(MergeKernel::MergePath, total),
+        Gpu::merge_ragged_workspace_bytes::<K>(total),
+    ];
+    let workspace = memory.zeroed::<u8>(bytes.into_iter().fold(0, usize::max))?;
+    let (w, pairs) = (workspace.raw(), ((a.1, av.1), (b.1, bv.1)));
+    memory.synchronize()?;
+    // SAFETY: the arrays are different ones, nothing else uses them, and they live until the stream has been waited for. The offsets
+    // ascend from 0 to the lengths.
+    unsafe {
+        gpu.merge_pairs_raw(pairs.0, pairs.1, out(0), w, on)?;
+        gpu.merge_batch_pairs_raw(pairs.0, pairs.1, out(1), 2 * RUN, RUN, on)?;
+        gpu.merge_ragged_pairs_raw((a.1, av.1, ao.raw()), (b.1, bv.1, bo.raw()), out(2), w, on)?;
+        gpu.merge_raw(MergeKernel::MergePath, a.1, b.1, out(3).0, w, on)?;
+        gpu.merge_batch_raw(BatchKernel::Small, a.1, b.1, out(4).0, 2 * RUN, RUN, on)?;
+        gpu.merge_ragged_raw((a.1, ao.raw()), (b.1, bo.raw()), out(5).0, w, on)?;
+        driver::wait(gpu, on);
+    }
+    outs.iter().map(|out| Ok((out.0.download()?, out.1.download()?))).collect()
+}
+
+mod driver {
+    //! What another library does: its own streams, and its own idea of the current context.
+    use super::Gpu;
+    use std::ffi::c_void;
+    use std::ptr::null_mut;
+
+    // SAFETY: the driver's functions with their own signatures.
+    unsafe extern "C" {
+        fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
+        fn cuStreamSynchronize(stream: *mut c_void) -> i32;
+        fn cuStreamDestroy_v2(stream: *mut c_void) -> i32;
+        fn cuCtxGetCurrent(context: *mut *mut c_void) -> i32;
+        fn cuCtxSetCurrent(context: *mut c_void) -> i32;
+    }
+
+    /// A stream that does not wait for the default stream (`CU_STREAM_NON_BLOCKING`).
+    pub struct Stream(pub *mut c_void);
+
+    impl Stream {
+        pub fn new() -> Self {
+            let mut stream = null_mut();
+            // SAFETY: the call writes the handle.
+            assert_eq!(unsafe { cuStreamCreate(&mut stream, 1) }, 0, "cuStreamCreate");
+            Self(stream)
+        }
+    }
+
+    impl Drop for Stream {
+        fn drop(&mut self) {
+            // SAFETY: the stream exists, and the handle is not used afterwards.
+            assert_eq!(unsafe { cuStreamDestroy_v2(self.0) }, 0, "cuStreamDestroy");
+        }
+    }
+
+    /// Waits for a stream of the GPU.
+    ///
+    /// # Safety
+    /// The stream exists.
+    pub unsafe fn wait(gpu: &Gpu, stream: *mut c_void) {
+        let before = current();
+        gpu.make_current().expect("the context exists");
+        // SAFETY: the caller's guarantee, and `before` was current.
+        unsafe {
+            assert_eq!(cuStreamSynchronize(stream), 0, "cuStreamSynchronize");
+            assert_eq!(cuCtxSetCurrent(before), 0, "cuCtxSetCurrent");
+        }
+    }
+
+    fn current() -> *mut c_void {
+        let mut context = null_mut();
+        // SAFETY: the call writes the handle.
+        assert_eq!(unsafe { cuCtxGetCurrent(&mut context) }, 0, "cuCtxGetCurrent");
+        context
+    }
+
+    /// Calls `work` while no context is current. Returns the one that is current before `work`, and the one after it.
+    pub fn without_context(work: impl FnOnce()) -> (*mut c_void, *mut c_void) {
+        let outside = current();
+        // SAFETY: 0 is no context, and `outside` was current.
+        assert_eq!(unsafe { cuCtxSetCurrent(null_mut()) }, 0, "cuCtxSetCurrent");
+        let before = current();
+        work();
+        let after = current();
+        // SAFETY: as above.
+        assert_eq!(unsafe { cuCtxSetCurrent(outside) }, 0, "cuCtxSetCurrent");
+        (before, after)
+    }
+}
