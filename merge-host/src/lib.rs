@@ -54,9 +54,11 @@
 //! [`Error::NoGpuSupport`], and [`Engine::auto`] returns a CPU engine. A program that is built with it also starts on a
 //! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
 
+mod batch_kernel;
 mod cpu;
 mod device;
 mod engine;
+mod engine_kind;
 mod error;
 pub mod external;
 #[cfg(feature = "gpu")]
@@ -64,6 +66,7 @@ mod gpu;
 mod index;
 mod key;
 mod merge_kernel;
+mod names;
 pub mod parallel;
 pub mod permutation;
 mod set_operation;
@@ -74,13 +77,15 @@ mod timing;
 mod unique;
 mod word;
 
+pub use batch_kernel::BatchKernel;
 #[cfg(feature = "gpu")]
 pub use cust;
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{Engine, EngineKind, MAX_BATCH_LENGTH};
-pub use error::Error;
+pub use engine::{Engine, MAX_BATCH_LENGTH};
+pub use engine_kind::EngineKind;
+pub use error::{Cause, Error};
 #[cfg(feature = "gpu")]
-pub use gpu::{BatchKernel, Gpu, kernel_modules};
+pub use gpu::{Gpu, kernel_modules};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

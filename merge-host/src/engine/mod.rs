@@ -21,35 +21,10 @@ pub use check::MAX_BATCH_LENGTH;
 pub(crate) use check::{check_batch, check_length, check_offset_counts, check_values};
 
 use crate::cpu::Workers;
-use crate::{Error, SortKernel};
+use crate::{EngineKind, Error, SortKernel};
 #[cfg(feature = "gpu")]
 use crate::{Gpu, Key};
 use std::fmt;
-
-/// The kind of processor that an [`Engine`] uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// The cores of the CPU.
-    Cpu,
-    /// One NVIDIA GPU.
-    Gpu,
-}
-
-impl EngineKind {
-    /// `"cpu"` or `"gpu"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EngineKind::Cpu => "cpu",
-            EngineKind::Gpu => "gpu",
-        }
-    }
-}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A processor that merges and sorts: one GPU, or the cores of the CPU.
 ///

@@ -8,23 +8,13 @@ use super::side::SideStreams;
 use super::staging::Staging;
 use super::{Address, zeroed};
 use crate::index::check_index_range;
-use crate::{Error, GpuKey as Key, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey as Key, Index, MergeKernel, SortKernel, SortOrder};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
 use cust::memory::{DeviceBuffer, DeviceCopy, DeviceSlice};
 use cust::stream::{Stream, StreamFlags};
-
-/// The ways of the GPU to merge a batch of pairs of one length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BatchKernel {
-    /// The fastest.
-    #[default]
-    Auto,
-    /// The course's `mergeSmallBatch_k`: one thread a key, each with a search of its own.
-    Small,
-}
+use std::fmt;
 
 /// One GPU, for data that is in its memory.
 ///
@@ -486,6 +476,16 @@ impl Gpu {
         let (a, b) = ((a, a_offsets), (b, b_offsets));
         // SAFETY: the slices are in the GPU's memory, of these lengths, and apart; the caller keeps them so.
         unsafe { batch::merge_ragged::<K>(&self.queue(stream)?, a, b, problems, out, workspace) }
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ordinal, multiprocessors, .. } = self;
+        f.debug_struct("Gpu")
+            .field("ordinal", ordinal)
+            .field("multiprocessors", multiprocessors)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The compiled modules and their launches.
 
 use super::failure::OrFailure;
-use crate::Error;
+use crate::{Cause, Error};
 use cust::error::CudaError;
 use cust::function::Function;
 use cust::module::Module;
@@ -29,9 +29,14 @@ fn module_of(kernel: &str, key: &str) -> Option<(&'static str, &'static [u8])> {
 
 /// The PTX of a module.
 fn decompress(compressed: &[u8]) -> Result<String, Error> {
-    let damaged = |reason: String| Error::Device { call: "decompressing PTX".to_owned(), reason };
-    let bytes = decompress_to_vec(compressed).map_err(|error| damaged(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
+    let damaged = |cause: Cause| Error::Device {
+        call: "decompressing PTX".to_owned(),
+        reason: cause.to_string(),
+        code: None,
+        cause: Some(cause),
+    };
+    let bytes = decompress_to_vec(compressed).map_err(|error| damaged(error.into()))?;
+    String::from_utf8(bytes).map_err(|error| damaged(error.into()))
 }
 
 /// Whether this build has `kernel` for keys of type `key`.
@@ -70,6 +75,8 @@ impl Loaded {
         let missing = || Error::Device {
             call: format!("loading kernel {entry}"),
             reason: "this build does not have it".to_owned(),
+            code: None,
+            cause: None,
         };
         let (name, compressed) = module_of(kernel, key).ok_or_else(missing)?;
         let module = match self.modules.entry(name) {
@@ -150,7 +157,12 @@ fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> 
     // SAFETY: the function is loaded.
     match unsafe { cuFuncSetAttribute(function.to_raw().cast(), MAX_DYNAMIC_SHARED_BYTES, bytes as i32) } {
         0 => Ok(()),
-        code => Err(Error::Device { call: "cuFuncSetAttribute".to_owned(), reason: format!("error {code}") }),
+        code => Err(Error::Device {
+            call: "cuFuncSetAttribute".to_owned(),
+            reason: format!("error {code}"),
+            code: u32::try_from(code).ok(),
+            cause: None,
+        }),
     }
 }
 

@@ -19,7 +19,7 @@ mod numbers;
 mod side;
 mod staging;
 
-pub use device::{BatchKernel, Gpu};
+pub use device::Gpu;
 pub use kernels::kernel_modules;
 
 use crate::{DeviceInfo, Error};
