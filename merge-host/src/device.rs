@@ -4,6 +4,7 @@ use crate::Error;
 
 /// The properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// Its ordinal, for [`Engine::gpu`](crate::Engine::gpu).
     pub ordinal: usize,

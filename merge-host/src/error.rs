@@ -1,5 +1,9 @@
 //! The error type of the crate.
 
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 /// The reason why a call failed.
 ///
 /// A call that refuses its arguments leaves its output unchanged. A call that fails later, for instance because the device
@@ -18,8 +22,14 @@ pub enum Error {
     Device {
         /// The driver's function, or a description of the operation.
         call: String,
-        /// The driver's message.
+        /// The driver's message and the name of its code, or another reason.
         reason: String,
+        /// What the driver's function returned, a `CUresult` such as 700 for `CUDA_ERROR_ILLEGAL_ADDRESS`; `None` if the
+        /// failure is not the driver's. 999 is `CUDA_ERROR_UNKNOWN`, and stands for codes newer than the crate `cust`, too.
+        code: Option<u32>,
+        /// The error behind this one, if there is one: `cust::error::CudaError`, for instance. Its text is part of `reason`.
+        #[source]
+        cause: Option<Cause>,
     },
     /// The constants of a [`CostModel`](crate::CostModel) cannot be read.
     #[error("{part:?} among the costs, expected {expected}")]
@@ -207,16 +217,60 @@ pub enum Error {
         /// The reason for the refusal.
         reason: String,
     },
-    /// No merge kernel has this name.
-    #[error("there is no merge kernel `{name}`, expected one of auto, basic, tiled, circular, merge-path")]
-    UnknownMergeKernel {
+    /// No value of a type has this name.
+    #[error("there is no {what} `{name}`, expected one of {expected}")]
+    UnknownName {
+        /// What the type is: "merge kernel", for instance.
+        what: &'static str,
         /// The requested name.
         name: String,
-    },
-    /// No sort kernel has this name.
-    #[error("there is no sort kernel `{name}`, expected one of auto, merge-path")]
-    UnknownSortKernel {
-        /// The requested name.
-        name: String,
+        /// The names that there are, with commas between them.
+        expected: &'static str,
     },
 }
+
+/// The error that caused another: of the crate `cust`, for instance, if a call into the driver failed.
+///
+/// It is shared by the clones of an error. Two are equal if they are described by the same text.
+///
+/// ```
+/// use merge_host::{Cause, Error};
+/// use std::error::Error as _;
+///
+/// let cause = Cause::from("x".parse::<u32>().unwrap_err());
+/// assert!(cause.is::<std::num::ParseIntError>());
+/// let (call, reason) = ("reading a number".to_owned(), cause.to_string());
+/// let error = Error::Device { call, reason, code: None, cause: Some(cause) };
+/// assert_eq!(error.to_string(), "reading a number failed: invalid digit found in string");
+/// assert!(error.source().unwrap().is::<std::num::ParseIntError>());
+/// ```
+#[derive(Clone)]
+pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Cause {
+    fn from(error: E) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl Deref for Cause {
+    type Target = dyn std::error::Error + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Cause {}

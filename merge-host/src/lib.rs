@@ -63,9 +63,11 @@
     doc = "[raw layer](Gpu#the-raw-layer) does so for arrays and streams of other libraries."
 )]
 
+mod batch_kernel;
 mod cpu;
 mod device;
 mod engine;
+mod engine_kind;
 mod error;
 pub mod external;
 #[cfg(feature = "gpu")]
@@ -73,6 +75,7 @@ mod gpu;
 mod index;
 mod key;
 mod merge_kernel;
+mod names;
 pub mod parallel;
 pub mod permutation;
 mod set_operation;
@@ -83,11 +86,13 @@ mod timing;
 mod unique;
 mod word;
 
+pub use batch_kernel::BatchKernel;
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{COSTS, CostModel, Engine, EngineKind, MAX_BATCH_LENGTH, Work};
-pub use error::Error;
+pub use engine::{COSTS, CostModel, Engine, MAX_BATCH_LENGTH, Work};
+pub use engine_kind::EngineKind;
+pub use error::{Cause, Error};
 #[cfg(feature = "gpu")]
-pub use gpu::{BatchKernel, DeviceArray, DeviceOffsets, Event, Gpu, RawArray, Stream, kernel_modules};
+pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, RawArray, Stream, kernel_modules};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

@@ -1,8 +1,6 @@
 //! The kernels that merge two runs.
 
-use crate::Error;
-use std::fmt;
-use std::str::FromStr;
+use crate::names::names;
 
 /// A kernel that merges two runs. All kernels give the same result; they differ in how they move the keys.
 ///
@@ -14,6 +12,7 @@ use std::str::FromStr;
 /// assert_eq!(MergeKernel::default(), MergeKernel::Auto);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MergeKernel {
     /// The fastest kernel, which is [`MergePath`](Self::MergePath).
     #[default]
@@ -31,38 +30,11 @@ pub enum MergeKernel {
     MergePath,
 }
 
-impl MergeKernel {
-    /// All kernels.
-    pub const ALL: [MergeKernel; 5] =
-        [MergeKernel::Auto, MergeKernel::Basic, MergeKernel::Tiled, MergeKernel::Circular, MergeKernel::MergePath];
-
-    /// The name that [`Display`](fmt::Display) writes and [`FromStr`] reads.
-    pub const fn name(self) -> &'static str {
-        match self {
-            MergeKernel::Auto => "auto",
-            MergeKernel::Basic => "basic",
-            MergeKernel::Tiled => "tiled",
-            MergeKernel::Circular => "circular",
-            MergeKernel::MergePath => "merge-path",
-        }
-    }
-}
-
-impl fmt::Display for MergeKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for MergeKernel {
-    type Err = Error;
-
-    /// The kernel with the given [`name`](Self::name), which is in lower case.
-    ///
-    /// # Errors
-    /// [`Error::UnknownMergeKernel`] if there is none.
-    fn from_str(name: &str) -> Result<Self, Error> {
-        let found = Self::ALL.into_iter().find(|kernel| kernel.name() == name);
-        found.ok_or_else(|| Error::UnknownMergeKernel { name: name.to_owned() })
-    }
+names! {
+    MergeKernel, "merge kernel":
+    Auto = "auto",
+    Basic = "basic",
+    Tiled = "tiled",
+    Circular = "circular",
+    MergePath = "merge-path",
 }

@@ -1,6 +1,6 @@
 //! Set operations on sorted arrays.
 
-use std::fmt;
+use crate::names::names;
 
 /// Which keys of two sorted arrays A and B to keep, as in C++'s `std::set_union` and its siblings.
 ///
@@ -13,6 +13,8 @@ use std::fmt;
 /// | [`Difference`](Self::Difference) | max(m − n, 0) |
 /// | [`SymmetricDifference`](Self::SymmetricDifference) | \|m − n\| |
 ///
+/// There are no others: further ones follow from these, with A and B exchanged or merged.
+///
 /// ```
 /// use merge_host::{Engine, SetOperation};
 ///
@@ -21,6 +23,7 @@ use std::fmt;
 ///     engine.set_operation(operation, &[1, 2, 2, 2], &[2, 3], &mut out)?;
 ///     println!("{operation}: {out:?}");
 /// }
+/// assert_eq!("union".parse(), Ok(SetOperation::Union));
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,20 +38,15 @@ pub enum SetOperation {
     SymmetricDifference,
 }
 
+names! {
+    SetOperation, "set operation":
+    Union = "union",
+    Intersection = "intersection",
+    Difference = "difference",
+    SymmetricDifference = "symmetric-difference",
+}
+
 impl SetOperation {
-    /// All operations.
-    pub const ALL: [Self; 4] = [Self::Union, Self::Intersection, Self::Difference, Self::SymmetricDifference];
-
-    /// `"union"`, `"intersection"`, `"difference"` or `"symmetric-difference"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Union => "union",
-            Self::Intersection => "intersection",
-            Self::Difference => "difference",
-            Self::SymmetricDifference => "symmetric-difference",
-        }
-    }
-
     /// The greatest number of keys of a result, for `a` keys of A and `b` of B.
     ///
     /// ```
@@ -81,12 +79,6 @@ impl SetOperation {
             Self::SymmetricDifference => (true, false, true),
         };
         Kept { a_alone, partners, b_alone }
-    }
-}
-
-impl fmt::Display for SetOperation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

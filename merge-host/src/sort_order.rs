@@ -1,6 +1,7 @@
 //! The order of a sort.
 
 use crate::Key;
+use crate::names::names;
 
 /// The order of a sort.
 ///
@@ -13,6 +14,8 @@ use crate::Key;
 /// Engine::auto().sort_with(SortOrder::Descending, &mut keys)?;
 /// assert_eq!(keys, [3, 2, 1]);
 /// assert_eq!(SortOrder::default(), SortOrder::Ascending);
+/// assert_eq!("descending".parse(), Ok(SortOrder::Descending));
+/// assert_eq!(SortOrder::Descending.to_string(), "descending");
 /// # Ok::<(), merge_host::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,6 +25,12 @@ pub enum SortOrder {
     Ascending,
     /// From the greatest key to the least.
     Descending,
+}
+
+names! {
+    SortOrder, "order":
+    Ascending = "ascending",
+    Descending = "descending",
 }
 
 impl SortOrder {

@@ -32,4 +32,6 @@ fn prefetch(bytes: &[u8], index: usize) {
         // SAFETY: a prefetch reads nothing that the program sees, and the address is one of `bytes`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(index).cast()) };
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, index);
 }

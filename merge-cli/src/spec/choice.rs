@@ -112,3 +112,23 @@ pub enum Distribution {
     /// Numbers k from 1 to 10000 with a probability proportional to 1/k; to 127 for i8, 255 for u8, 2048 for f16
     Zipf,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of all values, as they are typed.
+    fn typed<T: ValueEnum>() -> Vec<String> {
+        T::value_variants().iter().map(|value| value.to_possible_value().unwrap().get_name().to_owned()).collect()
+    }
+
+    #[test]
+    fn kernels_are_those_of_the_library_by_the_same_names() {
+        let names = |kernel: &Kernel| merge_host::MergeKernel::from(*kernel).name();
+        assert_eq!(typed::<Kernel>(), merge_host::MergeKernel::ALL.map(|kernel| kernel.name()));
+        assert!(typed::<Kernel>().iter().eq(Kernel::value_variants().iter().map(names)));
+        let names = |kernel: &SortKernel| merge_host::SortKernel::from(*kernel).name();
+        assert_eq!(typed::<SortKernel>(), merge_host::SortKernel::ALL.map(|kernel| kernel.name()));
+        assert!(typed::<SortKernel>().iter().eq(SortKernel::value_variants().iter().map(names)));
+    }
+}

@@ -7,9 +7,6 @@ use crate::Error;
 use bytemuck::Zeroable;
 use std::mem::MaybeUninit;
 
-/// Bytes of a huge page on x86-64.
-const HUGE_PAGE: usize = 2 << 20;
-
 /// `count` zeros.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
     let zeros = bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| out_of_memory::<T>(count))?;
@@ -43,8 +40,18 @@ pub(super) fn as_uninit<V>(values: &[V]) -> &[MaybeUninit<V>] {
 }
 
 /// Asks the system for pages of 2 MiB instead of 4 KiB: fewer of them must be cleared one by one, and writes to many
-/// buckets need fewer address translations. If the system refuses, nothing changes.
+/// buckets need fewer address translations. If the system refuses, nothing changes; only Linux is asked.
 pub(super) fn prefer_huge_pages<T>(memory: &[T]) {
+    #[cfg(target_os = "linux")]
+    advise_huge_pages(memory);
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge_pages<T>(memory: &[T]) {
+    /// Bytes of a huge page on x86-64, and on aarch64 with pages of 4 KiB.
+    const HUGE_PAGE: usize = 2 << 20;
     let range = memory.as_ptr_range();
     let begin = range.start.addr().next_multiple_of(HUGE_PAGE);
     let end = range.end.addr() / HUGE_PAGE * HUGE_PAGE;

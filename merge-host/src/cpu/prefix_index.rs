@@ -135,4 +135,6 @@ fn prefetch<V>(values: &[V]) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast())
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
 }

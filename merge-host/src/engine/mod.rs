@@ -28,36 +28,11 @@ pub use costs::{COSTS, CostModel, Work};
 #[cfg(feature = "gpu")]
 use crate::Gpu;
 use crate::cpu::Workers;
-use crate::{Error, Key, SortKernel};
+use crate::{EngineKind, Error, Key, SortKernel};
 #[cfg(feature = "gpu")]
 use auto::Choice;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The kind of processor that an [`Engine`] uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// The cores of the CPU.
-    Cpu,
-    /// One NVIDIA GPU.
-    Gpu,
-}
-
-impl EngineKind {
-    /// `"cpu"` or `"gpu"`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EngineKind::Cpu => "cpu",
-            EngineKind::Gpu => "gpu",
-        }
-    }
-}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A processor that merges and sorts: one GPU, the cores of the CPU, or for each call the one that takes less time.
 ///

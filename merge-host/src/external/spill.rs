@@ -14,7 +14,6 @@
 use super::error::ScratchError;
 use crate::parallel;
 use crc32fast::Hasher;
-use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -70,13 +69,18 @@ impl Spill {
         Ok(())
     }
 
-    /// Gives the space of an extent that is not read any more back, if the file system can do that.
+    /// Gives the space of an extent that is not read any more back, if the file system can do that. Systems other than
+    /// Linux keep it until the file is closed.
     pub(super) fn release(&self, extent: &Extent) {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        #[cfg(target_os = "linux")]
         for block in &extent.blocks {
+            use rustix::fs::FallocateFlags;
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // An error leaves the space in use until the file is closed.
             let _ = rustix::fs::fallocate(&self.file, flags, block.begin, block.length as u64);
         }
+        #[cfg(not(target_os = "linux"))]
+        let _ = extent;
     }
 
     /// Reads `bytes` at an offset of a block.
@@ -273,6 +277,7 @@ mod tests {
         assert_eq!(error, expected);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_released_extent_leaves_the_others() {
         let bytes = bytes(LENGTH);

@@ -17,17 +17,6 @@ use cust::stream::{Stream, StreamFlags};
 use std::sync::Arc;
 use std::{fmt, mem};
 
-/// How a GPU solves a batch of merge problems of one length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BatchKernel {
-    /// The fastest.
-    #[default]
-    Auto,
-    /// The course's `mergeSmallBatch_k`: one thread a key, each with a search of its own.
-    Small,
-}
-
 /// One GPU, for data that is in its memory.
 ///
 /// A clone is the same GPU. Its context and its kernels are kept until the last clone, stream and array are dropped.
@@ -216,7 +205,10 @@ impl Gpu {
 
 impl fmt::Debug for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gpu").field("ordinal", &self.ordinal()).finish_non_exhaustive()
+        f.debug_struct("Gpu")
+            .field("ordinal", &self.ordinal())
+            .field("multiprocessors", &self.shared.multiprocessors)
+            .finish_non_exhaustive()
     }
 }
 

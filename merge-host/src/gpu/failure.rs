@@ -12,7 +12,12 @@ pub(crate) trait OrFailure<T> {
 
 impl<T> OrFailure<T> for CudaResult<T> {
     fn or_failure(self, call: &str) -> Result<T, Error> {
-        self.map_err(|error| Error::Device { call: call.to_owned(), reason: describe(error) })
+        self.map_err(|error| Error::Device {
+            call: call.to_owned(),
+            reason: describe(error),
+            code: code_of(error),
+            cause: Some(error.into()),
+        })
     }
 }
 
@@ -21,7 +26,34 @@ pub(crate) fn initialise() -> Result<(), Error> {
     cust::init(CudaFlags::empty()).map_err(|error| Error::NoDevice { reason: format!("cuInit: {}", describe(error)) })
 }
 
+/// What the driver's function returned, unless the error is one of `cust`'s own, whose numbers are greater than the driver's.
+fn code_of(error: CudaError) -> Option<u32> {
+    Some(error as u32).filter(|code| *code <= CudaError::UnknownError as u32)
+}
+
 fn describe(error: CudaError) -> String {
     // The driver's text, and the error's name, by which it is documented.
     format!("{error} ({error:?})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_failure_of_the_driver_keeps_its_code_and_its_error() {
+        let error = Err::<(), _>(CudaError::IllegalAddress).or_failure("cuLaunchKernel").unwrap_err();
+        assert!(error.to_string().starts_with("cuLaunchKernel failed: "), "{error}");
+        assert!(error.to_string().ends_with(" (IllegalAddress)") && error.to_string().lines().count() == 1, "{error}");
+        assert_eq!(error.source().unwrap().downcast_ref(), Some(&CudaError::IllegalAddress));
+        assert!(matches!(error, Error::Device { code: Some(700), .. }), "{error:?}");
+        assert_eq!(error, error.clone());
+    }
+
+    #[test]
+    fn an_error_of_cust_has_no_code_of_the_driver() {
+        let error = Err::<(), _>(CudaError::InvalidMemoryAllocation).or_failure("cuMemAlloc").unwrap_err();
+        assert!(matches!(error, Error::Device { code: None, cause: Some(_), .. }), "{error:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The compiled modules and their launches.
 
 use super::failure::OrFailure;
-use crate::Error;
+use crate::{Cause, Error};
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::error::CudaError;
@@ -57,16 +57,22 @@ impl Compiled {
     }
 
     fn ptx(&self) -> Result<String, Error> {
-        String::from_utf8(decompress(self.ptx)?).map_err(|error| damaged(&error))
+        String::from_utf8(decompress(self.ptx)?).map_err(damaged)
     }
 }
 
 fn decompress(compressed: &[u8]) -> Result<Vec<u8>, Error> {
-    decompress_to_vec(compressed).map_err(|error| damaged(&error))
+    decompress_to_vec(compressed).map_err(damaged)
 }
 
-fn damaged(reason: &impl ToString) -> Error {
-    Error::Device { call: "decompressing a module".to_owned(), reason: reason.to_string() }
+fn damaged(cause: impl Into<Cause>) -> Error {
+    let cause = cause.into();
+    Error::Device {
+        call: "decompressing a module".to_owned(),
+        reason: cause.to_string(),
+        code: None,
+        cause: Some(cause),
+    }
 }
 
 /// The compute capability of the current context's GPU, as `10 * major + minor`.
@@ -112,6 +118,8 @@ impl Loaded {
         let missing = || Error::Device {
             call: format!("loading kernel {entry}"),
             reason: "this build does not have it".to_owned(),
+            code: None,
+            cause: None,
         };
         let compiled = module_of(kernel, key).ok_or_else(missing)?;
         let module = match self.modules.entry(compiled.name) {
@@ -190,7 +198,12 @@ fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> 
     // SAFETY: the function is loaded.
     match unsafe { cuFuncSetAttribute(function.to_raw().cast(), MAX_DYNAMIC_SHARED_BYTES, bytes as i32) } {
         0 => Ok(()),
-        code => Err(Error::Device { call: "cuFuncSetAttribute".to_owned(), reason: format!("error {code}") }),
+        code => Err(Error::Device {
+            call: "cuFuncSetAttribute".to_owned(),
+            reason: format!("error {code}"),
+            code: u32::try_from(code).ok(),
+            cause: None,
+        }),
     }
 }
 

@@ -30,7 +30,7 @@ mod staging;
 mod stream;
 
 pub use array::{DeviceArray, DeviceOffsets};
-pub use device::{BatchKernel, Gpu};
+pub use device::Gpu;
 pub use kernels::kernel_modules;
 pub use raw::RawArray;
 pub use stream::{Event, Stream};

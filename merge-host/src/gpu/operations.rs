@@ -1,8 +1,8 @@
 //! Sorts and merges of the arrays of a stream.
 
 use super::raw::RawPairs;
-use super::{BatchKernel, DeviceArray, DeviceOffsets, Stream};
-use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use super::{DeviceArray, DeviceOffsets, Stream};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
 use bytemuck::Pod;
 
 /// Keys and their values.

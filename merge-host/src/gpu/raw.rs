@@ -1,10 +1,10 @@
 //! Work on arrays by their addresses: the layer for arrays and streams that other libraries own.
 
 use super::launch::{Arrays, OnStream, align, batch, merge, sort};
-use super::{Address, BatchKernel, Gpu};
+use super::{Address, Gpu};
 use crate::engine::{check_batch, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
-use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
 use cust::stream::Stream;
 use std::ffi::c_void;
 use std::marker::PhantomData;

@@ -125,6 +125,18 @@ fn auto_can_be_started_before_the_work() {
     assert_eq!(Engine::cpu().start_for::<u32>(&Work::sort::<u32>(1 << 40)), Ok(EngineKind::Cpu));
 }
 
+#[cfg(feature = "gpu")]
+#[test]
+fn a_gpu_is_described_by_its_ordinal_and_its_multiprocessors() {
+    match merge_host::Gpu::new(0) {
+        Ok(gpu) => {
+            let multiprocessors = devices().unwrap()[0].multiprocessors;
+            assert_eq!(format!("{gpu:?}"), format!("Gpu {{ ordinal: 0, multiprocessors: {multiprocessors}, .. }}"));
+        }
+        Err(error) => println!("not tested: {error}"),
+    }
+}
+
 #[cfg(not(feature = "gpu"))]
 #[test]
 fn a_build_without_the_gpu_engine_says_so() {

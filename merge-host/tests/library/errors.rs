@@ -1,6 +1,8 @@
 //! Arguments that are refused, the messages, and that nothing is written in that case.
 
-use merge_host::{Engine, Error, MergeKernel, SortKernel, SortOrder};
+use merge_host::{BatchKernel, Cause, Engine, EngineKind, Error, MergeKernel, SetOperation, SortKernel, SortOrder};
+use std::error::Error as _;
+use std::num::ParseIntError;
 
 #[test]
 fn more_keys_than_the_address_space_are_an_error() {
@@ -216,27 +218,53 @@ fn engines_need_1_to_4096_threads() {
     assert!(Engine::cpu_with_threads(4096).is_ok());
 }
 
+/// The names of all values are read as they are written, and others are refused with a list of these.
+macro_rules! check_names {
+    ($type:ident, $what:literal, $expected:literal) => {
+        let names = $type::ALL.map(|value| value.to_string());
+        assert_eq!(names.join(", "), $expected);
+        assert_eq!(names.each_ref().map(|name| name.parse()), $type::ALL.map(Ok));
+        assert_eq!(format!("{:>22}", $type::ALL[0]), format!("{:>22}", names[0]), "padded");
+        for wrong in ["", "fast", &names[0].to_uppercase(), &format!("{} ", names[0])] {
+            let error = wrong.parse::<$type>().unwrap_err();
+            let message = concat!("expected one of ", $expected);
+            assert_eq!(error.to_string(), format!("there is no {} `{wrong}`, {message}", $what));
+            assert_eq!(error, Error::UnknownName { what: $what, name: wrong.to_owned(), expected: $expected });
+        }
+    };
+}
+
 #[test]
-fn kernels_have_names() {
-    for kernel in MergeKernel::ALL {
-        assert_eq!(kernel.to_string().parse(), Ok(kernel));
-    }
-    let error = "fast".parse::<MergeKernel>().unwrap_err();
-    let names = MergeKernel::ALL.map(|kernel| kernel.to_string()).join(", ");
-    assert_eq!(error.to_string(), format!("there is no merge kernel `fast`, expected one of {names}"));
-    for kernel in SortKernel::ALL {
-        assert_eq!(kernel.to_string().parse(), Ok(kernel));
-    }
-    let error = "tiled".parse::<SortKernel>().unwrap_err();
-    let names = SortKernel::ALL.map(|kernel| kernel.to_string()).join(", ");
-    assert_eq!(error.to_string(), format!("there is no sort kernel `tiled`, expected one of {names}"));
+fn values_have_names() {
+    check_names!(MergeKernel, "merge kernel", "auto, basic, tiled, circular, merge-path");
+    check_names!(SortKernel, "sort kernel", "auto, merge-path");
+    check_names!(BatchKernel, "batch kernel", "auto, small");
+    check_names!(SortOrder, "order", "ascending, descending");
+    check_names!(SetOperation, "set operation", "union, intersection, difference, symmetric-difference");
+    check_names!(EngineKind, "engine", "cpu, gpu");
+}
+
+#[test]
+fn a_device_error_gives_its_code_and_its_cause() {
+    let (call, reason) = ("cuLaunchKernel".to_owned(), "lost".to_owned());
+    let error = |cause| Error::Device { call: call.clone(), reason: reason.clone(), code: Some(719), cause };
+    assert!(error(None).source().is_none());
+    let cause = || Some(Cause::from("x".parse::<u32>().unwrap_err()));
+    assert_eq!(error(cause()).to_string(), "cuLaunchKernel failed: lost");
+    assert!(error(cause()).source().unwrap().is::<ParseIntError>());
+    assert_eq!(error(cause()), error(cause()), "causes with the same text");
+    assert_ne!(error(cause()), error(None));
+    assert_ne!(error(cause()), error(Some("".parse::<u32>().unwrap_err().into())));
 }
 
 #[test]
 fn other_messages_name_the_cause() {
     let messages = [
         (Error::NoDevice { reason: "no driver".into() }, "no GPU: no driver"),
-        (Error::Device { call: "cuLaunchKernel".into(), reason: "lost".into() }, "cuLaunchKernel failed: lost"),
+        (
+            Error::Device { call: "cuLaunchKernel".into(), reason: "lost".into(), code: None, cause: None },
+            "cuLaunchKernel failed: lost",
+        ),
         (Error::OutOfDeviceMemory { needed: 800, free: 100 }, "the GPU has 100 bytes of memory free, 800 are needed"),
         (Error::OutOfHostMemory { needed: 64 }, "no host memory for 64 more bytes"),
         (

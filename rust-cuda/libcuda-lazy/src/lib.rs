@@ -5,6 +5,9 @@
 //! `libcuda.so.1`; each then forwards to the function of the same name there. Where the library cannot be opened, they
 //! all return `CUDA_ERROR_NO_DEVICE`, which a caller handles like a machine without a GPU.
 //!
+//! On Linux the functions are hidden: a shared library that uses this crate does not export them. Otherwise the calls of
+//! the whole process, of other libraries too, might go through them.
+//!
 //! The table at the end has what the crate `cust` 0.3 calls, and what programs commonly call beside it. To use it,
 //! mention the crate (`use libcuda_lazy as _;`), or it is not linked, and let the linker find an empty libcuda: the
 //! folder `stub` of this crate is one, for the variable `CUDA_LIBRARY_PATH` of `cust`'s build script.
@@ -85,6 +88,15 @@ unsafe fn describe(status: Status, text: *mut *const c_char, words: [&'static CS
     SUCCESS
 }
 
+/// Keeps a function of this crate out of the dynamic symbols of a shared library. `no_mangle` exports a function from each
+/// shared library that is linked with it; the most restrictive visibility that an object file declares decides.
+macro_rules! hide {
+    ($name:ident) => {
+        #[cfg(target_os = "linux")]
+        std::arch::global_asm!(concat!(".hidden ", stringify!($name)));
+    };
+}
+
 /// Describes a status in words.
 ///
 /// # Safety
@@ -106,6 +118,8 @@ pub unsafe extern "C" fn cuGetErrorString(status: Enum, text: *mut *const c_char
     }
 }
 
+hide!(cuGetErrorString);
+
 /// The name of a status.
 ///
 /// # Safety
@@ -126,6 +140,8 @@ pub unsafe extern "C" fn cuGetErrorName(status: Enum, text: *mut *const c_char) 
         }
     }
 }
+
+hide!(cuGetErrorName);
 
 /// Defines functions that forward to the driver's of the same name. The driver's header says what they do.
 macro_rules! forward {
@@ -153,6 +169,7 @@ macro_rules! forward {
                 Err(status) => *status,
             }
         }
+        hide!($name);
     };
 }
 

@@ -90,7 +90,7 @@ impl Record {
                 for kernel in MergeKernel::ALL {
                     merge::merge::<K>(self, kernel, half, half, AT, AT)?;
                 }
-                for kernel in [BatchKernel::Auto, BatchKernel::Small] {
+                for kernel in BatchKernel::ALL {
                     batch::merge_batch::<K>(self, kernel, [AT; 3], batch)?;
                 }
             }

@@ -160,7 +160,7 @@ struct Spoiling {
 }
 
 fn device_lost() -> merge_host::Error {
-    merge_host::Error::Device { call: "sort".to_owned(), reason: "lost".to_owned() }
+    merge_host::Error::Device { call: "sort".to_owned(), reason: "lost".to_owned(), code: None, cause: None }
 }
 
 impl Engines<String> for Spoiling {
