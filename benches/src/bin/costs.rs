@@ -71,10 +71,10 @@ fn measure_gpu(costs: &mut CostModel) -> Result<(), Error> {
 
 fn measure_cpu(costs: &mut CostModel) -> Result<(), Error> {
     let engines = [Engine::cpu_with_threads(1)?, Engine::cpu()];
-    (costs.sort_thread, costs.sort_shared) = mean([
-        fit("sort, u32", &engines, |engine, bytes| sort::<u32>(engine, bytes / 4))?,
-        fit("sort, u64", &engines, |engine, bytes| sort::<u64>(engine, bytes / 8))?,
-    ]);
+    (costs.sort4_thread, costs.sort4_shared) =
+        fit("sort, u32", &engines, |engine, bytes| sort::<u32>(engine, bytes / 4))?;
+    (costs.sort8_thread, costs.sort8_shared) =
+        fit("sort, u64", &engines, |engine, bytes| sort::<u64>(engine, bytes / 8))?;
     (costs.sort_pairs_thread, costs.sort_pairs_shared) = mean([
         fit("sort, u32 with u32", &engines, |engine, bytes| sort_pairs::<u32>(engine, bytes / 8))?,
         fit("sort, u64 with u64", &engines, |engine, bytes| sort_pairs::<u64>(engine, bytes / 16))?,
@@ -90,7 +90,7 @@ fn measure_files(costs: &mut CostModel, has_gpu: bool, program: &Path, folder: &
         Ok::<_, Error>(1e9 * (many? - few?) / (4 * (BYTES[1] - BYTES[0])) as f64)
     };
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    costs.cpu_file = round((a_byte("cpu")? - costs.sort_thread / threads as f64 - costs.sort_shared).max(0.0));
+    costs.cpu_file = round((a_byte("cpu")? - costs.sort4_thread / threads as f64 - costs.sort4_shared).max(0.0));
     if has_gpu {
         costs.gpu_file = round((a_byte("gpu")? - costs.gpu_up - costs.gpu_sort - costs.gpu_down).max(0.0));
     }

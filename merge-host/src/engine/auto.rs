@@ -38,9 +38,9 @@ impl Choice {
 
     /// Chooses for `work` between a GPU and `threads` threads of the CPU, and starts the GPU if it is chosen.
     ///
-    /// Calls that the CPU does although a running GPU would have been faster add up. When they have cost as much as starting it, it is started:
+    /// A call that does the work counts for later ones: those that the CPU does although a running GPU would have been faster add up. When they have cost as much as starting it, it is started:
     /// all calls together take at most about twice the time that they would have taken by the better choice for all.
-    pub fn choose(&self, work: &Work, threads: usize) -> Chosen<'_> {
+    pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> Chosen<'_> {
         let cpu = |why| Chosen { gpu: None, why };
         if let Some(Err(error)) = self.gpu.get() {
             return cpu(format!("the GPU cannot be used: {error}"));
@@ -48,8 +48,8 @@ impl Choice {
         let is_running = self.gpu.get().is_some();
         let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpu(work, is_running));
         let estimate = format!("{} on the CPU and {} on the GPU are estimated", shown(on_cpu), shown(on_gpu));
-        if on_cpu <= on_gpu && !self.is_worth_starting(is_running, on_cpu.saturating_sub(self.costs.on_gpu(work, true)))
-        {
+        let missed = on_cpu.saturating_sub(self.costs.on_gpu(work, true));
+        if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
             return cpu(estimate);
         }
         match self.gpu.get_or_init(|| Gpu::new(0)) {
@@ -66,8 +66,8 @@ impl Choice {
     }
 
     /// Adds what this call misses, and tells whether all that was missed is as much as starting the GPU takes.
-    fn is_worth_starting(&self, is_running: bool, missed: Duration) -> bool {
-        if is_running || missed.is_zero() {
+    fn is_worth_starting(&self, missed: Duration) -> bool {
+        if missed.is_zero() {
             return false;
         }
         let missed = u64::try_from(missed.as_nanos()).unwrap_or(u64::MAX / 2);

@@ -61,24 +61,28 @@ macro_rules! cost_model {
 }
 
 cost_model! {
-    /// Sorts of keys alone: ns a byte of one thread's work, in keys of 4 bytes.
-    sort_thread = 1.25,
+    /// Sorts of keys of 4 bytes, without values: one thread's work, in ns a byte.
+    sort4_thread = 1.4,
     /// The same, of what threads share.
-    sort_shared = 0.1,
-    /// Sorts of keys with values, and of indices: as for `sort_thread`.
+    sort4_shared = 0.1,
+    /// Sorts of keys of 8 bytes, without values: as for `sort4_thread`.
+    sort8_thread = 0.8,
+    /// As for `sort4_shared`.
+    sort8_shared = 0.115,
+    /// Sorts of keys with values, and of indices: as for `sort4_thread`.
     sort_pairs_thread = 1.6,
-    /// As for `sort_shared`.
+    /// As for `sort4_shared`.
     sort_pairs_shared = 0.1,
-    /// Merges: as for `sort_thread`.
+    /// Merges: as for `sort4_thread`.
     merge_thread = 0.16,
-    /// As for `sort_shared`.
+    /// As for `sort4_shared`.
     merge_shared = 0.015,
     /// What reading the keys of a file and writing them to another one adds to a sort on the CPU, in ns a byte.
-    cpu_file = 0.14,
+    cpu_file = 0.12,
     /// What it adds to a sort on the GPU, where it goes on beside the copies, in ns a byte.
     gpu_file = 0.035,
     /// Starting the GPU and loading kernels, in ms.
-    gpu_start_ms = 310.0,
+    gpu_start_ms = 340.0,
     /// A call with few keys, in ms.
     gpu_call_ms = 0.2,
     /// Bytes to the GPU's memory, from memory or a file, in ns a byte.
@@ -176,7 +180,8 @@ impl CostModel {
     /// How long `work` takes on `threads` threads of the CPU.
     pub fn on_cpu(&self, work: &Work, threads: usize) -> Duration {
         let (thread, mut shared) = match (work.task, work.value_bytes) {
-            (Task::Sort, 0) => (self.sort_thread, self.sort_shared),
+            (Task::Sort, 0) if work.key_bytes == 8 => (self.sort8_thread, self.sort8_shared),
+            (Task::Sort, 0) => (self.sort4_thread, self.sort4_shared),
             (Task::Sort, _) => (self.sort_pairs_thread, self.sort_pairs_shared),
             (Task::Merge, _) => (self.merge_thread, self.merge_shared),
         };
@@ -229,7 +234,7 @@ mod tests {
     #[test]
     fn times_are_those_of_the_model() {
         let costs: CostModel =
-            "sort_thread=2,sort_shared=1,cpu_file=3,gpu_file=2,gpu_start_ms=5,gpu_call_ms=1,gpu_up=3,\
+            "sort4_thread=2,sort4_shared=1,cpu_file=3,gpu_file=2,gpu_start_ms=5,gpu_call_ms=1,gpu_up=3,\
                                 gpu_down=4,gpu_sort=1,gpu_merge=0,merge_thread=1,merge_shared=0"
                 .parse()
                 .unwrap();

@@ -253,14 +253,20 @@ impl Engine {
     /// ```
     pub fn start_for<K: Key>(&self, work: &Work) -> Result<EngineKind, Error> {
         #[cfg(feature = "gpu")]
-        self.gpu_for::<K>(work)?;
+        self.choose_for::<K>(work, false)?;
         let _ = work;
         Ok(self.kind())
     }
 
-    /// The GPU, if it is to do this work with keys of type `K`; otherwise the CPU does, or nothing may.
+    /// The GPU, if it is to do this work with keys of type `K` now; otherwise the CPU does, or nothing may.
     #[cfg(feature = "gpu")]
     fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
+        self.choose_for::<K>(work, true)
+    }
+
+    /// [`gpu_for`](Self::gpu_for), now or later.
+    #[cfg(feature = "gpu")]
+    fn choose_for<K: Key>(&self, work: &Work, is_call: bool) -> Result<Option<&Gpu>, Error> {
         match &self.gpu {
             Use::Never => Ok(None),
             Use::Always(gpu) if K::ON_GPU => Ok(Some(gpu)),
@@ -270,7 +276,7 @@ impl Engine {
                 Ok(None)
             }
             Use::Choice(choice) => {
-                let chosen = choice.choose(work, self.workers.threads_to_sort(work.keys()));
+                let chosen = choice.choose(work, self.workers.threads_to_sort(work.keys()), is_call);
                 let kind = if chosen.gpu.is_some() { EngineKind::Gpu } else { EngineKind::Cpu };
                 self.note(kind, chosen.why);
                 Ok(chosen.gpu)
