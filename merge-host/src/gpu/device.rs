@@ -118,10 +118,10 @@ impl Gpu {
         CurrentContext::set_current(&self.shared.context).or_failure("cuCtxSetCurrent")
     }
 
-    /// A new stream of the driver's, in `cust`'s type.
+    /// A new stream of the driver's, in `cust`'s type. It waits for the default stream: `cust` makes no others.
     pub(super) fn new_stream(&self) -> Result<Stream, Error> {
         self.make_current()?;
-        Stream::new(StreamFlags::NON_BLOCKING, None).or_failure("cuStreamCreateWithPriority")
+        Stream::new(StreamFlags::DEFAULT, None).or_failure("cuStreamCreateWithPriority")
     }
 
     /// Loads all kernels for keys of type `K`, alone or with values, of arrays of any size. The driver compiles them now, so

@@ -29,7 +29,7 @@ impl SideStreams {
         // The handles up to that one are default streams, which have the default priority.
         let priority =
             if handle <= PER_THREAD { None } else { Some(stream.get_priority().or_failure("cuStreamGetPriority")?) };
-        let side = Stream::new(StreamFlags::NON_BLOCKING, priority).or_failure("cuStreamCreateWithPriority")?;
+        let side = Stream::new(StreamFlags::DEFAULT, priority).or_failure("cuStreamCreateWithPriority")?;
         Ok(self.0.insert(key, Box::new(side)))
     }
 }

@@ -12,8 +12,8 @@
 //! The caller decides where a block comes from or goes to: a slice, or a file.
 //!
 //! All uploads go this way, small ones as well. `cuMemcpyHtoD` of pageable memory returns when the driver has read the memory,
-//! which may be before the data has arrived. Only the default stream waits for the rest of such a copy; the streams of this
-//! library are non-blocking, so that a kernel on one of them could read what was there before. Here each copy is put on a
+//! which may be before the data has arrived. Only the default stream, and streams that wait for it, are behind the rest of such
+//! a copy. A caller's stream may be another one, on which a kernel could read what was there before. Here each copy is put on a
 //! stream of its own, which is waited for, and the buffer that it reads is kept until then.
 
 use super::Gpu;

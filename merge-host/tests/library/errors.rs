@@ -6,7 +6,8 @@ use std::num::ParseIntError;
 
 #[test]
 fn more_keys_than_the_address_space_are_an_error() {
-    for engine in [Engine::auto(), Engine::cpu(), Engine::cpu_with_threads(1).unwrap()] {
+    let engines = [Engine::gpu(0), Ok(Engine::auto()), Ok(Engine::cpu()), Engine::cpu_with_threads(1)];
+    for engine in engines.into_iter().flatten() {
         for len in [usize::MAX, usize::MAX / 2, isize::MAX as usize / 4 + 1] {
             let error = engine.sort_streamed::<u32, Error>(
                 SortOrder::Ascending,
