@@ -40,6 +40,7 @@ use coding::Coding;
 use instructions::{Instructions, with_instructions};
 use lanes::{Lanes, Word};
 use merge::Problems;
+use std::any::TypeId;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
@@ -86,6 +87,9 @@ pub(super) fn is_faster_than_moving_pairs() -> bool {
 /// Up to so many keys of 8 bytes vectors of AVX2 are faster than the passes of a radix sort, and above so many. In between these take fewer steps.
 const WIDE: (usize, usize) = (1 << 10, 1 << 20);
 
+/// Floats begin with exponents, of which few are frequent, so that passes distinguish fewer of them: vectors are faster above so many already.
+const WIDE_FLOATS: usize = 1 << 18;
+
 /// Where keys of 8 bytes differ in so few bits, two passes are faster for any number, but not for very few values, which take few steps.
 pub(super) const NARROW_BITS: u32 = 16;
 const FEW_VALUES_BITS: u32 = 6;
@@ -110,7 +114,8 @@ pub(super) fn can_sort_on<K: Key>(threads: usize, keys: usize, differing: impl F
 pub(super) fn can_sort<K: Key>(keys: usize, differing: impl FnOnce() -> K::Bits) -> bool {
     let narrow = if level() == Level::Avx2 { 0 } else { FEW_VALUES_BITS + 1 }..=NARROW_BITS;
     let is_narrow = || keys > WIDE.0 && narrow.contains(&digit::significant(differing()));
-    let is_slower = || level() == Level::Avx2 && keys > WIDE.0 && keys <= WIDE.1;
+    let most_by_passes = if TypeId::of::<K>() == TypeId::of::<f64>() { WIDE_FLOATS } else { WIDE.1 };
+    let is_slower = || level() == Level::Avx2 && keys > WIDE.0 && keys <= most_by_passes;
     has_vectors::<K>() && (size_of::<K>() == 4 || !is_slower() && !is_narrow())
 }
 
