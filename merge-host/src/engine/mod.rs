@@ -89,7 +89,8 @@ struct Last {
 
 impl Engine {
     /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]: those that the environment
-    /// variable [`COSTS`] gives, or the default ones.
+    /// variable [`COSTS`] gives, or the default ones. What cannot be read there counts as not given; a program that is to refuse it parses it, and calls
+    /// [`auto_with`](Self::auto_with).
     ///
     /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a second, as long as the CPU
     /// takes to sort a hundred million keys. A GPU that cannot be started, has no kernels for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or
