@@ -35,18 +35,20 @@ const PREFETCH_KEYS: usize = 8;
 type PrefixIndex = u64;
 pub(super) type Digit = digit::Digit<RADIX>;
 
-/// Scratch memory, reused from run to run: numbers, and room for them once more.
+/// Scratch memory, reused from run to run.
 #[derive(Default)]
-pub(super) struct Workspace(Option<[Scratch<PrefixIndex>; 2]>);
+pub(super) struct Workspace {
+    numbers: Option<Scratch<PrefixIndex>>,
+    /// Room for the numbers once more, for passes.
+    scratch: Option<Scratch<PrefixIndex>>,
+}
 
-impl Workspace {
-    /// `count` numbers of each, which are no more than the greatest of [`KEYS`].
-    fn numbers(&mut self, count: usize) -> [&mut [PrefixIndex]; 2] {
-        if self.0.as_ref().is_some_and(|[numbers, _]| numbers.len() < count) {
-            self.0 = None;
-        }
-        self.0.get_or_insert_with(|| [(); 2].map(|()| Scratch::of_few(count))).each_mut().map(|all| &mut all[..count])
+/// `count` numbers in `memory`, which grows if it has too few.
+fn numbers_in(memory: &mut Option<Scratch<PrefixIndex>>, count: usize) -> &mut [PrefixIndex] {
+    if memory.as_ref().is_some_and(|memory| memory.len() < count) {
+        *memory = None;
     }
+    &mut memory.get_or_insert_with(|| Scratch::of_few(count))[..count]
 }
 
 /// Whether this is the fastest way to sort `keys` keys with values of type `V`.
@@ -79,7 +81,7 @@ pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     let index_bits = leaf::index_bits(run.keys.len());
     let rest = (digit::significant(differing) + index_bits).saturating_sub(PrefixIndex::BITS);
     let last = Digit::after(rest);
-    let [numbers, _] = workspace.numbers(run.keys.len());
+    let numbers = numbers_in(&mut workspace.numbers, run.keys.len());
     for (i, (number, key)) in numbers.iter_mut().zip(run.keys).enumerate() {
         // Bits that are the same in all keys may be lost.
         *number = (last.prefix(*key).low() << index_bits | i) as PrefixIndex;
@@ -112,7 +114,8 @@ pub(super) fn sort<K: Key, V: Copy>(
 ) -> Digit {
     let last = Digit::last_of(DIGITS, differing);
     let index_bits = leaf::index_bits(run.keys.len());
-    let [numbers, scratch] = workspace.numbers(run.keys.len());
+    let numbers = numbers_in(&mut workspace.numbers, run.keys.len());
+    let scratch = numbers_in(&mut workspace.scratch, run.keys.len());
     for (i, numbers) in numbers.chunks_mut(PREFETCH_KEYS).enumerate() {
         let first = i * PREFETCH_KEYS;
         prefetch(&run.values[first..]);
