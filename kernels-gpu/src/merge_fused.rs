@@ -55,9 +55,9 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
     n: usize,
     c: *mut K,
 ) {
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is `t * tile_keys
-    // ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and stretches do
-    // not overlap.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is
+    // `t * tile_keys ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and
+    // stretches do not overlap.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` threads that
     // merge write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A

@@ -53,9 +53,9 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     let a_curr = splits.get(t);
     let a_next = clamp_split(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
     let (b_curr, b_next) = (k - a_curr, k + count - a_next);
-    // SAFETY: arrays of A, B and C have `m`, `n` and `total` elements, as the caller promises. A split is at least `k -
-    // n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`, `b_curr <= b_next <=
-    // n`. A block writes `k .. k + count` only, which ends by `total`.
+    // SAFETY: arrays of A, B and C have `m`, `n` and `total` elements, as the caller promises. A split is at least
+    // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`,
+    // `b_curr <= b_next <= n`. A block writes `k .. k + count` only, which ends by `total`.
     let (keys, values, to_keys, to_values) = unsafe {
         (
             Parts {
@@ -70,10 +70,10 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
             GlobalMut::new(c_values, total).slice(k, count),
         )
     };
-    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots `t + i *
-    // NT` and `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread; the padding behind them has `VT + 1` slots.
-    // Barriers come between loading and merging, between the merge's reads and the writes of merged keys, and before
-    // these and the source indices are read.
+    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots
+    // `t + i * NT` and `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread; the padding behind them has
+    // `VT + 1` slots. Barriers come between loading and merging, between the merge's reads and the writes of merged
+    // keys, and before these and the source indices are read.
     let (tile, sources) =
         unsafe { (indexed_merge::key_memory::<K, NT, VT>(), indexed_merge::source_memory::<K, NT, VT>()) };
 

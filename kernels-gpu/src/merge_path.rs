@@ -110,8 +110,8 @@ pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
     splits: *const usize,
 ) {
     let tiles = (m + n).div_ceil(NT * VT);
-    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile, `t
-    // * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
+    // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     // SAFETY: `path_big` has written a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are
     // read if they are below that: there is one block for each tile.

@@ -403,8 +403,8 @@ pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usi
     total: usize,
     splits: *const usize,
 ) {
-    // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, `t *
-    // VT` and at most `VT`, before the last barrier of `merge`; they are read after it.
+    // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, at
+    // most `VT` from `t * VT` on, before the last barrier of `merge`; they are read after it.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())

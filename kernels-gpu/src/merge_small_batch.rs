@@ -41,10 +41,10 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     // SAFETY: the caller promises `1 <= d`. Without this the divisions by `d` would bring in the code of a panic.
     unsafe { assert_unchecked(d != 0) };
     let b_len = d - a_len;
-    // SAFETY: the lengths are those that the caller promises. The block's pairs are `first_pair .. first_pair +
-    // block_pairs`, which ends by `pairs`. Thread `t < a_keys = block_pairs * a_len` reads `a[first_pair * a_len + t]`,
-    // below `pairs * a_len`; so for `b`. A thread of pair `qt < block_pairs` has `thread < block_pairs * d`, and alone
-    // writes `c[first_pair * d + thread]`, below `pairs * d`.
+    // SAFETY: the lengths are those that the caller promises. The block's pairs are
+    // `first_pair .. first_pair + block_pairs`, which ends by `pairs`. Thread `t < a_keys = block_pairs * a_len` reads
+    // `a[first_pair * a_len + t]`, below `pairs * a_len`; so for `b`. A thread of pair `qt < block_pairs` has
+    // `thread < block_pairs * d`, and alone writes `c[first_pair * d + thread]`, below `pairs * d`.
     let (a, b, c) = unsafe {
         (
             Global::new(a, pairs * a_len as usize),
@@ -59,8 +59,8 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
 
     // Global to shared: the block's runs of A, then its runs of B.
     // SAFETY: `threads` keys are the `shared_bytes` of the launch. `a_keys + b_keys = block_pairs * d <= threads / d *
-    // d <= threads`, and thread `t` writes slot `t` only. The barrier comes before all reads, which are of runs `qt <
-    // block_pairs`, in slots below `a_keys + b_keys`.
+    // d <= threads`, and thread `t` writes slot `t` only. The barrier comes before all reads, which are of runs
+    // `qt < block_pairs`, in slots below `a_keys + b_keys`.
     let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
     let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
     if thread < a_keys {
