@@ -58,9 +58,9 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     let block_pairs = pairs.saturating_sub(first_pair).min(pairs_per_block as usize) as u32;
 
     // Global to shared: the block's runs of A, then its runs of B.
-    // SAFETY: `threads` keys are the `shared_bytes` of the launch. `a_keys + b_keys = block_pairs * d <= threads / d *
-    // d <= threads`, and thread `t` writes slot `t` only. The barrier comes before all reads, which are of runs
-    // `qt < block_pairs`, in slots below `a_keys + b_keys`.
+    // SAFETY: `threads` keys are the `shared_bytes` of the launch. `a_keys + b_keys` is `block_pairs * d`, and with
+    // `block_pairs <= threads / d` at most `threads`; thread `t` writes slot `t` only. The barrier comes before all
+    // reads, which are of runs `qt < block_pairs`, in slots below `a_keys + b_keys`.
     let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
     let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
     if thread < a_keys {
