@@ -115,7 +115,7 @@ impl Block {
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and
 /// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`indexed_merge::shared_bytes`] of dynamic
-/// shared memory.
+/// shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     i32 = <i32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,

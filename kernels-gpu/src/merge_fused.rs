@@ -39,7 +39,7 @@ const fn splits_offset<K: Key>(keys: usize) -> u32 {
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
-/// `NT * VT` keys.
+/// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
     i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,

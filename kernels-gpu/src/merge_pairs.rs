@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// # Safety
 /// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values` have
 /// capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
-/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
+/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing that is read.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,

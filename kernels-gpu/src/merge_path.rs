@@ -92,7 +92,7 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
 /// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
-/// dynamic shared memory.
+/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
     i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,

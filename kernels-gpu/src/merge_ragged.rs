@@ -338,7 +338,7 @@ pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize, with_val
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
 /// many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
-/// dynamic shared memory.
+/// dynamic shared memory. `c` overlaps no other array.
 #[kernel(
     u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
     i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,

@@ -29,6 +29,7 @@ pub const fn shared_bytes<K: Key>(keys: u32) -> u32 {
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has capacity for `m + n` keys, in
 /// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
+/// `c` overlaps neither `a` nor `b`.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_small<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Thread `i` reads `a[i]` if

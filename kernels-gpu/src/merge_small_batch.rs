@@ -34,8 +34,9 @@ pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= MAX_D` and
 /// `a_len <= d`; `c` overlaps neither `a` nor `b`. Blocks are of a multiple of `d` threads, and there are at least `pairs * d`
-/// threads in all: a block merges `blockDim / d` pairs, so that `pairs` or more are merged only if no thread of a block is left
-/// over. The launch has [`shared_bytes`] of dynamic shared memory for the threads of a block.
+/// threads in all. Of blocks with a remainder of threads, that many would not be enough: they merge `blockDim / d` pairs, rounded
+/// down, and leave the last pairs of C unwritten. The launch has [`shared_bytes`] of dynamic shared memory for the threads of a
+/// block.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pairs: usize, d: u32, a_len: u32) {
     // SAFETY: the caller promises `1 <= d`. Without this the divisions by `d` would bring in the code of a panic.

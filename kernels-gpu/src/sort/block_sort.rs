@@ -87,7 +87,9 @@ pub(super) fn sort_tile<B: Bits, const VT: usize>(mut keys: [B; VT], block: u32,
         let slot = (thread - first) * VT as u32;
         // The second one lies downwards.
         let (upwards, from) = (slot < run, pair.len() - VT as u32 - (slot.saturating_sub(run)));
-        // SAFETY: all threads of the block are here.
+        // SAFETY: the loop has as many rounds for each thread, so that all threads of the block are here. A thread's
+        // `VT` slots, from `slot` or from `pair.len() - VT - (slot - run)` on, are below `pair.len()`, and no other
+        // thread of the pair has them.
         unsafe { tile::store_blocked_or_reversed(keys, if upwards { slot } else { from }, upwards, pair) };
         thread::sync_threads();
         keys = tile::merge_to_registers(pair, run, slot);

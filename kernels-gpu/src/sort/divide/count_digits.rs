@@ -48,7 +48,8 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
         let mut part = thread::block_idx_x();
         while part < parts {
             // SAFETY: `DIGITS_CAPACITY` words behind the counters are the rest of `COUNT_SHARED_BYTES`. A barrier comes
-            // after they are cleared; then both words of a pair of digits are used by one thread of a tile.
+            // after they are cleared; then those of digits `2 * word` and `2 * word + 1` are used by one thread only,
+            // the same for all tiles.
             let before = unsafe { Shared::<u32>::dynamic(COUNTER_WORDS * 4, DIGITS_CAPACITY) };
             let i = workspace.segment_of_part(part);
             let segment: Segment<B> = workspace.segment(i);

@@ -32,7 +32,8 @@ pub unsafe fn place_parts<B: Bits>(job: Job, level: u32) {
         let offsets = workspace.offsets(job.plan, i);
         let mut digit = block * warps + warp;
         while digit < offsets.digits() {
-            // SAFETY: whole warps are here.
+            // SAFETY: `digit` is the same for all lanes of a warp, so that whole warps are here; each digit is of one
+            // warp.
             let all = unsafe { sum_of_those_before(offsets.of_parts(digit)) };
             if warp::lane_id() == 0 {
                 offsets.begins().set(digit as usize, all);

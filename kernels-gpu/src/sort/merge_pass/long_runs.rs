@@ -40,7 +40,7 @@ pub unsafe fn split_long_runs<B: Bits>(
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * MAX_RUNS as usize)) };
     // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if unsafe { Detection::new(order) }.is_of_long_runs() {
-        // SAFETY: whole warps come here.
+        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
         unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
 }

@@ -61,7 +61,7 @@ pub unsafe fn split_runs<B: Bits>(
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if !unsafe { Detection::new(order) }.is_done() {
-        // SAFETY: whole warps come here.
+        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
         unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
 }

@@ -221,7 +221,9 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
 
     #[inline(always)]
     unsafe fn counted(&self, digit: u32, count: u32) {
-        // SAFETY: the caller's promise: whole warps are here.
+        // SAFETY: `place_warps` calls this with `digit < DIGITS`, a multiple of a warp: whole warps are here, and the
+        // lane of the other digit of a word is one of the 32. `word < TILE_WORDS` of a tile that is not the last is
+        // within the keys.
         let next = unsafe { shuffle_xor(FULL_MASK, count, 1) };
         // Nothing comes after the last tile, which may be short of room.
         if digit.is_multiple_of(2) && self.words.task() + 1 < self.job.tiles {
