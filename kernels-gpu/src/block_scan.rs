@@ -15,7 +15,8 @@ pub const BLOCK_WORDS: u32 = 4 * WARP_SIZE;
 pub unsafe fn sum_up_to(value: u32) -> u32 {
     let (lane, mut sum, mut distance) = (warp::lane_id(), value, 1);
     while distance < WARP_SIZE {
-        // SAFETY: the caller's promise.
+        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, and the loop has the same
+        // five rounds for each.
         let before = unsafe { shuffle_up(FULL_MASK, sum, distance) };
         if lane >= distance {
             sum += before;
@@ -35,14 +36,14 @@ pub unsafe fn sum_up_to(value: u32) -> u32 {
 pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
     let warps = thread::block_dim_x() / WARP_SIZE;
-    // SAFETY: the caller's promise.
+    // SAFETY: the block is whole warps, and all its threads are here: so are the 32 lanes of each warp.
     let sum = unsafe { sum_up_to(value) };
     if lane == WARP_SIZE - 1 {
         words.set(warp, sum);
     }
     thread::sync_threads();
     let of_warp = if lane < warps { words.get(lane) } else { 0 };
-    // SAFETY: the caller's promise.
+    // SAFETY: as above; both sums are outside of any branch.
     let (before, all) =
         unsafe { (reduce_add(FULL_MASK, if lane < warp { of_warp } else { 0 }), reduce_add(FULL_MASK, of_warp)) };
     (before + sum - value, all)
@@ -56,7 +57,7 @@ pub unsafe fn sum_before(value: u32, words: Shared<u32>) -> (u32, u32) {
 #[track_caller]
 pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) -> (B, B) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
-    // SAFETY: the caller's promise.
+    // SAFETY: the block is whole warps, and all its threads are here: so are the 32 lanes of each warp.
     let (inverted, greatest) = unsafe { ((least ^ B::MAX).greatest_of_warp(), greatest.greatest_of_warp()) };
     let word = |of: u32, half: u32| (of * 2 + half) * WARP_SIZE;
     let set = |of: u32, value: u64| {
@@ -81,6 +82,6 @@ pub unsafe fn block_range<B: Bits>(least: B, greatest: B, words: Shared<u32>) ->
     };
     let (inverted, greatest) = (of_warp(0), of_warp(1));
     thread::sync_threads();
-    // SAFETY: the caller's promise.
+    // SAFETY: as above: no thread has returned since.
     unsafe { (inverted.greatest_of_warp() ^ B::MAX, greatest.greatest_of_warp()) }
 }

@@ -32,7 +32,8 @@ pub unsafe fn block_segment<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>)
     let c_curr = (thread::block_idx_x() as usize * keys_per_block).min(total);
     let c_next = (c_curr + keys_per_block).min(total);
 
-    // SAFETY: the caller's promise; written before the barrier, read after it.
+    // SAFETY: 2 words of 8 bytes are the `SPLITS_BYTES` of the launch. Words 0 and 1 are each written by one thread,
+    // before the barrier, and read only after it; the region is not used for anything else.
     let splits = unsafe { Shared::<usize>::dynamic(0, 2) };
     if thread::thread_idx_x() == 0 {
         splits.set(0, co_rank(c_curr, a, b));

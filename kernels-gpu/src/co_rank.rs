@@ -78,7 +78,9 @@ pub unsafe fn co_rank_splits<K: Key>(
     splits: *mut usize,
     count: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `count` elements, as the caller promises. `co_rank` is called
+    // with `k <= m + n` and reads indices below `m` and `n`. Only thread `t` of the grid writes `splits[t]`, and only
+    // if `t < count`.
     let (a, b, splits) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, count)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t < count {

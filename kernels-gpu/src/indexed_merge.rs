@@ -33,7 +33,8 @@ pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
 /// The launch has [`key_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
 pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K::Bits> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `NT * VT + VT + 1` keys are within the `key_bytes` of the launch, which are these rounded up to a
+    // multiple of 8.
     unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
 }
 
@@ -43,7 +44,8 @@ pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K
 /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
 pub unsafe fn source_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<u16> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `key_bytes` is a multiple of 8, and the `NT * VT` words of 2 bytes behind it are the rest of the
+    // `shared_bytes` of the launch; so they do not overlap the keys.
     unsafe { Shared::dynamic(key_bytes::<K>(NT * VT, VT), (NT * VT) as u32) }
 }
 

@@ -100,7 +100,8 @@ macro_rules! bits {
             }
             #[inline(always)]
             unsafe fn greatest_of_warp(self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the 32 lanes of one whole warp make this call, as the trait's method demands, and so all make
+                // the next one.
                 unsafe { $greatest_of_warp(self) }
             }
         }
@@ -123,7 +124,7 @@ fn upper_product_wide(number: u64, shift: u32, factor: u64) -> u32 {
 
 #[inline(always)]
 unsafe fn greatest_narrow(value: u32) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which all make this call.
     unsafe { reduce_max(FULL_MASK, value) }
 }
 
@@ -131,7 +132,7 @@ unsafe fn greatest_narrow(value: u32) -> u32 {
 #[inline(always)]
 unsafe fn greatest_wide(value: u64) -> u64 {
     let upper = (value >> 32) as u32;
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which all make this call; neither reduction is in a branch.
     unsafe {
         let greatest = reduce_max(FULL_MASK, upper);
         let lower = reduce_max(FULL_MASK, if upper == greatest { value as u32 } else { 0 });

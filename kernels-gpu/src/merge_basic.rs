@@ -16,10 +16,14 @@ use cuda_std::prelude::*;
 /// Kernel: merges `a` and `b` into `c`. Any grid and block size will do; no shared memory.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
+/// neither of them.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. For any keys
+    // `k - n <= co_rank(k) <= min(k, m)`, and `clamp_split` keeps both segments' ends in order, so that
+    // `i_curr <= i_next <= m` and `j_curr <= j_next <= n`. A thread writes `k_curr .. k_next`, which ends by `m + n`
+    // and overlaps no other thread's.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     let threads = thread::block_dim_x() as usize * thread::grid_dim_x() as usize;
     let tid = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;

@@ -36,7 +36,7 @@ impl Block {
     /// `d` is not 0.
     #[inline(always)]
     unsafe fn new(pairs: usize, pairs_per_block: usize, d: usize, a_len: usize) -> Self {
-        // SAFETY: the caller's promise. Without it divisions by `d` would bring in the code of a panic.
+        // SAFETY: the caller promises `d != 0`. Without this divisions by `d` would bring in the code of a panic.
         unsafe { assert_unchecked(d != 0) };
         let first = thread::block_idx_x() as usize * pairs_per_block;
         Self { first, pairs: pairs.saturating_sub(first).min(pairs_per_block), a_len, b_len: d - a_len }
@@ -47,7 +47,9 @@ impl Block {
     #[inline(always)]
     unsafe fn parts<T: Word>(self, a: *const T, b: *const T) -> Parts<T> {
         let at = |from: *const T, len: usize| {
-            // SAFETY: the caller's promise: the block's runs are within.
+            // SAFETY: `first + pairs` is at most the number of all pairs, or `pairs` is 0. So the `pairs * len`
+            // elements from `first * len` on are within `from`, which has `len` for each of all pairs, as the caller
+            // promises.
             unsafe { Global::new(from.wrapping_add(self.first * len), self.pairs * len) }
         };
         Parts { a: at(a, self.a_len), b: at(b, self.b_len) }
@@ -58,7 +60,8 @@ impl Block {
     #[inline(always)]
     unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
         let d = self.a_len + self.b_len;
-        // SAFETY: the caller's promise: the block's runs are within.
+        // SAFETY: as in `parts`: the `pairs * d` elements from `first * d` on are within `c`, which has `d` for each of
+        // all pairs. The pairs of two blocks do not overlap.
         unsafe { GlobalMut::new(c.wrapping_add(self.first * d), self.pairs * d) }
     }
 
@@ -75,7 +78,7 @@ impl Block {
         thread::sync_threads();
         let (a_len, b_len, a_count) = (self.a_len as u32, self.b_len as u32, keys.a.len() as u32);
         let d = a_len + b_len;
-        // SAFETY: `new`'s caller promised it.
+        // SAFETY: `d` is the sum of `a_len` and `d - a_len`, and `new`'s caller promised that it is not 0.
         unsafe { assert_unchecked(d != 0) };
         // Threads behind the last key stay there.
         let first = thread::thread_idx_x() * VT as u32;
@@ -112,7 +115,7 @@ impl Block {
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= NT * VT` and
 /// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`indexed_merge::shared_bytes`] of dynamic
-/// shared memory.
+/// shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     i32 = <i32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
@@ -129,9 +132,12 @@ pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
     d: usize,
     a_len: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `1 <= d`, and `a_len <= d`.
     let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: `a`, `b` and `c` hold `pairs` runs of `a_len`, `d - a_len` and `d`, as the caller promises, and the
+    // launch has `indexed_merge::shared_bytes`, which contain the keys. A block has `pairs_per_block * d <= NT * VT`
+    // keys. In `merge`, barriers come between loading and merging, between the merge's reads and the writes of merged
+    // keys, and before these are read.
     let (keys, to, tile) = unsafe { (block.parts(a, b), block.output(c), indexed_merge::key_memory::<K, NT, VT>()) };
     block.merge::<K, NT, VT>(keys, tile, to, |_, _| {});
 }
@@ -166,9 +172,11 @@ pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usiz
     d: usize,
     a_len: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `1 <= d`, and `a_len <= d`.
     let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: as in `merge_batch`, with values in arrays of the same lengths. Source indices are behind the keys;
+    // thread `t` writes those at `t * VT + i`, `i < VT`, below `NT * VT`, and barriers of `merge` come before they are
+    // read.
     let (keys, values, to_keys, to_values, tile, sources) = unsafe {
         (
             block.parts(a_keys, b_keys),

@@ -26,15 +26,22 @@ pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
 /// Kernel: merges `a` and `b` into `c`, through circular buffers of `tile_size` keys. Any grid and block size will do.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
+/// neither of them.
 /// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. `co_rank` reads indices
+    // below `m` and `n`; everything else is in this block's segments, and those of C of two blocks do not overlap.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: the first `SPLITS_BYTES` of dynamic shared memory are a part of the `shared_bytes` of the launch; all
+    // threads of the block are here.
     let segment = unsafe { block_segment(a, b, c) };
-    // SAFETY: the caller's promise; barriers divide writing the buffers from reading them.
+    // SAFETY: `a_s` is bytes `SPLITS_BYTES ..` and `b_s` the `tile_bytes` after it, together
+    // `SPLITS_BYTES + 2 * tile_bytes`, which is what `shared_bytes` says; neither overlaps the splits, and both are
+    // aligned, as `SPLITS_BYTES` is 16. `wrap` gives a slot below `tile_size` for any position up to `tile_size`, as
+    // `start < tile_size`. `refill` writes only slots behind the window, one thread each. One barrier of a round comes
+    // between these writes and the reads, the other between the reads and the next round's writes.
     let (a_s, b_s) = unsafe {
         let tile_bytes = tile_size * size_of::<K>() as u32;
         (

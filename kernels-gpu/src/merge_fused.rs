@@ -39,7 +39,7 @@ const fn splits_offset<K: Key>(keys: usize) -> u32 {
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
-/// `NT * VT` keys.
+/// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
     i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
@@ -55,9 +55,14 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
     n: usize,
     c: *mut K,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is
+    // `t * tile_keys ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and
+    // stretches do not overlap.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` threads that
+    // merge write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
+    // barrier follows each of the four steps of a tile, so that no slot and no split is written in the step in which it
+    // is read.
     let (keys, splits) = unsafe {
         (Shared::<K::Bits>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<K>(NT * VT), 2))
     };
@@ -77,7 +82,8 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
     let mut k_next = (k + tile_keys).min(total);
     if first < last && (thread < WARP_SIZE || !merges) {
         let k = if merges { k } else { k_next };
-        // SAFETY: whole warps come here, and the bounds are those of the diagonal.
+        // SAFETY: `merges` is the same for all lanes of a warp, as `NT` is a multiple of a warp: the first warp and the
+        // last come here whole, each with one `k <= total`. The bounds are those of the diagonal.
         let split = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
         if thread.is_multiple_of(WARP_SIZE) {
             splits.set(u32::from(!merges), split);
@@ -106,7 +112,8 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
             merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, slot);
         } else if t + 1 < last {
             let (low, high) = (a_next.max(k_after.saturating_sub(n)), (a_next + (k_after - k_next)).min(m));
-            // SAFETY: the whole last warp comes here. A tile takes at least none and at most all of its keys from A.
+            // SAFETY: the whole last warp comes here. The next tile takes at least none of its `k_after - k_next` keys
+            // from A, and at most all; besides, the bounds are those of the diagonal.
             let split = unsafe { warp_diagonal_search(k_after, a, b, low, high) };
             if thread == NT as u32 {
                 splits.set(0, split);

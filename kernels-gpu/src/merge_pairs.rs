@@ -16,7 +16,7 @@ use cuda_std::prelude::*;
 /// # Safety
 /// `a_keys` and `b_keys` are ascending arrays of `m` and `n` keys with as many values each, and `c_keys` and `c_values` have
 /// capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
-/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory.
+/// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing that is read.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
@@ -47,12 +47,15 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
     let k = t * tile_keys;
     let count = (total - k).min(tile_keys);
-    // SAFETY: the caller's promise.
+    // SAFETY: `path_big` has written a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below
+    // that: there is one block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let a_curr = splits.get(t);
     let a_next = clamp_split(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
     let (b_curr, b_next) = (k - a_curr, k + count - a_next);
-    // SAFETY: the caller's promise.
+    // SAFETY: arrays of A, B and C have `m`, `n` and `total` elements, as the caller promises. A split is at least
+    // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`,
+    // `b_curr <= b_next <= n`. A block writes `k .. k + count` only, which ends by `total`.
     let (keys, values, to_keys, to_values) = unsafe {
         (
             Parts {
@@ -67,7 +70,10 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
             GlobalMut::new(c_values, total).slice(k, count),
         )
     };
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots
+    // `t + i * NT` and `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread; the padding behind them has
+    // `VT + 1` slots. Barriers come between loading and merging, between the merge's reads and the writes of merged
+    // keys, and before these and the source indices are read.
     let (tile, sources) =
         unsafe { (indexed_merge::key_memory::<K, NT, VT>(), indexed_merge::source_memory::<K, NT, VT>()) };
 

@@ -36,8 +36,8 @@ const WINDOW: usize = 512;
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global memory;
-/// `tiles` is at most `ceil((m + n) / tile_keys)`. Blocks are of [`PATH_THREADS`] threads, with [`PATH_SHARED_BYTES`] of
-/// dynamic shared memory.
+/// `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
+/// [`PATH_SHARED_BYTES`] of dynamic shared memory.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn path_big<K: Key>(
     a: *const K,
@@ -48,7 +48,10 @@ pub unsafe fn path_big<K: Key>(
     tiles: usize,
     tile_keys: usize,
 ) {
-    // SAFETY: the caller's promise; a barrier divides writing the ends from reading them.
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises, and the two ends take
+    // the `PATH_SHARED_BYTES` of the launch. Searches read below `m` and `n`, as their bounds are those of the
+    // diagonal; thread `tile < tiles` alone writes `splits[tile]`. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
+    // `ends[1]`, before the barrier; they are read after it.
     let (a, b, splits, ends) = unsafe {
         (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, tiles), Shared::<usize>::dynamic(0, 2))
     };
@@ -57,7 +60,9 @@ pub unsafe fn path_big<K: Key>(
     let k_first = first_tile * tile_keys;
     let k_last = (k_first + PATH_THREADS as usize * tile_keys).min(m + n);
     let k = if thread < WARP_SIZE { k_first } else { k_last };
-    // SAFETY: whole warps come here, and the bounds are those of the diagonal.
+    // SAFETY: a block is two whole warps, and the lanes of each have the same `k`. `k <= m + n`: the block has a tile,
+    // so that `k_first < m + n`, and `k_last` is limited to it. With that `k - n <= k.min(m)`, and no split is outside
+    // of these bounds.
     let end = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
     if thread.is_multiple_of(WARP_SIZE) {
         ends.set(thread / WARP_SIZE, end);
@@ -87,7 +92,7 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
 /// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
-/// dynamic shared memory.
+/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
     i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
@@ -105,13 +110,15 @@ pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
     splits: *const usize,
 ) {
     let tiles = (m + n).div_ceil(NT * VT);
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
+    // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `path_big` has written a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are
+    // read if they are below that: there is one block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let t = thread::block_idx_x() as usize;
     let a_next = if t + 1 < tiles { splits.get(t + 1) } else { m };
-    // SAFETY: the caller's promise.
+    // SAFETY: all `NT` threads of the block are here, and the launch has `tile::shared_bytes` for `NT * VT` keys.
     unsafe { merge_tile::<K, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
 }
 
@@ -133,7 +140,9 @@ pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
     let a_count = clamp_split(a_curr, a_next, count) - a_curr;
     let a = a.slice(a_curr, a_count);
     let b = b.slice(k - a_curr, count - a_count);
-    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    // SAFETY: `NT * VT` keys are the `tile::shared_bytes` of the launch. Thread `t < NT` writes slots `t + i * NT`, and
+    // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier comes between loading and
+    // merging, the second between the merge's reads and the writes of merged keys, the third before these are read.
     let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
     let keys = tile::ends_to_registers::<K, NT, VT>(a, b);
     tile::store_striped::<_, NT, VT>(keys, tile);

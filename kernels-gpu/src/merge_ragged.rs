@@ -31,7 +31,7 @@ impl Offsets {
     /// Both arrays have `pairs + 1` ascending offsets.
     #[inline(always)]
     unsafe fn new(a: *const usize, b: *const usize, pairs: usize) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: both arrays have `pairs + 1` offsets, as the caller promises, and are indexed by pairs up to `pairs`.
         unsafe { Self { a: Global::new(a, pairs + 1), b: Global::new(b, pairs + 1) } }
     }
 
@@ -77,7 +77,8 @@ pub unsafe fn path_ragged<K: Key>(
     tiles: usize,
     tile_keys: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`. Thread `t < tiles` alone writes words
+    // `2 * t` and `2 * t + 1`.
     let (offsets, splits) = unsafe { (Offsets::new(a_offsets, b_offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t >= tiles {
@@ -87,7 +88,8 @@ pub unsafe fn path_ragged<K: Key>(
     let p = offsets.pair_of(k, 0, pairs - 1);
     let run = |from: *const K, offsets: Global<usize>| {
         let (start, end) = (offsets.get(p), offsets.get(p + 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: pair `p < pairs` is `start .. end` of an array that has as many keys as the last offset says; offsets
+        // ascend, so that `start <= end`, and `end` is not above the last.
         unsafe { Global::new(from.wrapping_add(start), end - start) }
     };
     let taken = diagonal_search(k - offsets.start(p), run(a, offsets.a), run(b, offsets.b));
@@ -115,7 +117,8 @@ impl Tile {
     #[inline(always)]
     unsafe fn new(offsets: Offsets, pairs: usize, splits: *const usize, total: usize, tile_keys: usize) -> Self {
         let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
-        // SAFETY: the caller's promise.
+        // SAFETY: `path_ragged` has written two words for each of `tiles` tiles. Words `2 * t` to `2 * t + 3` are read,
+        // the last two only if `t + 1 < tiles`: there is one block for each tile.
         let splits = unsafe { Global::new(splits, 2 * tiles) };
         let k = t * tile_keys;
         let count = (total - k).min(tile_keys);
@@ -133,7 +136,8 @@ impl Tile {
     /// `a` and `b` hold all runs.
     #[inline(always)]
     unsafe fn parts<T: Word>(self, a: *const T, b: *const T) -> Parts<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `a_curr <= a_next` and `b_curr <= b_next`, as `clamp_split` keeps ends in order, and neither is above
+        // the length of A or of B, as a split is inside of the runs of its pair.
         unsafe {
             Parts {
                 a: Global::new(a.wrapping_add(self.a_curr), self.a_next - self.a_curr),
@@ -147,7 +151,8 @@ impl Tile {
     #[inline(always)]
     unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
         let (start, end) = (self.a_curr + self.b_curr, self.a_next + self.b_next);
-        // SAFETY: the caller's promise.
+        // SAFETY: the two sums are `k` and `k + count`: the tile, which ends by `total`. Tiles of two blocks do not
+        // overlap.
         unsafe { GlobalMut::new(c.wrapping_add(start), end - start) }
     }
 
@@ -306,7 +311,9 @@ impl<K: Key> Memory<K> {
         let keys = NT * VT;
         let merged = indexed_merge::key_bytes::<K>(keys, VT);
         let ends = merged + (keys * size_of::<K>()) as u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: the four arrays follow one another: `key_bytes`, `keys` keys, `LISTED` words of 4 bytes, `keys` of 2
+        // bytes, which is what `shared_bytes` says, the last of them with values only. `key_bytes` is a multiple of 8;
+        // the others begin at a multiple of their elements' size, as those before are of no smaller ones.
         unsafe {
             Self {
                 tile: indexed_merge::key_memory::<K, NT, VT>(),
@@ -331,7 +338,7 @@ pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize, with_val
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
 /// many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
-/// dynamic shared memory.
+/// dynamic shared memory. `c` overlaps no other array.
 #[kernel(
     u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
     i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
@@ -351,12 +358,15 @@ pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
     total: usize,
     splits: *const usize,
 ) {
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: the caller promises the offsets, `pairs != 0`, the splits of these tiles, and `shared_bytes`. In `merge`,
+    // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys,
+    // each by one thread, and reading these.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: `a` and `b` have as many keys as the last offsets say, and `c` has capacity for their sum, as the caller
+    // promises.
     let (keys, to) = unsafe { (tile.parts(a, b), tile.output(c)) };
     tile.merge::<K, NT, VT>(keys, memory, to, |_, _| {});
 }
@@ -393,12 +403,13 @@ pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usi
     total: usize,
     splits: *const usize,
 ) {
-    // SAFETY: the caller's promise; barriers divide writing from reading.
+    // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, at
+    // most `VT` from `t * VT` on, before the last barrier of `merge`; they are read after it.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
         (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: as in `merge_ragged`, with as many values as keys in each array.
     let (keys, values, to_keys, to_values) = unsafe {
         (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
     };

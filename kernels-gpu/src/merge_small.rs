@@ -29,11 +29,14 @@ pub const fn shared_bytes<K: Key>(keys: u32) -> u32 {
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has capacity for `m + n` keys, in
 /// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
+/// `c` overlaps neither `a` nor `b`.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_small<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Thread `i` reads `a[i]` if
+    // `i < m`, else `b[i - m]` if `i < m + n`, and is the only one to write `c[i]`, `i < m + n`.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
-    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    // SAFETY: `m + n` keys are the `shared_bytes` of the launch. Thread `i < m + n` writes slot `i`; the barrier comes
+    // before all reads, which are of slots `0 .. m` and `m .. m + n`.
     let keys = unsafe { Shared::<K::Bits>::dynamic(0, (m + n) as u32) };
     let i = thread::thread_idx_x();
     if (i as usize) < m {

@@ -12,6 +12,9 @@
 //!
 //! A block's pairs lie one behind the other in A, in B and in C, so the block loads and stores whole stretches for any
 //! `d`; the searches run in shared memory.
+//!
+//! `blockDim / d` is rounded down: the `blockDim % d` threads behind the last whole pair of a block stay idle. That is why
+//! blocks are of a multiple of `d` threads, so that there are none, and `pairs * d` threads in all merge all pairs.
 
 use crate::key::Key;
 use crate::merge_small::key_on_diagonal;
@@ -30,14 +33,19 @@ pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
 ///
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= MAX_D` and
-/// `a_len <= d`. Blocks are a multiple of `d` threads, there are at least `pairs * d` threads in all, and the launch has
-/// [`shared_bytes`] of dynamic shared memory.
+/// `a_len <= d`; `c` overlaps neither `a` nor `b`. Blocks are of a multiple of `d` threads, and there are at least `pairs * d`
+/// threads in all. Of blocks with a remainder of threads, that many would not be enough: they merge `blockDim / d` pairs, rounded
+/// down, and leave the last pairs of C unwritten. The launch has [`shared_bytes`] of dynamic shared memory for the threads of a
+/// block.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pairs: usize, d: u32, a_len: u32) {
-    // SAFETY: the caller's promise. Without it the divisions by `d` would bring in the code of a panic.
+    // SAFETY: the caller promises `1 <= d`. Without this the divisions by `d` would bring in the code of a panic.
     unsafe { assert_unchecked(d != 0) };
     let b_len = d - a_len;
-    // SAFETY: the caller's promise.
+    // SAFETY: the lengths are those that the caller promises. The block's pairs are
+    // `first_pair .. first_pair + block_pairs`, which ends by `pairs`. Thread `t < a_keys = block_pairs * a_len` reads
+    // `a[first_pair * a_len + t]`, below `pairs * a_len`; so for `b`. A thread of pair `qt < block_pairs` has
+    // `thread < block_pairs * d`, and alone writes `c[first_pair * d + thread]`, below `pairs * d`.
     let (a, b, c) = unsafe {
         (
             Global::new(a, pairs * a_len as usize),
@@ -51,7 +59,9 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     let block_pairs = pairs.saturating_sub(first_pair).min(pairs_per_block as usize) as u32;
 
     // Global to shared: the block's runs of A, then its runs of B.
-    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    // SAFETY: `threads` keys are the `shared_bytes` of the launch. `a_keys + b_keys` is `block_pairs * d`, and with
+    // `block_pairs <= threads / d` at most `threads`; thread `t` writes slot `t` only. The barrier comes before all
+    // reads, which are of runs `qt < block_pairs`, in slots below `a_keys + b_keys`.
     let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
     let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
     if thread < a_keys {

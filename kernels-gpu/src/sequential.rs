@@ -38,10 +38,12 @@ where
 /// Kernel: one thread merges all. Launch with one block of one thread.
 ///
 /// # Safety
-/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory.
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
+/// neither of them.
 #[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
 pub unsafe fn merge_one_thread<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Keys are read at `i < m` and
+    // `j < n`, and key `i + j < m + n` is written, by the only thread of the grid.
     let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
     merge_sequential(a, b, |k, key| c.set(k, K::from_ordered(key)));
 }

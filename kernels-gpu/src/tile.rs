@@ -147,7 +147,8 @@ pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
     upwards: bool,
     shared: Shared<T>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the 32 lanes of a warp. The lanes of whole warps make this call, so that all of them
+    // vote.
     let lanes = unsafe { warp::ballot(FULL_MASK, upwards) };
     if lanes == FULL_MASK {
         store_blocked(keys, first, shared);

@@ -34,7 +34,8 @@ where
             let i = low + offset - 1;
             a.at(i) <= b.at(k - 1 - i)
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes. All of them make this call with the same arguments, and `low`
+        // and `range` change by their vote only, so that all lanes are in the same round.
         let parts = unsafe { warp::ballot(FULL_MASK, taken) }.count_ones() as usize;
         low += parts * step;
         range = (range - parts * step).min(step - 1);

@@ -25,7 +25,8 @@ pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and are the same array or do not overlap. Blocks are of `NT` threads,
-/// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory.
+/// a power of two, one for each tile, with [`shared_bytes`] of dynamic shared memory. `order` is null or what `detect_runs` or
+/// `choose_digits` wrote, which nothing writes during the launch.
 #[kernel(
     u32 = <u32, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }> within (ROW.block_4.threads, 5),
     u64 = <u64, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }>,
@@ -48,15 +49,19 @@ pub unsafe fn block_sort<B: Bits, const NT: usize, const VT: usize>(
 ) {
     let encode = Coding { always: encode_always, when_negative: encode_when_negative };
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
-    // SAFETY: the caller's promise. `from` is not a constant view: it may be what this kernel writes.
+    // SAFETY: both arrays have `n` keys, and there is one block for each tile, so that `start < n`. A block uses
+    // `start .. start + count` of both, which no other block does. `from` is not a constant view: it may be `to`. Then
+    // barriers of `sort_tile` come between the reads and the writes.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     let start = thread::block_idx_x() as usize * NT * VT;
     let count = (n - start).min(NT * VT);
     let (from, to) = (from.slice(start, count), to.slice(start, count));
-    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    // SAFETY: `NT * VT` keys are the `shared_bytes` of the launch. In `sort_tile` each thread writes `VT` slots that no
+    // other one writes, below `NT * VT`; barriers come between the writes and the reads of each round, and before the
+    // tile is stored.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
 
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;
     }
@@ -82,7 +87,9 @@ pub(super) fn sort_tile<B: Bits, const VT: usize>(mut keys: [B; VT], block: u32,
         let slot = (thread - first) * VT as u32;
         // The second one lies downwards.
         let (upwards, from) = (slot < run, pair.len() - VT as u32 - (slot.saturating_sub(run)));
-        // SAFETY: all threads of the block are here.
+        // SAFETY: the loop has as many rounds for each thread, so that all threads of the block are here. A thread's
+        // `VT` slots, from `slot` or from `pair.len() - VT - (slot - run)` on, are below `pair.len()`, and no other
+        // thread of the pair has them.
         unsafe { tile::store_blocked_or_reversed(keys, if upwards { slot } else { from }, upwards, pair) };
         thread::sync_threads();
         keys = tile::merge_to_registers(pair, run, slot);

@@ -47,7 +47,8 @@ impl Detection {
     /// `found` is null or of [`DETECTION_WORDS`] words in global memory that nothing else writes.
     #[inline(always)]
     pub(super) unsafe fn new(found: *mut u32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: if not null, `found` has `DETECTION_WORDS`, four, as the caller promises, and they are indexed by
+        // `DESCENTS` to `DIVIDED`, 0 to 3.
         Self((!found.is_null()).then(|| unsafe { GlobalMut::new(found, DETECTION_WORDS) }))
     }
 
@@ -209,12 +210,14 @@ pub unsafe fn detect_runs<B: Bits>(
     starts: *mut usize,
 ) {
     let coding = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
+    // SAFETY: `keys` has `n` keys, and key `i` is compared with key `i + 1` for `i < end`, which is `n - 1`. `found`
+    // has `DETECTION_WORDS`, of which `load`, `fetch_add` and `raise` allow that all threads use them without order.
     let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, DETECTION_WORDS)) };
     if found.load(MANY) == UNDETECTED {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has capacity for `MAX_RUNS`. A slot is written if it is below `most_descents`, which is below
+    // `MAX_RUNS`, and `fetch_add` gives each slot to one thread only.
     let starts = unsafe { GlobalMut::new(starts, MAX_RUNS as usize) };
     let warps = (thread::grid_dim_x() * (thread::block_dim_x() / WARP_SIZE)) as usize;
     let (warp, lane) = (thread::index_1d() / WARP_SIZE, warp::lane_id());
@@ -251,7 +254,8 @@ pub unsafe fn detect_runs<B: Bits>(
         at += BETWEEN_VOTES * warps;
     }
     // Once a block: writes to one address wait for each other.
-    // SAFETY: the caller's promise; a barrier divides writing from reading.
+    // SAFETY: one word for each warp, of up to `DETECTION_THREADS / WARP_SIZE`, is the `DETECTION_SHARED_BYTES` of the
+    // launch. Lane 0 of each warp writes the word of its warp, before the barrier; thread 0 reads them after it.
     let of_warps = unsafe { Shared::<u32>::dynamic(0, thread::block_dim_x() / WARP_SIZE) };
     if lane == 0 {
         of_warps.set(thread::thread_idx_x() / WARP_SIZE, u32::from(many) | u32::from(ascends) << 1);
@@ -277,7 +281,7 @@ pub unsafe fn detect_runs<B: Bits>(
 ///
 /// # Safety
 /// `from` and `to` have `n` keys, in global memory, and do not overlap; `found` and `begins` are what [`detect_runs`] wrote;
-/// `starts` has capacity for [`MAX_RUNS`] and one more.
+/// `starts` has capacity for [`MAX_RUNS`] and one more, of which each is written only if blocks have more than [`MAX_RUNS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_runs<B: Bits>(
@@ -290,15 +294,17 @@ pub unsafe fn copy_runs<B: Bits>(
     begins: *const usize,
     starts: *mut usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `found` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(found) }.is_of_long_runs() {
         return;
     }
     let coding = Coding { always, when_negative };
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` and `to` have `n` keys and do not overlap. A thread moves those with `i < n` that its number has
+    // modulo the number of threads, so that no two threads write one. `found` is only read.
     let (from, to, found) =
         unsafe { (Global::new(from, n), GlobalMut::new(to, n), GlobalMut::new(found, DETECTION_WORDS)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `begins` is read below `count`, which is below `MAX_RUNS`: `detect_runs` has noted that descents are not
+    // many. Thread `number <= MAX_RUNS` of the first block alone writes `starts[number]`, of `MAX_RUNS + 1`.
     let (begins, starts) =
         unsafe { (Global::new(begins, MAX_RUNS as usize), GlobalMut::new(starts, MAX_RUNS as usize + 1)) };
     if thread::block_idx_x() == 0 && thread::thread_idx_x() <= MAX_RUNS {
@@ -332,9 +338,10 @@ pub unsafe fn copy_runs<B: Bits>(
 /// `array` has `n` elements, in global memory; `found` is what `detect_runs` wrote.
 #[kernel(u32 = <u32, 8>, u64 = <u64, 1>)]
 pub unsafe fn reverse<T: Word, const PAIRS: usize>(array: *mut T, n: usize, found: *mut u32) {
-    // SAFETY: the caller's promise. A thread swaps pairs of its own.
+    // SAFETY: `array` has `n` elements. For `at < n / 2` the pair `at` and `n - 1 - at` is two elements that are in no
+    // other pair, and each `at` is of one thread.
     let array = unsafe { GlobalMut::new(array, n) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `found` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(found) }.descends() {
         return;
     }

@@ -19,7 +19,8 @@ impl<B: Word, V: Word> Elements<B, V> {
     /// That is what they have, and no other thread uses an element while one writes it.
     #[inline(always)]
     pub(in crate::sort) unsafe fn arrays(self, n: u32) -> Arrays<B, V> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises `n` keys and `n` values, which are of no bytes if `V` is `()`, and that no thread
+        // uses an element while another one writes it.
         unsafe {
             Arrays { keys: GlobalMut::new(self.keys, n as usize), values: GlobalMut::new(self.values, n as usize) }
         }

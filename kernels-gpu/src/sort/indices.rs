@@ -10,12 +10,13 @@ use cuda_std::prelude::*;
 /// `to` has `n` elements, in global memory.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn set_indices<I: Word>(to: *mut I, n: usize, order: *mut u32, merges: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     let detection = unsafe { Detection::new(order) };
     if detection.is_divided() || merges == 0 && !detection.is_ordered() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` has `n` elements. A thread writes those with `i < n` that its number has modulo the number of
+    // threads, so that no two threads write one.
     let to = unsafe { GlobalMut::new(to, n) };
     let threads = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
     let mut i = thread::index_1d() as usize;

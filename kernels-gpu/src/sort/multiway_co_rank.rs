@@ -47,7 +47,7 @@ const ROUNDS_OF_SHARES: u32 = 5;
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn sum(value: u32) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call.
     let (low, high) = unsafe { (reduce_add(FULL_MASK, value & 0xffff), reduce_add(FULL_MASK, value >> 16)) };
     low as u64 + ((high as u64) << 16)
 }
@@ -60,12 +60,12 @@ pub(super) unsafe fn sum(value: u32) -> u64 {
 #[track_caller]
 pub(super) unsafe fn from_lane<B: Bits>(bits: B, source: u32) -> B {
     let bits = bits.to_register();
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call.
     let low = unsafe { shuffle_idx(FULL_MASK, bits as u32, source) };
     if size_of::<B>() == 4 {
         return B::from_register(low as u64);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as above; which of the two sizes `B` has is the same for all lanes.
     let high = unsafe { shuffle_idx(FULL_MASK, (bits >> 32) as u32, source) };
     B::from_register(low as u64 | (high as u64) << 32)
 }
@@ -93,7 +93,8 @@ where
     let (lane, mut round) = (warp::lane_id(), 0);
     loop {
         let width = high - low;
-        // SAFETY: the caller's promise, here and below: lanes leave the loop together.
+        // SAFETY: all lanes of the warp make this call with one `rank`. What decides about branches and the end of the
+        // loop, here and below, are sums and votes of the warp, so that lanes stay together.
         let (left, all) = unsafe { (rank - sum(low), sum(width)) };
         if left == 0 {
             return low;
@@ -119,7 +120,7 @@ where
         let share = if even { left as f32 / unsafe { sum(part) } as f32 } else { 0.5 };
         let expected = low + ((part as f32 * share) as u32).min(width.saturating_sub(1));
         let own = if width > 0 { run.at(expected as usize) } else { B::MAX };
-        // SAFETY: as above. Some range is not empty.
+        // SAFETY: as above. A lane with `width > 1` has voted, so that one takes part at least.
         let source = unsafe { if even { closest_to_mean(own, width > 0) } else { median(own, width > 0) } };
         // SAFETY: as above.
         let pivot = unsafe { from_lane(own, source) };
@@ -170,7 +171,8 @@ where
 unsafe fn share_in_order(wanted: u64, room: u32) -> u32 {
     let (mut left, mut own) = (wanted, 0);
     for lane in 0..WARP_SIZE {
-        // SAFETY: the caller's promise.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call, and the loop has `WARP_SIZE` rounds
+        // for each; `lane` is below that.
         let share = left.min(unsafe { shuffle_idx(FULL_MASK, room, lane) } as u64);
         if lane == warp::lane_id() {
             own = share as u32;
@@ -184,11 +186,12 @@ unsafe fn share_in_order(wanted: u64, room: u32) -> u32 {
 /// the middle one if keys are spread evenly, and found in a few instructions.
 ///
 /// # Safety
-/// All lanes of the warp make the same call.
+/// All lanes of the warp make the same call, and one takes part at least.
 #[inline(always)]
 #[track_caller]
 unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call. Branches below are by the size of `B`
+    // and by maxima of the warp: the same for all.
     let lanes = unsafe { ballot(FULL_MASK, take_part) };
     // SAFETY: as above; `lanes` is the same for all.
     let first = unsafe { from_lane(key, lanes.trailing_zeros() % WARP_SIZE) };
@@ -208,7 +211,8 @@ unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
     let excess = width.saturating_sub(BITS_OF_MEAN);
     let word = (key.to_register() >> excess) as u32 & ((1 << width.min(BITS_OF_MEAN)) - 1);
     let count = lanes.count_ones();
-    // SAFETY: the caller's promise. A division by 0 would bring in the code of a panic.
+    // SAFETY: `lanes` has a bit for each lane that takes part, of which there is one at least, as the caller promises.
+    // A division by 0 would bring in the code of a panic.
     unsafe { assert_unchecked(count != 0) };
     // SAFETY: as above.
     let mean = unsafe { reduce_add(FULL_MASK, if take_part { word } else { 0 }) } / count;
@@ -224,7 +228,8 @@ unsafe fn closest_to_mean<B: Bits>(key: B, take_part: bool) -> u32 {
 #[inline(always)]
 #[track_caller]
 unsafe fn median<B: Bits>(key: B, take_part: bool) -> u32 {
-    // SAFETY: the caller's promise. Ranks are different, so that one lane has the middle one.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call. Ranks are different, so that one lane
+    // has the middle one.
     unsafe {
         let (middle, rank) = (ballot(FULL_MASK, take_part).count_ones() / 2, lane_rank(key, take_part));
         ballot(FULL_MASK, take_part && rank == middle).trailing_zeros()
@@ -238,7 +243,8 @@ unsafe fn median<B: Bits>(key: B, take_part: bool) -> u32 {
 #[inline(always)]
 #[track_caller]
 unsafe fn lane_rank<B: Bits>(key: B, take_part: bool) -> u32 {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call; `rest` begins as their vote, the same
+    // for all.
     let (lane, mut rank, mut rest) = (warp::lane_id(), 0, unsafe { ballot(FULL_MASK, take_part) });
     while rest != 0 {
         let other_lane = rest.trailing_zeros();

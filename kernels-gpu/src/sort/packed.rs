@@ -52,7 +52,7 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     order: *mut u32,
     random: u64,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;
     }
@@ -60,13 +60,16 @@ pub unsafe fn block_sort_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
     let start = thread::block_idx_x() as usize * NT * VT;
     let count = (n - start).min(NT * VT);
-    // SAFETY: the caller's promise. What is read is no constant view: it may be what this kernel writes.
+    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block uses
+    // `start .. start + count`, which no other block does. What is read is no constant view: it may be what is written.
+    // Then a barrier of `gather` or of `sort_tile` comes between.
     let (from, values_from, to, values_to) = unsafe {
         (GlobalMut::new(from, n), GlobalMut::new(values_from, n), GlobalMut::new(to, n), GlobalMut::new(values_to, n))
     };
     let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
     let (to, values_to) = (to.slice(start, count), values_to.slice(start, count));
-    // SAFETY: the caller's promise.
+    // SAFETY: the launch has `packing::shared_bytes` for `NT * VT` slots. The packed keys take 8 bytes a slot, and what
+    // is gathered no more, in their memory: barriers come between the last use of the one and the first of the other.
     let (mut tile, tile_keys, tile_values) =
         unsafe { (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT)) };
 
@@ -140,15 +143,19 @@ pub unsafe fn merge_runs_packed<B: Bits, V: Word, const NT: usize, const VT: usi
     when_negative: B,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `run`, `k` and `rank_tolerance` as `Runs` says for tiles of `tile_keys`: then
+    // `Runs::new` does not panic.
     let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, rank_tolerance) };
-    // SAFETY: the caller's promise.
+    // SAFETY: keys and values have `n` elements, those read and those written, and the latter overlap no others, as the
+    // caller promises.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `splits` is null, or has `k` words for each of `tiles` tiles, as `split_runs` has written; `order` is
+    // null, or `DETECTION_WORDS` words. This launch only reads both.
     let Some((mut tiles, splits)) = (unsafe { OwnTiles::of(runs, splits, order) }) else { return };
     // One tile: for several there are not enough registers on all GPUs.
     if let Some(t) = tiles.next() {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `merge_shared_bytes` for `NT * VT` slots.
         unsafe { merge_tile::<B, V, NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
     }
 }
@@ -178,17 +185,20 @@ pub unsafe fn merge_long_runs_packed<B: Bits, V: Word, const NT: usize, const VT
     when_negative: B,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and `splits` has `MAX_RUNS` for each
+    // tile, as `split_long_runs` has.
     let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
-    // SAFETY: the caller's promise.
+    // SAFETY: keys and values have `n` elements, those read and those written, and the latter overlap no others, as the
+    // caller promises.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `merge_shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<B, V, NT, VT>(runs, t as usize, arrays, splits, Coding { always, when_negative }) };
         thread::sync_threads();
         t += thread::grid_dim_x();
@@ -208,12 +218,15 @@ unsafe fn merge_tile<B: Bits, V: Word, const NT: usize, const VT: usize>(
     decode: Coding<B>,
 ) {
     let in_group = runs.tile(t);
-    // SAFETY: the caller's promise.
+    // SAFETY: `merge_shared_bytes` of the launch are `packing::shared_bytes` for `NT * VT` slots, and `PLAN_BYTES`
+    // behind them. What is gathered takes no more than the 8 bytes a slot of the packed keys, in their memory: barriers
+    // come between the last use of the one and the first of the other.
     let (mut tile, tile_keys, tile_values, plan) = unsafe {
         let plan = Plan::at(const { packing::shared_bytes(NT * VT) });
         (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT), plan)
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
+    // those of `split_runs`.
     unsafe { plan.divide(runs, t, in_group, from, splits, VT as u32) };
     plan.prefetch::<NT, V>(values_from);
     loop {

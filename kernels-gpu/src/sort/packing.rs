@@ -138,7 +138,9 @@ impl<B: Bits> PackedTile<B> {
     #[track_caller]
     pub(super) unsafe fn at_start(slots: usize) -> Self {
         let (slots, packed_bytes) = (slots as u32, (slots * size_of::<u64>()) as u32);
-        // SAFETY: the caller's promise.
+        // SAFETY: `slots` numbers of 8 bytes, `WORDS` of 4 and `slots` of 2 follow one another, together the
+        // `shared_bytes` of the launch; each begins at a multiple of its elements' size. The caller promises barriers
+        // between writing and reading.
         unsafe {
             Self {
                 packed: Shared::dynamic(0, slots),
@@ -396,7 +398,8 @@ pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn gathered<T: Word>(slots: usize) -> Shared<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `slots` elements of at most 8 bytes are within the memory of the packed keys, which is the first
+    // `8 * slots` bytes of the `shared_bytes` of the launch.
     unsafe { Shared::dynamic(0, slots as u32) }
 }
 

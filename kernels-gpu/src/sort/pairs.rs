@@ -47,7 +47,8 @@ impl PairTile {
     #[track_caller]
     unsafe fn at_start(slots: usize) -> Self {
         let (slots, keys_bytes) = (slots as u32, (slots * size_of::<u32>()) as u32);
-        // SAFETY: the caller's promise.
+        // SAFETY: `slots` keys of 4 bytes, and as many values behind them, are the `block_shared_bytes` of the launch.
+        // The caller promises barriers between writing and reading.
         unsafe { Self { keys: Shared::dynamic(0, slots), values: Shared::dynamic(keys_bytes, slots) } }
     }
 
@@ -113,7 +114,7 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     decode_when_negative: u32,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;
     }
@@ -121,12 +122,16 @@ pub unsafe fn block_sort_pairs<const NT: usize, const VT: usize>(
     let decode = Coding { always: decode_always, when_negative: decode_when_negative };
     let start = thread::block_idx_x() as usize * NT * VT;
     let count = (n - start).min(NT * VT);
-    // SAFETY: the caller's promise. What is read is no constant view: it may be what this kernel writes.
+    // SAFETY: all arrays have `n` elements, and there is one block for each tile, so that `start < n`. A block uses
+    // `start .. start + count`, which no other block does. What is read is no constant view: it may be what is written.
+    // Then the barrier after the copies comes between.
     let (from, values_from, to, values_to) = unsafe {
         (GlobalMut::new(from, n), GlobalMut::new(values_from, n), GlobalMut::new(to, n), GlobalMut::new(values_to, n))
     };
     let (from, values_from) = (from.slice(start, count), values_from.slice(start, count));
-    // SAFETY: the caller's promise.
+    // SAFETY: the launch has `block_shared_bytes` for `NT * VT` slots. Thread `t < NT` copies to slots `t + i * NT`,
+    // and each round writes slots of which no two threads have one; barriers come between, as a round reads before it
+    // writes.
     let tile = unsafe { PairTile::at_start(NT * VT) };
 
     let thread = thread::thread_idx_x();
@@ -194,14 +199,18 @@ pub unsafe fn merge_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `run`, `k` and `rank_tolerance` as `Runs` says for tiles of `tile_keys`: then
+    // `Runs::new` does not panic.
     let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, rank_tolerance) };
-    // SAFETY: the caller's promise.
+    // SAFETY: keys and values have `n` elements, those read and those written, and the latter overlap no others, as the
+    // caller promises.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `splits` is null, or has `k` words for each of `tiles` tiles, as `split_runs` has written; `order` is
+    // null, or `DETECTION_WORDS` words. This launch only reads both.
     let Some((mut tiles, splits)) = (unsafe { OwnTiles::of(runs, splits, order) }) else { return };
     while let Some(t) = tiles.next() {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `merge_shared_bytes` for `NT * VT` slots. `next` has a barrier before each tile but for the first.
         unsafe { merge_tile::<NT, VT>(runs, t, arrays, splits, Coding { always, when_negative }) };
     }
 }
@@ -229,17 +238,20 @@ pub unsafe fn merge_long_runs_pairs<const NT: usize, const VT: usize>(
     when_negative: u32,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and `splits` has `MAX_RUNS` for each
+    // tile, as `split_long_runs` has.
     let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
-    // SAFETY: the caller's promise.
+    // SAFETY: keys and values have `n` elements, those read and those written, and the latter overlap no others, as the
+    // caller promises.
     let arrays = unsafe { PairArrays::new((from, values_from), (to, values_to), n) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `merge_shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<NT, VT>(runs, t as usize, arrays, splits, Coding { always, when_negative }) };
         thread::sync_threads();
         t += thread::grid_dim_x();
@@ -259,9 +271,11 @@ unsafe fn merge_tile<const NT: usize, const VT: usize>(
     decode: Coding<u32>,
 ) {
     let in_group = runs.tile(t);
-    // SAFETY: the caller's promise.
+    // SAFETY: `merge_shared_bytes` of the launch are `block_shared_bytes` for `NT * VT` slots, and `PLAN_BYTES` behind
+    // them. Barriers come between loading and the rounds, and between the reads and the writes of each.
     let (tile, plan) = unsafe { (PairTile::at_start(NT * VT), Plan::at(const { block_shared_bytes(NT * VT) })) };
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
+    // those of `split_runs`.
     unsafe { plan.divide(runs, t, in_group, from, splits, VT as u32) };
     plan.each_segment::<NT, _>(|segment| {
         let (keys, values) = (plan.segment_of(segment, from), plan.segment_of(segment, values_from));

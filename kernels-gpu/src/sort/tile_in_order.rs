@@ -114,7 +114,9 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
         let counters_at = slots * (key_bytes + value_bytes);
         let counters = const { NT as u32 / WARP_SIZE * DIGITS };
         let scan_at = counters_at + counters * 4;
-        // SAFETY: the caller's promise.
+        // SAFETY: keys and values take `slots * (key_bytes + value_bytes)` bytes, the greater ones first so that each
+        // is aligned; counters, `BLOCK_WORDS` and `DIGITS` words follow: together the `shared_bytes` of the launch. The
+        // caller promises barriers between writing and reading.
         unsafe {
             Self {
                 keys: Shared::dynamic(keys_at, slots),
@@ -155,7 +157,8 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
                 // SAFETY: there is a whole number of warps of digits.
                 unsafe { places.counted(digit, count) };
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: all threads of the block are here, as the loop has as many rounds for each; a barrier comes
+            // between two uses of `scan`.
             let (sum, all) = unsafe { sum_before(count, scan) };
             if digit < DIGITS {
                 let (mut warp, begin) = (0, before + sum);
@@ -211,7 +214,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     // While keys are on their way.
     clear::<NT>(counters, counters.len());
     coding.encode_all(&mut own);
-    // SAFETY: the caller's promise.
+    // SAFETY: nothing uses `scan` and `distances` before the barrier that follows.
     unsafe { places.begin(distances, scan) };
     thread::sync_threads();
     let of_tile = digits();
@@ -223,10 +226,10 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
         }
     }
     thread::sync_threads();
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, after the barrier.
     unsafe { memory.place_warps::<NT>(places) };
 
-    // SAFETY: as above.
+    // SAFETY: as above: `place_warps` ends with a barrier, and another one comes before distances are read.
     unsafe {
         places.placed();
         move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);

@@ -117,12 +117,15 @@ pub unsafe fn choose_digits<B: Bits>(
     cleared: u32,
     always_divides: u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `job.order` is null, or has `DETECTION_WORDS` words. Thread 0 of the only block of the first level alone
+    // writes them.
     let detection = unsafe { Detection::new(job.order) };
     let plan = job.plan;
-    // SAFETY: the caller's promise. The array is not constant: these are the keys that later kernels move.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
+    // says. The array is not constant: these are the keys that later kernels move.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `BLOCK_WORDS` words, and `INTERVALS` behind them, are the `CHOOSE_SHARED_BYTES` of the launch. Barriers
+    // of `choose` come between writing and reading, and one before the next segment.
     let (scan, intervals) =
         unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS)) };
     let thread = thread::thread_idx_x();
@@ -132,7 +135,8 @@ pub unsafe fn choose_digits<B: Bits>(
             workspace.clear();
             detection.begin();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises `cleared` writable words before the job's. Thread `t` of the only block writes
+        // words `t + i * CHOOSE_THREADS`, below `cleared`.
         let before = unsafe { GlobalMut::new(job.words.wrapping_sub(cleared as usize), cleared as usize) };
         let mut word = thread;
         while word < cleared {
@@ -359,7 +363,8 @@ unsafe fn range<B: Bits, const SAMPLED: usize>(sample: [B; SAMPLED], scan: Share
     for at in 1..SAMPLED {
         (least, greatest) = (least.min(sample[at]), greatest.max(sample[at]));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and nothing else uses `scan`, of `BLOCK_WORDS`: what `block_range`
+    // asks for as well.
     unsafe { block_range(least, greatest, scan) }
 }
 
@@ -378,7 +383,8 @@ unsafe fn steps<B: Bits, const SAMPLED: usize>(
         ascents += u32::from(sample[at] < next[at]);
         descents += u32::from(sample[at] > next[at]);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and nothing else uses `scan`, of `BLOCK_WORDS`, before the barrier
+    // that follows.
     let (_, both) = unsafe { sum_before(ascents << 16 | descents, scan) };
     thread::sync_threads();
     (both >> 16, both & 0xffff)
@@ -421,7 +427,8 @@ unsafe fn spread<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     let mut look = |curve: Curve| {
         if !is_even(best.fullest, SAMPLE) {
             let of_intervals = intervals_along(curve, least, greatest, coding);
-            // SAFETY: the caller's promise.
+            // SAFETY: all threads of the block are here: `best` is made of numbers that all of them have read alike.
+            // Nothing else uses `intervals`.
             let (fullest, _) = unsafe { fullest_interval(sample, of_intervals, coding, |_| true, intervals) };
             // Digits along the distance are made faster.
             if curve == Curve::Distance || 4 * fullest < 3 * best.fullest {
@@ -503,7 +510,8 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
     while looks < depth {
         let of_intervals = intervals_along(curve, low, high, coding);
         let here = |key: B| low <= key && key <= high;
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here: when the loop ends is decided by numbers that all of them have
+        // read alike. Nothing else uses `intervals`.
         let (keys, interval) = unsafe { fullest_interval(sample, of_intervals, coding, here, intervals) };
         if is_even(keys, sampled) {
             return 0;
@@ -515,7 +523,7 @@ unsafe fn left_uneven<B: Bits, const SAMPLED: usize>(
                 (first, last) = (first.min(key), last.max(key));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as above; nothing else uses `scan`, of `BLOCK_WORDS`.
         (low, high) = unsafe { block_range(first, last, scan) };
         if is_narrow(low, high, most) {
             return 0;

@@ -32,21 +32,24 @@ pub const fn count_blocks(bytes: usize) -> usize {
     u64 = <u64, COUNT_THREADS> within (COUNT_THREADS, count_blocks(8)),
 )]
 pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, level: u32, coding: Coding<B>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
     let plan = job.plan;
     if level < 2 && workspace.is_counted_twice() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads; segments are within.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `COUNTER_WORDS` are the first of the `COUNT_SHARED_BYTES` of the launch. Barriers come between clearing,
+    // adding and reading.
     let counts = unsafe { Counters::at(0) };
     let parts = workspace.parts(level);
     if plan.in_order != 0 {
         let mut part = thread::block_idx_x();
         while part < parts {
-            // SAFETY: as above.
+            // SAFETY: `DIGITS_CAPACITY` words behind the counters are the rest of `COUNT_SHARED_BYTES`. A barrier comes
+            // after they are cleared; then those of digits `2 * word` and `2 * word + 1` are used by one thread only,
+            // the same for all tiles.
             let before = unsafe { Shared::<u32>::dynamic(COUNTER_WORDS * 4, DIGITS_CAPACITY) };
             let i = workspace.segment_of_part(part);
             let segment: Segment<B> = workspace.segment(i);

@@ -35,12 +35,14 @@ pub const TWICE_SHARED_BYTES: u32 = (COUNTERS + BLOCK_WORDS) * size_of::<u32>() 
     u64 = <u64, TWICE_THREADS> within (TWICE_THREADS, 1),
 )]
 pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, coding: Coding<B>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and `keys` has `job.plan.n` keys, which this launch
+    // only reads.
     let (workspace, keys) = unsafe { (Workspace::new(&job), GlobalMut::new(keys, job.plan.n as usize)) };
     if !workspace.is_twice() {
         return;
     }
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `COUNTERS` words, and `BLOCK_WORDS` behind them, are the `TWICE_SHARED_BYTES` of the launch. One barrier
+    // comes between clearing and adding, another between adding and reading; `scan` is used once.
     let (counters, scan) =
         unsafe { (Shared::<u32>::dynamic(0, COUNTERS), Shared::<u32>::dynamic(COUNTERS * 4, BLOCK_WORDS)) };
     let thread = thread::thread_idx_x();
@@ -93,7 +95,7 @@ unsafe fn add_up(workspace: Workspace, digit: u32, counted: impl Fn(u32) -> u32)
         sum += counted(finer);
         finer += WARP_SIZE;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call.
     let sum = unsafe { reduce_add(FULL_MASK, sum) };
     if warp::lane_id() == 0 && sum > 0 {
         workspace.first_counters(MOST_TWICE).fetch_add(digit as usize, sum);

@@ -32,7 +32,8 @@ impl Counters {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn at(offset: u32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises `COUNTER_WORDS` words from `offset` on. A counter is `digit * COPIES + copy` with
+        // `digit < DIGITS_CAPACITY` and `copy < COPIES`, which is below that.
         Self { words: unsafe { Shared::dynamic(offset, COUNTER_WORDS) } }
     }
 

@@ -47,9 +47,12 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     level: u32,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
+    // says. Keys are read from one array and written to the other, each to an index of its own: tiles reserve those of
+    // their keys by `fetch_add`.
     let (workspace, [from, to]) = unsafe { job.open([from, to]) };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has `shared_bytes` for tiles of `NT * VT` keys. Barriers of `move_tile` come between writing
+    // and reading, and another one before the next tile.
     let memory = unsafe { TileMemory::<B>::at_start(NT * VT) };
     let mut tiles = Tiles::<B, false>::of(job.plan, workspace, level);
     while let Some(tile) = tiles.next() {
@@ -88,7 +91,8 @@ impl<B: Bits> TileMemory<B> {
     #[track_caller]
     pub unsafe fn at_start(slots: usize) -> Self {
         let end = (slots * size_of::<B>()) as u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: `slots` keys, `BLOCK_WORDS`, and twice `DIGITS_CAPACITY` words follow one another: together the
+        // `shared_bytes` of the launch. The caller promises barriers between writing and reading.
         unsafe {
             Self {
                 keys: Shared::dynamic(0, slots as u32),
@@ -112,7 +116,8 @@ impl<B: Bits> TileMemory<B> {
         while first < count {
             let digit = first + thread;
             let of_digit = if digit < count { begins.get(digit) } else { 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: all threads of the block are here, as `count` and so the number of rounds is the same for all; a
+            // barrier comes between two uses of `scan`.
             let (sum, all) = unsafe { sum_before(of_digit, scan) };
             if digit < count {
                 let begin = before + sum;
@@ -198,7 +203,8 @@ unsafe fn move_tile<B: Bits, const NT: usize, const VT: usize, const FULL: bool,
     clear::<NT>(memory.begins, digits.count);
     coding.encode_all(&mut own);
     thread::sync_threads();
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and a barrier comes after the counters of all digits have been
+    // cleared.
     unsafe {
         move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, tile.offsets().begins(), |_| 0);
     }
@@ -230,7 +236,7 @@ pub(super) unsafe fn move_keys<B: Bits, const NT: usize, const VT: usize, const 
     }
     thread::sync_threads();
 
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and a barrier comes after keys have been counted.
     let room = unsafe { memory.reserve::<NT>(counters, base) };
 
     let digits = digits.again();

@@ -55,10 +55,13 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 )]
 pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, random: u64, always_divides: u32) {
     let plan = job.plan;
-    // SAFETY: the caller's promise.
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
+    // says. `job.order` has `DETECTION_WORDS`: thread 0 of the first block sets them, and other threads only raise
+    // `MANY`, where that one sets another word.
     let (keys, workspace, detection) =
         unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `BLOCK_WORDS`, `INTERVALS` and `COUNTER_WORDS` words follow one another: together the
+    // `COUNT_ONCE_SHARED_BYTES` of the launch. Barriers come between clearing, adding and reading.
     let (scan, intervals, counts) = unsafe {
         (
             Shared::<u32>::dynamic(0, BLOCK_WORDS),
@@ -158,10 +161,11 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     decodes: u32,
 ) {
     let plan = job.plan;
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
     let n = plan.n as usize;
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `n` keys and do not overlap. Keys are read from one and written to the other, each to an
+    // index of its own: tiles reserve those of their keys by `fetch_add`.
     let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
     if thread::block_idx_x() < plan.parts(plan.n) {
         let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
@@ -176,7 +180,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: the caller's promise; barriers divide the accesses.
+        // SAFETY: `PLACE_SHARED_BYTES` are no more than the `shared_bytes` of the launch. Barriers of `place_segment`
+        // come between writing and reading.
         let memory = unsafe { PlaceMemory::at_start() };
         // SAFETY: all threads of the block are here.
         let is_possible = unsafe {
@@ -184,7 +189,7 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
             place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
         };
         if !is_possible && thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: `job.order` has `DETECTION_WORDS`, and this is the only thread of the launch that uses them.
             unsafe { Detection::new(job.order) }.give_up();
         }
     }
@@ -211,7 +216,8 @@ unsafe fn place_and_move<
     coding: Coding<B>,
     to: GlobalMut<B>,
 ) {
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `divide::shared_bytes`, for the tile, and one word behind them are no more than the `shared_bytes` of the
+    // launch. Barriers of `place_digits`, of this function and of `move_keys` come between writing and reading.
     let (memory, too_long) = unsafe {
         let end = divide::shared_bytes(NT * VT, size_of::<B>());
         (TileMemory::<B>::at_start(NT * VT), Shared::<u32>::dynamic(end, 1))
@@ -225,7 +231,7 @@ unsafe fn place_and_move<
         too_long.set(0, 0);
     }
     let mut is_possible = true;
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and nothing uses `scan` before a barrier.
     unsafe {
         place_digits::<NT, OWN>(counts, memory.scan, |digit, begin, length| {
             memory.distances.set(digit, begin);
@@ -241,7 +247,8 @@ unsafe fn place_and_move<
         return;
     }
     let base = |digit: u32| memory.distances.get(digit);
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, after a barrier: `too_long` is the same for all. The counters have
+    // been cleared before it.
     unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
 }
 
@@ -271,7 +278,9 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     merges: u32,
 ) {
     let n = job.plan.n as usize;
-    // SAFETY: the caller's promise. Those that are the same array are used one after the other by each block.
+    // SAFETY: all arrays have `n` keys. Those that are the same array are used one after the other by each block, and
+    // no two blocks use the same keys: buckets do not overlap, and neither do tiles. The lists have `job.at.words`
+    // words, as `Job` says; `job.order` is only read.
     let (workspace, detection, keys, scratch, to) = unsafe {
         let [keys, scratch, to] = [keys, scratch, to].map(|keys| GlobalMut::new(keys, n));
         (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
@@ -284,7 +293,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
             failed.set(true);
             fail(workspace, bucket);
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: all `NT` threads of the block are here, as `DIVIDED` is the same for all; the launch has
+        // `sort_shared_bytes`; `divide_once` has listed the buckets, of up to `NT * VT` keys.
         unsafe {
             if size_of::<B>() == 4 {
                 sort_buckets::sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
@@ -294,7 +304,9 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         }
         left = if failed.get() { workspace.buckets() } else { 0 };
     }
-    // SAFETY: the caller's promise; barriers divide writing the tile from reading it.
+    // SAFETY: `NT * VT` keys are no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort
+    // of buckets reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers
+    // of `sort_tile`, and one after each tile, come between writing and reading.
     let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
     let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());
     while i < left {

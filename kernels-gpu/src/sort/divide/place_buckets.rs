@@ -49,7 +49,8 @@ impl PlaceMemory {
     #[track_caller]
     pub unsafe fn at_start() -> Self {
         let capacity = DIGITS_CAPACITY + 1;
-        // SAFETY: the caller's promise.
+        // SAFETY: `BLOCK_WORDS` and four times `DIGITS_CAPACITY + 1` words follow one another: together the
+        // `PLACE_SHARED_BYTES` of the launch. The caller promises barriers between writing and reading.
         unsafe {
             Self {
                 scan: Shared::dynamic(0, BLOCK_WORDS),
@@ -72,9 +73,10 @@ impl PlaceMemory {
 /// threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has `PLACE_SHARED_BYTES`. Barriers of `place_segment` come between writing and reading, and
+    // another one before the next segment.
     let memory = unsafe { PlaceMemory::at_start() };
     let mut i = thread::block_idx_x();
     while i < workspace.segments(level) {
@@ -99,7 +101,8 @@ pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
             )
         };
         if !is_possible && thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise. Nothing has been moved yet.
+            // SAFETY: `job.order` has `DETECTION_WORDS`. There is one level only, which has one block, and this is its
+            // only thread that uses them. Nothing has been moved yet.
             unsafe { Detection::new(job.order) }.give_up();
             workspace.clear();
         }
@@ -131,7 +134,8 @@ pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
     let PlaceMemory { scan, begins, heads, next, is_head } = memory;
     let (count, len) = (counts.len() as u32, segment.len);
     let mut gives_up = false;
-    // SAFETY: the caller's promise, as below.
+    // SAFETY: all `NT` threads of the block are here, and nothing else uses `memory`; as below, where branches are by
+    // what is the same for all.
     unsafe {
         place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
             begins.set(digit, begin);
@@ -201,7 +205,7 @@ pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
             sum += own[at as usize];
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: all `NT` threads of the block are here, and nothing uses `scan` before the next barrier.
     let (mut begin, _) = unsafe { sum_before(sum, scan) };
     for at in 0..OWN as u32 {
         if first + at < end {
@@ -227,7 +231,7 @@ unsafe fn mark_heads<const NT: usize, const OWN: usize>(
     if len / count.max(1) > most / 2 {
         mark_most::<NT>(most, count, begins, is_head);
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here, after a barrier: `len`, `count` and `most` are the same for all.
         unsafe { mark_full::<NT, OWN>(most, count, begins, next, is_head) };
     }
 }
@@ -326,7 +330,7 @@ unsafe fn list_heads<const NT: usize, const OWN: usize>(
             own += u32::from(is_head.get(first + at) != 0);
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, and nothing uses `scan` before the barrier at the end.
     let (mut head, all) = unsafe { sum_before(own, scan) };
     for at in 0..OWN as u32 {
         if first + at < end && is_head.get(first + at) != 0 {

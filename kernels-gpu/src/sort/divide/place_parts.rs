@@ -20,7 +20,7 @@ const BATCH: usize = 4;
 /// [`PARTS_THREADS`] threads.
 #[kernel(u32 = <u32>, u64 = <u64>)]
 pub unsafe fn place_parts<B: Bits>(job: Job, level: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
     let (segments, blocks, warps) =
         (workspace.segments(level), thread::grid_dim_x(), const { PARTS_THREADS / WARP_SIZE });
@@ -32,7 +32,8 @@ pub unsafe fn place_parts<B: Bits>(job: Job, level: u32) {
         let offsets = workspace.offsets(job.plan, i);
         let mut digit = block * warps + warp;
         while digit < offsets.digits() {
-            // SAFETY: whole warps are here.
+            // SAFETY: `digit` is the same for all lanes of a warp, so that whole warps are here; each digit is of one
+            // warp.
             let all = unsafe { sum_of_those_before(offsets.of_parts(digit)) };
             if warp::lane_id() == 0 {
                 offsets.begins().set(digit as usize, all);
@@ -59,7 +60,8 @@ unsafe fn sum_of_those_before(counts: GlobalMut<u32>) -> u32 {
             }
         }
         for i in 0..BATCH {
-            // SAFETY: the caller's promise.
+            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call. `counts` is the same for all,
+            // and so is the number of rounds.
             let (up_to, all) = unsafe {
                 let up_to = sum_up_to(own[i]);
                 (up_to, shuffle_idx(FULL_MASK, up_to, WARP_SIZE - 1))

@@ -180,7 +180,9 @@ impl<B: Bits> BucketMemory<B> {
     pub unsafe fn at_start(threads: usize, items_per_thread: usize) -> Self {
         let slots = slots(threads, items_per_thread);
         let bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
-        // SAFETY: the caller's promise.
+        // SAFETY: `bytes` for the slots, `BLOCK_WORDS`, `KEPT_WORDS`, which are 24 bytes, and the words of the bins
+        // follow one another: together the `shared_bytes` of the launch. `kept` is a multiple of 8, as the slots are
+        // rounded up to an even number. The caller promises barriers between writing and reading.
         unsafe {
             let kept = bytes + BLOCK_WORDS * 4;
             let words = Shared::dynamic(kept + KEPT_WORDS * 4, bin_words(threads) + WARP_SIZE);
@@ -236,7 +238,7 @@ impl<B: Bits> BucketMemory<B> {
         thread::sync_threads();
 
         // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
-        // SAFETY: the caller's promise.
+        // SAFETY: all `NT` threads of the block are here, and a barrier comes after keys have been counted.
         let own_are_crowded = unsafe { self.place_bins(VT as u32) };
         if UNEVEN && own_are_crowded && !of_bucket.exact {
             disorder.fetch_add(0, 1);
@@ -270,7 +272,8 @@ impl<B: Bits> BucketMemory<B> {
         while !is_sorted && round < ROUNDS {
             if makes_finer {
                 finer += 1;
-                // SAFETY: the caller's promise.
+                // SAFETY: all threads of the block are here, as all have read the same `disorder` between two barriers;
+                // the last of these came after the keys were put in the tile.
                 unsafe { self.place_finely::<NT, VT>(finer, &is_here) };
             }
             let half = VT as u32 / 2;
@@ -342,7 +345,7 @@ impl<B: Bits> BucketMemory<B> {
         for word in 0..OWN_WORDS {
             sum += words.get(word);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here, and a barrier comes after this call before `scan` is used again.
         let (before, all) = unsafe { sum_before(sum, self.scan) };
         let (mut begin, mut crowded) = (before + (all << 16), 0);
         for word in 0..OWN_WORDS {
@@ -409,7 +412,8 @@ impl<B: Bits> BucketMemory<B> {
                 counters.add(recomputed(places[i]) >> fraction_bits, is_here(i));
             }
             thread::sync_threads();
-            // SAFETY: the caller's promise.
+            // SAFETY: all threads of the block are here, as `left` is the same for all; a barrier comes after keys have
+            // been counted.
             unsafe { self.place_bins(VT as u32) };
             thread::sync_threads();
             if left == 0 {
@@ -457,10 +461,12 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW:
     scratch: *mut B,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
+    // says. Buckets do not overlap, and each is of one block.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     let fail = |bucket| fail(workspace, bucket);
-    // SAFETY: the caller's promise.
+    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`; buckets are of up to `NT * VT` keys, as the
+    // caller promises. Whether digits have been counted twice is the same for all.
     unsafe {
         if workspace.is_counted_twice() {
             sort_all::<B, NT, VT, VT, false>(workspace, keys, scratch, coding, fail);
@@ -484,11 +490,13 @@ pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const
     scratch: *mut B,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
+    // says. Buckets do not overlap, and each is of one block.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     let (buckets, number) = (workspace.long_buckets(), |i| workspace.long_bucket(i));
     let fail = |bucket| fail(workspace, bucket);
-    // SAFETY: the caller's promise.
+    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`; long buckets are of up to `NT * VT` keys, as
+    // the caller promises.
     unsafe { sort_listed::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, buckets, number, fail) };
 }
 
@@ -520,7 +528,7 @@ pub(super) unsafe fn sort_all<B: Bits, const NT: usize, const VT: usize, const F
     fail: impl Fn(u32),
 ) {
     let (buckets, number) = (workspace.buckets(), |bucket| bucket);
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same; `number` gives each bucket its own number.
     unsafe { sort_listed::<B, NT, VT, FEW, UNEVEN>(workspace, keys, scratch, coding, buckets, number, fail) };
 }
 
@@ -538,7 +546,8 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
     number: impl Fn(u32) -> u32,
     fail: impl Fn(u32),
 ) {
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Barriers of `sort_bucket` come between
+    // writing and reading, and another one before the next bucket; `buckets` is written before a barrier, once.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
         memory.buckets.set(0, buckets);

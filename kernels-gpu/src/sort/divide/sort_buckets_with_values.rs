@@ -113,7 +113,9 @@ impl<B: Bits, V: Word> Slots<B, V> {
         } else {
             (first, first + slots * key_bytes)
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the memory of numbers ends at `scheme_at`, where 16 bytes for the scheme follow, and then keys and
+        // values, those of 8 bytes first so that each is aligned: together the `shared_bytes` of the launch. The caller
+        // promises barriers between writing and reading.
         unsafe {
             Self {
                 numbers: BucketMemory::at_start(NT, VT),
@@ -159,10 +161,11 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n) };
     let fail = |bucket| fail(workspace, bucket);
-    // SAFETY: as above.
+    // SAFETY: all arrays have `n` elements, and those of both sides do not overlap. Buckets do not overlap, and each is
+    // of one block, all of whose `NT` threads are here.
     unsafe { sort_all::<B, V, true, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
 }
 
@@ -179,9 +182,11 @@ pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
     scratch: *mut B,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
+    // says.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
-    // SAFETY: the caller's promise.
+    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`. Buckets do not overlap, and each is of one
+    // block.
     unsafe { sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
 }
 
@@ -199,7 +204,7 @@ pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
 ) {
     // SAFETY: there are no values.
     let alone = |keys| Arrays { keys, values: unsafe { GlobalMut::<u32>::new(null_mut(), 0) } };
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract is the same, and there are no values.
     unsafe { sort_all::<B, u32, false, NT, VT>(workspace, alone(keys), alone(scratch), coding, fail) };
 }
 
@@ -215,7 +220,8 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     coding: Coding<B>,
     fail: impl Fn(u32),
 ) {
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
+    // this function come between writing and reading, and one before the next bucket.
     let memory = unsafe { Slots::<B, V>::at_start::<NT, VT>(VALUES) };
     let slots = const { (NT * VT) as u32 };
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
@@ -360,7 +366,8 @@ unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
             }
         }
     }
-    // SAFETY: the caller's promise, as below.
+    // SAFETY: all threads of the block are here, after a barrier; as below, where `too_many` is the same for all, and a
+    // barrier comes between two uses of `scan`.
     let (_, both) = unsafe { sum_before(too_many << 16 | inversions, scan) };
     let (too_many, inversions) = (both >> 16, both & 0xffff);
     if too_many > 0 {

@@ -25,7 +25,8 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     scratch: *mut B,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists, which are only read, have
+    // `job.at.words` words, as `Job` says.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
@@ -74,7 +75,8 @@ unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let slots = (NT * VT) as u32;
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has memory for `NT * VT` keys. Each way to fill the tile ends with a barrier before it is
+    // stored, and another one follows.
     let tile = unsafe { Shared::<B>::dynamic(0, slots) };
     let thread = thread::thread_idx_x();
     let part = |in_scratch: bool| if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);

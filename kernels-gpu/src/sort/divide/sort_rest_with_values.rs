@@ -27,9 +27,9 @@ pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT:
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and are only read.
     let workspace = unsafe { Workspace::new(&job) };
-    // SAFETY: the caller's promise.
+    // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap.
     let sides = unsafe { (at.arrays(job.plan.n), scratch.arrays(job.plan.n)) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
@@ -79,7 +79,8 @@ fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     decode: Coding<B>,
 ) {
     let (thread, len) = (thread::thread_idx_x(), from.keys.len() as u32);
-    // SAFETY: the launch has memory for so many; barriers divide the accesses.
+    // SAFETY: the launch has memory for `NT * VT` numbers of 8 bytes. `sort_tile` ends with a barrier, and another one
+    // comes between reading its result and the next round.
     let tile = unsafe { Shared::<u64>::dynamic(0, (NT * VT) as u32) };
     let slot = |i: usize| thread + (i * NT) as u32;
     // Which element is in a slot.

@@ -212,7 +212,8 @@ impl Job {
     /// What [`Job`] says holds. There are as many keys on each side as the plan says, and no other thread uses one while one writes it.
     #[inline(always)]
     pub(super) unsafe fn open<B: Bits>(&self, sides: [*mut B; 2]) -> (Workspace, [GlobalMut<B>; 2]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Job` says that there are `at.words` words of lists, and the caller promises `plan.n` keys on each
+        // side.
         unsafe { (Workspace::new(self), sides.map(|keys| GlobalMut::new(keys, self.plan.n as usize))) }
     }
 }
@@ -304,7 +305,8 @@ impl Workspace {
     /// What [`Job`] says holds.
     #[inline(always)]
     pub unsafe fn new(job: &Job) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Job` says that there are `at.words` words, where `Layout::of` puts all lists; heads that several
+        // threads change are changed by `fetch_add`.
         Self { words: unsafe { GlobalMut::new(job.words, job.at.words as usize) }, at: job.at }
     }
 

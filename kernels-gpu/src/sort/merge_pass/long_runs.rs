@@ -32,13 +32,15 @@ pub unsafe fn split_long_runs<B: Bits>(
     per_warp: u32,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and is read at `i` and `i + 1` for a
+    // lane `i < MAX_RUNS`.
     let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` has `n` keys, and `splits` capacity for `MAX_RUNS` words for each tile, as the caller promises. A
+    // lane of the warp that has tile `t` alone writes `splits[t * MAX_RUNS + lane]`; warps have different tiles.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * MAX_RUNS as usize)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if unsafe { Detection::new(order) }.is_of_long_runs() {
-        // SAFETY: whole warps come here.
+        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
         unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
 }
@@ -63,17 +65,20 @@ pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
     when_negative: B,
     order: *mut u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and `splits` has `MAX_RUNS` for each
+    // tile, as `split_long_runs` has.
     let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` and `to` have `n` keys and do not overlap. A block writes its tile's part of `to`, and tiles do
+    // not overlap.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<B, NT, VT>(runs, t as usize, from, to, splits, Coding { always, when_negative }) };
         thread::sync_threads();
         t += thread::grid_dim_x();
@@ -91,8 +96,9 @@ pub(in crate::sort) unsafe fn long_runs(
     splits: *const u32,
     starts: *const usize,
 ) -> (LongRuns, Global<u32>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and is read at `i` and `i + 1` for a
+    // lane `i < MAX_RUNS`.
     let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
-    // SAFETY: the caller's promise.
+    // SAFETY: `splits` has `MAX_RUNS` words for each tile, as `split_long_runs` has written.
     (runs, unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) })
 }

@@ -53,21 +53,24 @@ pub unsafe fn merge_runs<B: Bits, const NT: usize, const VT: usize, const SEVERA
     shuffled_runs: u32,
     random: u64,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `run`, `k` and `rank_tolerance` as `Runs` says for tiles of `tile_keys`: then
+    // `Runs::new` does not panic.
     let runs = unsafe { runs_of_pass::<NT, VT>(n, run, k, rank_tolerance) };
     let runs = runs.shuffled(Shuffle { runs: shuffled_runs, random });
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` and `to` have `n` keys and do not overlap. A block writes its tiles' parts of `to`, and tiles do
+    // not overlap.
     let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;
     }
     let tiles = runs.tiles();
-    // SAFETY: the caller's promise.
+    // SAFETY: `splits` is null, or has `k` words for each of `tiles` tiles, as `split_runs` has written.
     let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { tiles * k as usize }) };
     let mut t = thread::block_idx_x() as usize;
     while t < tiles {
-        // SAFETY: the caller's promise.
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
+        // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
         unsafe { merge_tile::<B, NT, VT>(runs, t, from, to, splits, Coding { always, when_negative }) };
         if !SEVERAL {
             break;
@@ -93,10 +96,13 @@ pub(super) unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let tile = runs.tile(t);
-    // SAFETY: the caller's promise; barriers divide writing the tile and the plan from reading them.
+    // SAFETY: `NT * VT` keys, and behind them `PLAN_BYTES`, are the `shared_bytes` of the launch; the plan begins at a
+    // multiple of 8, as `NT` is a power of two from 64 on. Barriers come after the plan, between loading and the
+    // rounds, and between the reads and the writes of each.
     let (keys, plan) =
         unsafe { (Shared::<B>::dynamic(0, (NT * VT) as u32), Plan::at((NT * VT * size_of::<B>()) as u32)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
+    // those of `split_runs`.
     unsafe { plan.divide(runs, t, tile, from, splits, VT as u32) };
     plan.each_segment::<NT, _>(|segment| {
         let source = plan.segment_of(segment, from);

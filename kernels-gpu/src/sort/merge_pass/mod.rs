@@ -61,6 +61,7 @@ pub(super) unsafe fn runs_of_pass<const NT: usize, const VT: usize>(
     k: u32,
     rank_tolerance: u32,
 ) -> Runs {
-    // SAFETY: the caller's promise.
+    // SAFETY: `runs_in_tiles` gives `Runs::new` these same arguments, and does not panic with them, as the caller
+    // promises.
     unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, rank_tolerance), rank_tolerance) }
 }

@@ -46,10 +46,11 @@ impl Plan {
     /// The launch has [`PLAN_BYTES`] of dynamic shared memory from byte `at` on, which is a multiple of 8.
     #[inline(always)]
     pub(in crate::sort) unsafe fn at(at: u32) -> Self {
-        // SAFETY: the caller's promise; a barrier divides writing the plan from reading it.
+        // SAFETY: arrays end by word `5 * MAX_RUNS + MAX_RUNS / 2 + 5`, which is `PLAN_WORDS`, and do not overlap. The
+        // first two warps write them in `divide`, with a barrier before others read them.
         let array = |word: u32, length| unsafe { Shared::dynamic(at + word * 4, length) };
         Self {
-            // SAFETY: the caller's promise.
+            // SAFETY: `MAX_RUNS` indices of 8 bytes are words 0 to `2 * MAX_RUNS - 1`, and `at` is a multiple of 8.
             starts: unsafe { Shared::dynamic(at, MAX_RUNS) },
             lengths: array(2 * MAX_RUNS, MAX_RUNS),
             first_slots: array(3 * MAX_RUNS, MAX_RUNS),
@@ -69,7 +70,8 @@ impl Plan {
     #[inline(always)]
     unsafe fn lay_out(self, start: usize, length: u32, items_per_thread: u32) {
         let lane = warp::lane_id();
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call; none of the votes, shuffles and sums
+        // below is in a branch.
         let present = unsafe { warp::ballot(FULL_MASK, length > 0) };
         if length > 0 {
             let segment = (present & ((1 << lane) - 1)).count_ones();
@@ -80,14 +82,14 @@ impl Plan {
         if lane >= segments {
             self.lengths.set(lane, 0);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: as above. It comes between writing lengths of any lanes' segments and reading the lane's own.
         unsafe { warp::sync_warp(FULL_MASK) };
         let length = self.lengths.get(lane);
-        // SAFETY: the caller's promise.
+        // SAFETY: as above; lane `lane ^ 1` is one of the 32.
         let both = length + unsafe { warp::shuffle_xor(FULL_MASK, length, 1) };
         let slots = both.div_ceil(items_per_thread) * items_per_thread;
         // Each pair is counted at its first lane.
-        // SAFETY: the caller's promise.
+        // SAFETY: as above.
         let (end, sum) = unsafe { (sum_up_to(if lane.is_multiple_of(2) { slots } else { 0 }), sum_up_to(length)) };
         self.before.set(lane, sum - length);
         let begin = end - slots;

@@ -52,14 +52,16 @@ pub unsafe fn split_runs<B: Bits>(
     shuffled_runs: u32,
     random: u64,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises `run`, `k`, `tile_keys` and `rank_tolerance` as `Runs` says: then `Runs::new` does
+    // not panic.
     let runs = unsafe { Runs::new_unchecked(n, run, k, tile_keys, rank_tolerance) };
     let runs = runs.shuffled(Shuffle { runs: shuffled_runs, random });
-    // SAFETY: the caller's promise.
+    // SAFETY: `from` has `n` keys, and `splits` capacity for `k` words for each tile, as the caller promises. Lane
+    // `lane < k` of the warp that has tile `t` alone writes `splits[t * k + lane]`; warps have different tiles.
     let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
-    // SAFETY: the caller's promise.
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if !unsafe { Detection::new(order) }.is_done() {
-        // SAFETY: whole warps come here.
+        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
         unsafe { find_splits(runs, from, splits, per_warp as usize) };
     }
 }

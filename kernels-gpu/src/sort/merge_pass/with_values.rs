@@ -22,7 +22,7 @@ impl<B: Word, V: Word> PairArrays<B, V> {
         (to, values_to): (*mut B, *mut V),
         n: usize,
     ) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: all arrays have `n` elements, and those written overlap no others, as the caller promises.
         unsafe {
             Self {
                 from: Global::new(from, n),
@@ -47,12 +47,12 @@ impl OwnTiles {
     /// `splits` and `order` are as for [`merge_runs`](super::merge_runs::merge_runs).
     #[inline(always)]
     pub(in crate::sort) unsafe fn of(runs: Runs, splits: *const u32, order: *mut u32) -> Option<(Self, Global<u32>)> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
         if unsafe { Detection::new(order) }.is_done() {
             return None;
         }
         let tiles = runs.tiles();
-        // SAFETY: the caller's promise.
+        // SAFETY: `splits` is null, or has `k` words for each of `tiles` tiles, as `split_runs` has written.
         let splits = unsafe { Global::new(splits, if splits.is_null() { 0 } else { tiles * runs.k() as usize }) };
         Some((Self { next: thread::block_idx_x() as usize, tiles }, splits))
     }

@@ -22,7 +22,9 @@ const BATCH: usize = 8;
 /// What [`Job`] says holds; `keys` are the job's. All `NT` threads of the block make this call, after a barrier, with [`COUNT_SHARED_BYTES`].
 #[inline(always)]
 pub(super) unsafe fn count_share<B: Bits, const NT: usize>(job: &Job, keys: *mut B, coding: Coding<B>, share: u32) {
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: `job` and its `n` keys are as `Job` says. `COUNTERS` words are `COUNT_SHARED_BYTES`; a counter is
+    // `(sweep * DIGITS + digit) * COPIES + copy`, below `SWEEPS * DIGITS * COPIES`. One barrier comes between clearing
+    // and adding, another between adding and summing up; keys are only read.
     let (workspace, keys, counters) =
         unsafe { (job.open(), GlobalMut::new(keys, job.n as usize), Shared::<u32>::dynamic(0, COUNTERS)) };
     let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);

@@ -70,7 +70,8 @@ impl Counts {
     /// read.
     #[inline(always)]
     pub unsafe fn new<B>(keys: *mut B, n: u32, tile: u32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: `n` keys of 4 bytes are as many words. Word `word < TILE_WORDS` of a tile is below the tile's end, as
+        // a tile has no fewer keys, but for the last, whose counts are neither set nor read.
         Self { words: unsafe { GlobalMut::new(keys.cast(), n as usize) }, tile }
     }
 
@@ -104,7 +105,8 @@ impl Published {
     #[inline(always)]
     pub unsafe fn new(words: *mut u32, tiles: usize) -> Self {
         let of_groups = groups(tiles) * DIGITS as usize;
-        // SAFETY: the caller's promise.
+        // SAFETY: `groups` numbers of 8 bytes are `2 * of_groups` words, at the promised alignment, and `tiles` words
+        // follow: together `words(tiles)`.
         unsafe {
             Self {
                 groups: GlobalMut::new(words.cast(), of_groups),

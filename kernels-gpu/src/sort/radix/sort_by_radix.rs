@@ -37,13 +37,14 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     coding: Coding<B>,
     indexes: u32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `Job` says what is at `order`, and this launch does not write it.
     if unsafe { job.detection() }.is_done() {
         return;
     }
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: the launch has `shared_bytes`, of which these words are the last. Thread 0 alone writes them: the task
+    // before the first barrier of a round, the next number after the last one; the others read between the two.
     let words = unsafe { TaskWords::at_end::<B, V, NT, VT>() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the words are those that `Job` describes, and no other kernel uses them during this launch.
     let workspace = || unsafe { job.open() };
     if thread::thread_idx_x() == 0 {
         words.begin(workspace().take_task());
@@ -65,7 +66,9 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
         if phase == PHASES {
             return;
         }
-        // SAFETY: the caller's promise; all threads of the block are here.
+        // SAFETY: all `NT` threads of the block are here, after a barrier, with one task: `share < shares`, or a tile
+        // below `tiles`. Memory is the `shared_bytes` of the launch, which are no fewer than `COUNT_SHARED_BYTES`, and
+        // a barrier comes before the next task uses it.
         unsafe {
             if phase == 0 {
                 count_share::<B, NT>(&job, at.keys, coding, words.task());

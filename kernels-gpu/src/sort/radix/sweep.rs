@@ -48,7 +48,8 @@ impl TaskWords {
     #[inline(always)]
     pub unsafe fn at_end<B: Bits, V: Word, const NT: usize, const VT: usize>() -> Self {
         let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) + 2 * DIGITS * size_of::<u32>() as u32 };
-        // SAFETY: the caller's promise.
+        // SAFETY: `TASK_WORDS` words behind the sums and the begins, `2 * DIGITS` words from `sums_at` on, are the end
+        // of the `shared_bytes` of the launch.
         Self(unsafe { Shared::dynamic(at, TASK_WORDS) })
     }
 
@@ -117,7 +118,10 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
 ) {
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
-    // SAFETY: the caller's promise; barriers divide the accesses.
+    // SAFETY: all arrays have `n` elements and do not overlap. Tiles read one side and write the other; counts are put
+    // where a tile's own keys were, once all threads have read these. `TileMemory` ends at `sums_at`, and `2 * DIGITS`
+    // words follow, before those of the task. Barriers come between writing and reading: those of `move_tile`, and
+    // those before and after each task.
     let (from, to, counts, memory, sums, begins) = unsafe {
         let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) };
         let (sums, begins) =
@@ -135,7 +139,8 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     let places = Swept::<NT, OWN> { job, words, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));
     let makes_indices = sweep == 0 && indexes;
-    // SAFETY: the caller's promise.
+    // SAFETY: all threads of the block are here. Tiles that are not full are filled up; each has one key at least, as
+    // `tiles` is `n` divided by `NT * VT` and rounded up.
     unsafe { move_tile::<B, V, _, NT, VT, true>(span, digits, &places, from, makes_indices, codings, memory, to) };
 }
 
@@ -172,7 +177,8 @@ impl<const NT: usize, const OWN: usize> Swept<'_, NT, OWN> {
     /// The words that all tiles share. Found anew at each call: to keep their addresses takes registers.
     #[inline(always)]
     fn workspace(&self) -> Workspace {
-        // SAFETY: what `Job` says holds: the promise of the kernel's caller.
+        // SAFETY: `Job` is what the kernel was called with: its words are as long as it says, and no other kernel uses
+        // them during this launch.
         unsafe { self.job.open() }
     }
 
@@ -198,7 +204,8 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
         while first < DIGITS {
             let digit = first + thread::thread_idx_x();
             let count = if digit < DIGITS { counts.get(digit as usize) } else { 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: all threads of the block are in this loop, which has as many rounds for each. A barrier comes
+            // between two uses of `scan`, and one before and one after this call.
             let (sum, all) = unsafe { sum_before(count, scan) };
             if digit < DIGITS {
                 self.begins.set(digit, before + sum);
@@ -214,7 +221,9 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
 
     #[inline(always)]
     unsafe fn counted(&self, digit: u32, count: u32) {
-        // SAFETY: the caller's promise: whole warps are here.
+        // SAFETY: `place_warps` calls this with `digit < DIGITS`, a multiple of a warp: whole warps are here, and the
+        // lane of the other digit of a word is one of the 32. `word < TILE_WORDS` of a tile that is not the last is
+        // within the keys.
         let next = unsafe { shuffle_xor(FULL_MASK, count, 1) };
         // Nothing comes after the last tile, which may be short of room.
         if digit.is_multiple_of(2) && self.words.task() + 1 < self.job.tiles {
@@ -233,7 +242,8 @@ impl<const NT: usize, const OWN: usize> Places for Swept<'_, NT, OWN> {
     unsafe fn finish(&self, distances: Shared<u32>) {
         let Self { words, counts, sums, .. } = *self;
         let published = self.workspace().published;
-        // SAFETY: the caller's promise.
+        // SAFETY: all `NT` threads of the block are here. `sums` has been cleared before a barrier of `move_tile`, and
+        // one follows before `distances` are used.
         unsafe { published.look_back::<NT, OWN>(self.sweep(), words.task(), counts, distances, sums) };
     }
 }
