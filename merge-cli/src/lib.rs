@@ -26,6 +26,7 @@ mod spec;
 
 use clap::{CommandFactory, Parser};
 use job::Job;
+use merge_host::{COSTS, CostModel};
 use say::{Failure, progress, report};
 use std::process::ExitCode;
 
@@ -67,6 +68,10 @@ fn check_environment() -> Result<(), Failure> {
             )))
         }
         _ => Ok(()),
+    }?;
+    match CostModel::of_environment() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::new(format!("the environment variable {COSTS}: {error}"))),
     }
 }
 

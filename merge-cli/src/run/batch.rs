@@ -1,6 +1,6 @@
 //! A merge of many pairs of runs.
 
-use super::engine::ChosenEngine;
+use super::engine::{ChosenEngine, work_of};
 use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
 use super::merge::write;
 use super::order::{first_disorder_between, first_disorder_in_runs};
@@ -27,13 +27,13 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
     let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let known = u128::from(counts.iter().flatten().sum::<u64>());
     output.check_space(known * W::SIZE as u128)?;
+    let mut width = 0;
     if let Some(values) = &values {
-        let width = known_width(&inputs, W::SIZE, &values.input)?;
-        values.output.check_space(known * width.unwrap_or(0) as u128)?;
+        width = known_width(&inputs, W::SIZE, &values.input)?.unwrap_or(0);
+        values.output.check_space(known * width as u128)?;
     }
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
-    let keys = usize::try_from(known).ok().filter(|_| counts.iter().all(Option::is_some));
-    let work = keys.map(Work::merge::<W>);
+    let work = work_of(counts.iter().copied().sum(), |keys| Work::merge::<W>(keys).with_values(width));
     let mut engine = ChosenEngine::start(resources.engine, key_type, work)?;
     let (values, values_output) = split_values(values);
     let counts: Option<Vec<u64>> = counts.into_iter().collect();

@@ -4,7 +4,7 @@ use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
 use crate::spec::{EngineChoice, KeyType};
 use merge_host::external::{Engines, RunError};
-use merge_host::{COSTS, CostModel, Engine, EngineKind, Error, SortKernel, Timing, Work};
+use merge_host::{Engine, EngineKind, Error, SortKernel, Timing, Work};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -37,19 +37,22 @@ impl ChosenEngine {
     /// The same for a sort, by that kernel if the engine is a GPU.
     pub fn start_sort(choice: EngineChoice, kernel: SortKernel, key_type: KeyType, work: Option<Work>) -> Result<Self> {
         let has_kernels = matches!(key_type.size(), 4 | 8);
+        let mut said = None;
         let choice = match choice {
             EngineChoice::Auto if !has_kernels => {
                 report::verbose(format_args!("engine: cpu, because GPUs have no kernels for {key_type} keys"));
+                said = Some(EngineKind::Cpu);
                 EngineChoice::Cpu
             }
             EngineChoice::Gpu if !has_kernels => return Err(no_gpu(kernel, Error::NoKernels { key: key_type.name() })),
             choice => choice,
         };
+        let new = |state| Ok(Self { choice, state, said, cpu: None });
         let open: Arc<dyn Fn() -> Result<Engine> + Send + Sync> = match (choice, work) {
-            (EngineChoice::Cpu, _) => return Ok(Self::ready_made(choice, cpu())),
-            (EngineChoice::Auto, None) => return Ok(Self::ready_made(choice, auto()?)),
+            (EngineChoice::Cpu, _) => return new(State::Ready(Box::new(cpu()))),
+            (EngineChoice::Auto, None) => return new(State::Ready(Box::new(auto()))),
             (EngineChoice::Auto, Some(work)) => {
-                let engine = auto()?;
+                let engine = auto();
                 let size = key_type.size();
                 Arc::new(move || {
                     // The codes of keys are what the engine gets.
@@ -64,15 +67,10 @@ impl ChosenEngine {
         };
         // The calls that start a GPU's driver take about as long as reading a large file, so that both are done at once.
         let in_thread = Arc::clone(&open);
-        let state = match Builder::new().name("engine".to_owned()).spawn(move || in_thread()) {
-            Ok(thread) => State::Starting(thread),
-            Err(_) => State::Ready(Box::new(open()?)),
-        };
-        Ok(Self { choice, state, said: None, cpu: None })
-    }
-
-    fn ready_made(choice: EngineChoice, engine: Engine) -> Self {
-        Self { choice, state: State::Ready(Box::new(engine)), said: None, cpu: None }
+        match Builder::new().name("engine".to_owned()).spawn(move || in_thread()) {
+            Ok(thread) => new(State::Starting(thread)),
+            Err(_) => new(State::Ready(Box::new(open()?))),
+        }
     }
 
     /// Says which engine has been chosen, unless that was said last.
@@ -201,17 +199,14 @@ impl Drop for ChosenEngine {
     }
 }
 
-/// The engine that chooses.
-fn auto() -> Result<Engine> {
-    Ok(Engine::auto_with(costs()?).on_current_pool())
+/// The engine that chooses, on the threads that the program has started.
+fn auto() -> Engine {
+    Engine::auto().on_current_pool()
 }
 
-/// The constants that it chooses by: those that the environment gives, or the default ones.
-pub fn costs() -> Result<CostModel> {
-    match std::env::var(COSTS) {
-        Ok(text) => text.parse().map_err(|error| Failure::new(format!("{COSTS}: {error}"))),
-        Err(_) => Ok(CostModel::default()),
-    }
+/// The work that `of` makes of the number of keys, if that is known.
+pub fn work_of(keys: Option<u64>, of: impl FnOnce(usize) -> Work) -> Option<Work> {
+    keys.and_then(|keys| usize::try_from(keys).ok()).map(of)
 }
 
 fn no_gpu(kernel: SortKernel, error: Error) -> Failure {

@@ -1,8 +1,7 @@
 //! `gmerge info`
 
-use super::engine::costs;
 use crate::say::{Result, report};
-use merge_host::Work;
+use merge_host::{CostModel, Work};
 
 pub fn run() -> Result<()> {
     report::print(text()?.as_bytes())
@@ -37,7 +36,7 @@ fn auto(threads: usize) -> Result<Vec<String>> {
         Ok(_) => return Ok(vec!["cpu, because there is no GPU".to_owned()]),
         Err(error) => return Ok(vec![format!("cpu, because there is no GPU that can be used: {error}")]),
     }
-    let costs = costs()?;
+    let costs = CostModel::of_environment()?;
     let line = |what: &str, work: &dyn Fn(usize) -> Work| {
         let is_faster = |keys: &usize| costs.on_gpu(&work(*keys), false) < costs.on_cpu(&work(*keys), threads);
         // In steps of an eighth, as exact as the model.

@@ -1,7 +1,7 @@
 //! A merge of sorted files, in memory or while they are read.
 
 use super::checksum::Checksum;
-use super::engine::ChosenEngine;
+use super::engine::{ChosenEngine, work_of};
 use super::in_memory::{self, Files, Merged, Merging, Runs, split_values};
 use super::order::first_disorder;
 use super::spilled::{self, Outputs, PayloadSource, SortedSource};
@@ -87,8 +87,7 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
     let (keys, values_writer, count) = match options {
         Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, output, values_output)?,
         None => {
-            let keys = count.and_then(|count| usize::try_from(count).ok());
-            let work = keys.map(|keys| Work::merge::<W>(keys).with_values(width.unwrap_or(0)));
+            let work = work_of(count, |keys| Work::merge::<W>(keys).with_values(width.unwrap_or(0)));
             let engine = ChosenEngine::start(resources.engine, key_type, work)?;
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);

@@ -1,7 +1,7 @@
 //! A sort of records: in memory by the first words of their keys, or in chunks with the records as payload of whole keys.
 
 use super::checksum::Checksum;
-use super::engine::{ChosenEngine, failure};
+use super::engine::{ChosenEngine, failure, work_of};
 use super::spilled::{self, PayloadOutput};
 use crate::coding::Word;
 use crate::file::blocks::Blocks;
@@ -82,8 +82,7 @@ impl Sorting {
             _ => return self.spilled(input, count, output, stats),
         }
         // The words of records, with their indices.
-        let words = count.and_then(|count| usize::try_from(count).ok());
-        let work = words.map(|words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
+        let work = work_of(count, |words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
         let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
         if let Some(count) = count {
             output.expect(count);
@@ -194,8 +193,7 @@ impl Sorting {
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
         let width = self.layout.size;
-        let keys = count.and_then(|count| usize::try_from(count).ok());
-        let work = keys.map(|keys| Work::sort::<W>(keys).with_values(width));
+        let work = work_of(count, |keys| Work::sort::<W>(keys).with_values(width));
         let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
         let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
         let mut device = || engine.device_memory().map_err(failure);

@@ -7,7 +7,7 @@
 //! ```
 
 use super::checksum::Checksum;
-use super::engine::{ChosenEngine, failure};
+use super::engine::{ChosenEngine, failure, work_of};
 use super::spilled::{self, BufferedSource, KeySource, Outputs, PayloadOutput, PayloadSource, write_indices};
 use super::verify::{Expected, verify};
 use crate::coding::{Word, with_word};
@@ -35,7 +35,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
-    let work = count.and_then(|count| work::<W>(count, &payload));
+    let work = work::<W>(count, &payload);
     let engine = ChosenEngine::start_sort(resources.engine, resources.sort_kernel, key_type, work)?;
     let checksum = verify.then(Checksum::default);
     let sorting = Sorting { resources, engine, unique, checksum, stats };
@@ -46,13 +46,13 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     }
 }
 
-/// The sort of `count` keys, as far as the choice of an engine has to know it.
-fn work<W: Word>(count: u64, payload: &Payload) -> Option<Work> {
-    let work = Work::sort::<W>(usize::try_from(count).ok()?);
+/// The sort of `count` keys, as far as the choice of an engine has to know it, and knows it now.
+fn work<W: Word>(count: Option<u64>, payload: &Payload) -> Option<Work> {
+    let work = work_of(count, Work::sort::<W>)?;
     Some(match payload {
         Payload::None => work.from_files(),
         Payload::Indices => work.with_values(size_of::<u64>()),
-        Payload::Values(values) => work.with_values((values.input.length()? / count.max(1)) as usize),
+        Payload::Values(values) => work.with_values((values.input.length()? / count?.max(1)) as usize),
     })
 }
 

@@ -71,7 +71,9 @@ fn costs_that_cannot_be_read() {
         ("gpu_up=1,cpu=2", ["\"cpu=2\"", "expected the name of a constant"]),
         ("gpu_up=-1", ["\"gpu_up=-1\"", "expected a number of at least 0"]),
     ] {
-        sort(costs, "auto").fails(2, &["MERGE_HOST_COSTS", parts[0], parts[1]]);
+        for engine in ["auto", "cpu"] {
+            sort(costs, engine).fails(2, &["MERGE_HOST_COSTS", parts[0], parts[1]]);
+        }
         assert_eq!(folder.read::<u32>("out.u32"), OLD);
     }
     sort("", "auto").succeeds();

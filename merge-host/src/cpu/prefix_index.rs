@@ -27,7 +27,7 @@ const DIGITS: usize = 2;
 /// Numbers of keys that justify the radix and whose numbers fit the cache: they take at most 1 MiB.
 const KEYS: RangeInclusive<usize> = 1 << 10..=1 << 16;
 /// Numbers of keys of which vectors sort the numbers.
-const VECTOR_KEYS: RangeInclusive<usize> = 1 << 11..=1 << 18;
+pub(super) const VECTOR_KEYS: RangeInclusive<usize> = 1 << 11..=1 << 18;
 /// Keys that are read before their values are prefetched.
 const PREFETCH_KEYS: usize = 8;
 
@@ -56,22 +56,14 @@ pub(super) fn can_sort<K, V>(keys: usize) -> bool {
     KEYS.contains(&keys) && size_of::<K>() + size_of::<V>() >= size_of::<PrefixIndex>()
 }
 
-/// Whether [`sort_by_vectors`] sorts `keys` keys with values.
-pub(super) fn can_sort_by_vectors<K>(keys: usize) -> bool {
-    VECTOR_KEYS.contains(&keys) && have_numbers::<K>()
-}
-
-/// Whether it sorts fewer keys with values.
-pub(super) fn are_too_many_for_vectors<K>(keys: usize) -> bool {
-    keys > *VECTOR_KEYS.end() && have_numbers::<K>()
-}
-
-fn have_numbers<K>() -> bool {
-    size_of::<K>() <= size_of::<PrefixIndex>()
+/// Whether [`sort_by_vectors`] sorts keys of type `K` with values of type `V`, in numbers that are [`VECTOR_KEYS`].
+pub(super) fn has_vectors<K, V>() -> bool {
+    size_of::<V>() > 0
+        && size_of::<K>() <= size_of::<PrefixIndex>()
         && vector::can_sort::<PrefixIndex>(*VECTOR_KEYS.end(), || PrefixIndex::MAX)
 }
 
-/// What [`sort`] does, with vectors in place of passes. [`can_sort_by_vectors`] is true for the run.
+/// What [`sort`] does, with vectors in place of passes, for types for which [`has_vectors`] is true.
 pub(super) fn sort_by_vectors<K: Key, V: Copy>(
     run: Run<K, V>,
     mut sorted: RunMut<K, V>,

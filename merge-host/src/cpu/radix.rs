@@ -102,6 +102,7 @@ fn sort_unsorted<K: Key, V: Copy>(
     let differing = may_differ.filter(|_| is_cached).unwrap_or_else(|| digit::differing(*first, &*run.keys));
     let bits = digit::significant(differing).min(digit::distinguishing_bits(keys));
     let passes = Digit::in_bits(bits).min(MAX_PASSES);
+    let by_vectors = workspace.by_vectors && prefix_index::has_vectors::<K, V>();
     if passes == 0 {
         if to_scratch {
             scratch.copy_from(run.as_run());
@@ -113,22 +114,20 @@ fn sort_unsorted<K: Key, V: Copy>(
         vector::sort(SortOrder::Ascending, if to_scratch { scratch.keys } else { run.keys });
     } else if keys < KEYS_PER_PASS * passes && Leaf::<K>::can_sort::<V>(keys, differing) {
         workspace.leaf.sort(run, scratch, to_scratch);
-    } else if size_of::<V>() > 0 && workspace.by_vectors && prefix_index::can_sort_by_vectors::<K>(keys) {
+    } else if by_vectors && prefix_index::VECTOR_KEYS.contains(&keys) {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort_by_vectors(run.as_run(), sorted, differing, &mut workspace.prefix_index);
-        if to_scratch {
-            sort_after(last, scratch, run, workspace);
-        } else {
+        if !to_scratch {
             run.copy_from(scratch.as_run());
-            sort_after(last, run, scratch, workspace);
         }
+        let (sorted, scratch) = if to_scratch { (scratch, run) } else { (run, scratch) };
+        sort_after(last, sorted, scratch, workspace);
     } else if is_cached && to_scratch && prefix_index::can_sort::<K, V>(keys) {
         let sorted = scratch.part(0..keys);
         let last = prefix_index::sort(run.as_run(), sorted, differing, &mut workspace.prefix_index);
         sort_after(last, scratch, run, workspace);
-    } else if size_of::<V>() > 0
-        && workspace.by_vectors
-        && prefix_index::are_too_many_for_vectors::<K>(keys)
+    } else if by_vectors
+        && keys > *prefix_index::VECTOR_KEYS.end()
         && bucket_sort(&mut run, &mut scratch, to_scratch, differing, workspace)
     {
         // Its buckets are sorted.
@@ -216,8 +215,7 @@ fn msd_sort<K: Key, V: Copy>(
 ) {
     let mut counts = [0; RADIX];
     digit.count(run.keys, &mut counts);
-    let counts = (&mut counts, digit.values());
-    sort_buckets(run, scratch, to_scratch, |key| digit.of(key), counts, Some(digit.bits_after()), workspace);
+    sort_buckets(run, scratch, to_scratch, |key| digit.of(key), &mut counts, Some(digit.bits_after()), workspace);
 }
 
 /// Divides the keys into some buckets of about as many keys, and sorts each. Returns `false`, and has moved nothing, if many keys are equal. All keys
@@ -249,25 +247,23 @@ fn bucket_sort<K: Key, V: Copy>(
     if counts.iter().any(|count| *count > keys / 2) {
         return false;
     }
-    let counts = (&mut counts, EVEN_BUCKETS);
-    sort_buckets(run.part(0..keys), scratch.part(0..keys), to_scratch, bucket_of, counts, None, workspace);
+    sort_buckets(run.part(0..keys), scratch.part(0..keys), to_scratch, bucket_of, &mut counts, None, workspace);
     true
 }
 
-/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of keys of each bucket, of which
-/// the first ones have all keys.
+/// Moves the keys of `run` to buckets in `scratch`, and sorts each bucket as [`sort`] does. `counts` has the number of keys of each bucket.
 fn sort_buckets<K: Key, V: Copy, const RADIX: usize>(
     mut run: RunMut<K, V>,
     mut scratch: RunMut<K, V>,
     to_scratch: bool,
     bucket_of: impl Fn(K) -> usize,
-    (counts, buckets): (&mut Counts<RADIX>, usize),
+    counts: &mut Counts<RADIX>,
     may_differ: Option<K::Bits>,
     workspace: &mut Workspace<K>,
 ) {
     lsd::scatter(run.as_run(), &mut scratch, bucket_of, counts);
     let mut begin = 0;
-    for end in &counts[..buckets] {
+    for end in counts {
         let count = *end - begin;
         begin = *end;
         let (bucket, scratch_of_bucket);

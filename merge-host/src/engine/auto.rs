@@ -1,8 +1,7 @@
 //! The choice between the CPU and a GPU that is started when it is first worth it.
 
-use super::costs::{COSTS, CostModel, Work};
+use super::costs::{CostModel, Work};
 use crate::{Error, Gpu};
-use std::env;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,11 +25,6 @@ impl Choice {
         Self { costs, gpu: OnceLock::new(), missed: AtomicU64::new(0) }
     }
 
-    /// By the constants that the environment gives, or else the default ones. Those that cannot be read count as not given.
-    pub fn of_environment() -> Self {
-        Self::new(env::var(COSTS).ok().and_then(|text| text.parse().ok()).unwrap_or_default())
-    }
-
     /// The GPU, if it is running.
     pub fn running(&self) -> Option<&Gpu> {
         self.gpu.get().and_then(|gpu| gpu.as_ref().ok())
@@ -38,8 +32,9 @@ impl Choice {
 
     /// Chooses for `work` between a GPU and `threads` threads of the CPU, and starts the GPU if it is chosen.
     ///
-    /// A call that does the work counts for later ones: those that the CPU does although a running GPU would have been faster add up. When they have cost as much as starting it, it is started:
-    /// all calls together take at most about twice the time that they would have taken by the better choice for all.
+    /// A call that does the work (`is_call`) counts for later ones: what the CPU takes longer than a running GPU would have taken adds up. When
+    /// that is as much as starting it takes, it is started: all calls together take at most about twice the time that they would have
+    /// taken by the better choice for all.
     pub fn choose(&self, work: &Work, threads: usize, is_call: bool) -> Chosen<'_> {
         let cpu = |why| Chosen { gpu: None, why };
         if let Some(Err(error)) = self.gpu.get() {

@@ -8,6 +8,7 @@
 //! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed is shared by them.
 
 use crate::Error;
+use std::env;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -177,6 +178,14 @@ impl Work {
 }
 
 impl CostModel {
+    /// The constants that the environment variable [`COSTS`] gives, or the default ones if it is not set.
+    ///
+    /// # Errors
+    /// [`Error::Costs`] if they cannot be read.
+    pub fn of_environment() -> Result<Self, Error> {
+        env::var_os(COSTS).map_or_else(|| Ok(Self::default()), |text| text.to_string_lossy().parse())
+    }
+
     /// How long `work` takes on `threads` threads of the CPU.
     pub fn on_cpu(&self, work: &Work, threads: usize) -> Duration {
         let (thread, mut shared) = match (work.task, work.value_bytes) {

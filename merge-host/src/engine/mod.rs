@@ -89,8 +89,8 @@ struct Last {
 
 impl Engine {
     /// For each call the first GPU or all CPU cores, whichever takes less time by the constants of a [`CostModel`]: those that the environment
-    /// variable [`COSTS`] gives, or the default ones. What cannot be read there counts as not given; a program that is to refuse it parses it, and calls
-    /// [`auto_with`](Self::auto_with).
+    /// variable [`COSTS`] gives, or the default ones. What cannot be read there counts as not given: a program refuses it by
+    /// [`CostModel::of_environment`].
     ///
     /// The GPU is started by the first call that it is worth starting for, and not before: that takes some tenths of a second, as long as the CPU
     /// takes to sort a hundred million keys. A GPU that cannot be started, has no kernels for the keys ([`Key::ON_GPU`](crate::Key::ON_GPU)) or
@@ -103,27 +103,22 @@ impl Engine {
     /// # Ok::<(), merge_host::Error>(())
     /// ```
     pub fn auto() -> Self {
-        #[cfg(feature = "gpu")]
-        return Self::choosing(Choice::of_environment());
-        #[cfg(not(feature = "gpu"))]
-        Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
+        Self::auto_with(CostModel::of_environment().unwrap_or_default())
     }
 
     /// As [`auto`](Self::auto), by the constants given.
     pub fn auto_with(costs: CostModel) -> Self {
         #[cfg(feature = "gpu")]
-        return Self::choosing(Choice::new(costs));
+        {
+            let gpu = Use::Choice(Arc::new(Choice::new(costs)));
+            let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
+            Self { gpu, ..Self::of_workers(Workers::all_cores(), last) }
+        }
         #[cfg(not(feature = "gpu"))]
         {
             let _ = costs;
-            Self::auto()
+            Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
         }
-    }
-
-    #[cfg(feature = "gpu")]
-    fn choosing(choice: Choice) -> Self {
-        let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
-        Self { gpu: Use::Choice(Arc::new(choice)), ..Self::of_workers(Workers::all_cores(), last) }
     }
 
     /// The GPU with the given ordinal, counted from 0, and nothing else: keys for which it has no kernels
@@ -265,7 +260,7 @@ impl Engine {
         self.choose_for::<K>(work, true)
     }
 
-    /// [`gpu_for`](Self::gpu_for), now or later.
+    /// [`gpu_for`](Self::gpu_for), for a call that does the work, or for one that prepares it.
     #[cfg(feature = "gpu")]
     fn choose_for<K: Key>(&self, work: &Work, is_call: bool) -> Result<Option<&Gpu>, Error> {
         match &self.gpu {

@@ -89,10 +89,8 @@ impl Stream {
         if array.stream.is(self) {
             return Ok(array.raw());
         }
-        match (array.stream.gpu().ordinal(), self.gpu().ordinal()) {
-            (found, expected) if found != expected => Err(Error::OtherGpu { what, found, expected }),
-            _ => Err(Error::OtherStream { what }),
-        }
+        array.check_gpu(what, self)?;
+        Err(Error::OtherStream { what })
     }
 }
 
@@ -124,15 +122,18 @@ impl<T> DeviceArray<T> {
     /// # Errors
     /// [`Error::OtherGpu`] if `stream` is of another GPU, [`Error::Device`] where the driver fails. The array stays where it is then.
     pub fn move_to(&mut self, stream: &Stream) -> Result<(), Error> {
-        let (found, expected) = (self.stream.gpu().ordinal(), stream.gpu().ordinal());
-        if found != expected {
-            return Err(Error::OtherGpu { what: "the array", found, expected });
-        }
+        self.check_gpu("the array", stream)?;
         if !self.stream.is(stream) {
             stream.wait_for(&self.stream)?;
             self.stream = stream.clone();
         }
         Ok(())
+    }
+
+    /// An error that names the array `what` if `stream` is of another GPU.
+    fn check_gpu(&self, what: &'static str, stream: &Stream) -> Result<(), Error> {
+        let (found, expected) = (self.stream.gpu().ordinal(), stream.gpu().ordinal());
+        if found == expected { Ok(()) } else { Err(Error::OtherGpu { what, found, expected }) }
     }
 }
 
