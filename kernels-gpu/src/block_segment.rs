@@ -1,7 +1,8 @@
 //! A block's segment of a merge: which part of C it writes, and which parts of A and B that takes (figure 12.11).
 
 use crate::co_rank::{clamp_split, co_rank};
-use crate::key::Key;
+use crate::key::Bits;
+use crate::keys::{Keys, KeysMut};
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory, at its start, that [`block_segment`] uses.
@@ -9,13 +10,13 @@ pub const SPLITS_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
 /// The parts of A, B and C that belong to a block.
 #[derive(Clone, Copy)]
-pub struct Segment<K> {
+pub struct Segment<B> {
     /// The keys of A to merge.
-    pub a: Global<K>,
+    pub a: Keys<B>,
     /// The keys of B to merge.
-    pub b: Global<K>,
+    pub b: Keys<B>,
     /// Where they go; as long as the two together.
-    pub c: GlobalMut<K>,
+    pub c: KeysMut<B>,
 }
 
 /// Divides C evenly over the blocks of the grid and finds this block's segment.
@@ -26,7 +27,7 @@ pub struct Segment<K> {
 /// # Safety
 /// The launch has at least [`SPLITS_BYTES`] of dynamic shared memory.
 #[inline(always)]
-pub unsafe fn block_segment<K: Key>(a: Global<K>, b: Global<K>, c: GlobalMut<K>) -> Segment<K> {
+pub unsafe fn block_segment<B: Bits>(a: Keys<B>, b: Keys<B>, c: KeysMut<B>) -> Segment<B> {
     let total = a.len() + b.len();
     let keys_per_block = total.div_ceil(thread::grid_dim_x() as usize);
     let c_curr = (thread::block_idx_x() as usize * keys_per_block).min(total);

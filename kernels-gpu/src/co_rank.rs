@@ -14,7 +14,8 @@
 //!
 //! The `<` is what makes the merge stable: of equal keys, A's go first.
 
-use crate::key::{Key, Position};
+use crate::key::{Bits, Coding, Position};
+use crate::keys::Keys;
 use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 
@@ -64,24 +65,27 @@ pub fn clamp_split<I: Position>(i_curr: I, i_next: I, length: I) -> I {
     i_next.max(i_curr).min(i_curr + length)
 }
 
-/// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)` and writes it to `splits[t]`.
+/// Kernel: thread `t` of the grid finds the co-rank of `min(t * step, m + n)`, in the order of `coding`, and writes it to
+/// `splits[t]`.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `count` positions, in global memory.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn co_rank_splits<K: Key>(
-    a: *const K,
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn co_rank_splits<B: Bits>(
+    a: *const B,
     m: usize,
-    b: *const K,
+    b: *const B,
     n: usize,
     step: usize,
     splits: *mut usize,
     count: usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: `a`, `b` and `splits` have `m`, `n` and `count` elements, as the caller promises. `co_rank` is called
     // with `k <= m + n` and reads indices below `m` and `n`. Only thread `t` of the grid writes `splits[t]`, and only
     // if `t < count`.
-    let (a, b, splits) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, count)) };
+    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, count)) };
     let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     if t < count {
         let k = t.saturating_mul(step).min(m + n);

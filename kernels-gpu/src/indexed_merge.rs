@@ -12,19 +12,19 @@
 //! that a warp that gathers them reads two short stretches.
 
 use crate::diagonal::diagonal_search;
-use crate::key::{Bits, Key};
+use crate::key::{Bits, Coding};
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
 /// Bytes of shared memory for the keys of a tile of `keys` keys, `items_per_thread` for each thread: the merge reads
 /// on where nothing is left, by a key a step. A multiple of 8.
-pub const fn key_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
-    ((keys + items_per_thread + 1) * size_of::<K>()).next_multiple_of(8) as u32
+pub const fn key_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
+    ((keys + items_per_thread + 1) * size_of::<B>()).next_multiple_of(8) as u32
 }
 
 /// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source indices.
-pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
-    key_bytes::<K>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
+pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
+    key_bytes::<B>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
 }
 
 /// The keys of a tile, at the beginning of shared memory.
@@ -32,7 +32,7 @@ pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize) -> u32 {
 /// # Safety
 /// The launch has [`key_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
-pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K::Bits> {
+pub unsafe fn key_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<B> {
     // SAFETY: `NT * VT + VT + 1` keys are within the `key_bytes` of the launch, which are these rounded up to a
     // multiple of 8.
     unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
@@ -43,10 +43,10 @@ pub unsafe fn key_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<K
 /// # Safety
 /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
 #[inline(always)]
-pub unsafe fn source_memory<K: Key, const NT: usize, const VT: usize>() -> Shared<u16> {
+pub unsafe fn source_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<u16> {
     // SAFETY: `key_bytes` is a multiple of 8, and the `NT * VT` words of 2 bytes behind it are the rest of the
     // `shared_bytes` of the launch; so they do not overlap the keys.
-    unsafe { Shared::dynamic(key_bytes::<K>(NT * VT, VT), (NT * VT) as u32) }
+    unsafe { Shared::dynamic(key_bytes::<B>(NT * VT, VT), (NT * VT) as u32) }
 }
 
 /// The two parts of a tile: what it takes of A, and of B.
@@ -82,32 +82,32 @@ impl Cursors {
     }
 }
 
-/// Global to registers, strided: A's part, then B's, and the greatest key behind them.
+/// Global to registers, strided: A's part, then B's, as `coding` encodes them, and the greatest key behind them.
 #[inline(always)]
 #[track_caller]
-pub fn load_keys<K: Key, const NT: usize, const VT: usize>(parts: Parts<K>) -> [K::Bits; VT] {
+pub fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>) -> [B; VT] {
     let thread = thread::thread_idx_x() as usize;
     let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
     let a_end = parts.a.len() as i32 - thread as i32;
     let end = a_end + parts.b.len() as i32;
-    let mut keys = [K::Bits::MAX; VT];
+    let mut keys = [coding.decode(B::MAX); VT];
     if parts.a.len() + parts.b.len() == NT * VT {
         for i in 0..VT {
             let step = i * NT;
-            let key = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
-            keys[i] = key.to_ordered();
+            keys[i] = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
         }
     } else {
         for i in 0..VT {
             let step = i * NT;
             if (step as i32) < a_end {
-                keys[i] = in_a.get(step as isize).to_ordered();
+                keys[i] = in_a.get(step as isize);
             } else if (step as i32) < end {
-                keys[i] = in_b.get(step as isize).to_ordered();
+                keys[i] = in_b.get(step as isize);
             }
         }
     }
+    coding.encode_all(&mut keys);
     keys
 }
 

@@ -18,11 +18,13 @@ use cuda_std::Word;
 use cuda_std::warp::{FULL_MASK, reduce_max};
 
 /// A number that the kernels can merge and sort by.
-pub trait Key: Word {
+pub trait Key: Copy + Send + Sync + 'static {
     /// Unsigned bits of the same width, in the same order as the keys.
     type Bits: Bits;
-    /// The type's name, which is the suffix of its kernels' names.
+    /// The type's name. That of [`Bits`](Self::Bits) is the suffix of its kernels' names.
     const NAME: &'static str;
+    /// What [`to_ordered`](Self::to_ordered) does, as numbers.
+    fn coding() -> Coding<Self::Bits>;
     /// The key as ordered bits: `a` comes before `b` exactly if `a.to_ordered() < b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
     /// The key that `to_ordered` made `bits` of.
@@ -31,7 +33,14 @@ pub trait Key: Word {
 
 /// Ordered bits: `u32` or `u64`, which are keys themselves, ordered as they are.
 pub trait Bits:
-    Key<Bits = Self> + Ord + Wire + BitXor<Output = Self> + BitAnd<Output = Self> + Add<Output = Self> + Sub<Output = Self>
+    Key<Bits = Self>
+    + Word
+    + Ord
+    + Wire
+    + BitXor<Output = Self>
+    + BitAnd<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
 {
     /// The least value.
     const MIN: Self;
@@ -172,9 +181,14 @@ impl<B: Bits> Coding<B> {
 
     /// The coding of keys of type `K`, in ascending or in descending order.
     pub fn of<K: Key<Bits = B>>(descending: bool) -> Self {
-        let ordered = |bits: B| K::from_register(bits.to_register()).to_ordered();
-        let (zero, top) = (ordered(B::MIN), ordered(B::TOP));
-        Self { always: if descending { zero ^ B::MAX } else { zero }, when_negative: top ^ zero ^ B::TOP }
+        let ascending = K::coding();
+        if descending { ascending.reversed() } else { ascending }
+    }
+
+    /// The same keys in the opposite order.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { always: self.always ^ B::MAX, ..self }
     }
 
     /// Whether the keys are floats, as far as the coding tells.
@@ -223,6 +237,9 @@ macro_rules! unsigned_key {
         impl Key for $t {
             type Bits = $t;
             const NAME: &'static str = stringify!($t);
+            fn coding() -> Coding<$t> {
+                Coding::NONE
+            }
             #[inline(always)]
             fn to_ordered(self) -> $t {
                 self
@@ -241,6 +258,9 @@ macro_rules! signed_key {
         impl Key for $t {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
+            fn coding() -> Coding<$bits> {
+                Coding { always: $bits::TOP, when_negative: $bits::MIN }
+            }
             #[inline(always)]
             fn to_ordered(self) -> $bits {
                 (self ^ $t::MIN) as $bits
@@ -259,6 +279,9 @@ macro_rules! float_key {
         impl Key for $t {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
+            fn coding() -> Coding<$bits> {
+                Coding { always: $bits::TOP, when_negative: $bits::MAX ^ $bits::TOP }
+            }
             #[inline(always)]
             fn to_ordered(self) -> $bits {
                 let bits = self.to_bits();

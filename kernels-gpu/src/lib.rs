@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`key`] | six number types as ordered bits |
 //! | [`sequence`] | what a merge reads from |
+//! | [`keys`] | arrays of keys in global memory, read and written as ordered bits |
 //! | [`co_rank`] | where the first k keys of a merge come from |
 //! | [`sequential`] | one thread, two cursors |
 //! | [`merge_basic`] | every thread merges its own segment of the output |
@@ -29,7 +30,8 @@
 //! | [`modules`] | which compiled module holds which kernel |
 //!
 //! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
-//! for each key type, named by function and type: `merge_basic_u32`.
+//! for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Of which type they are, and in
+//! which order, comes with each launch, as a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.
@@ -41,6 +43,7 @@ pub mod co_rank;
 pub mod diagonal;
 pub mod indexed_merge;
 pub mod key;
+pub mod keys;
 pub mod merge_basic;
 pub mod merge_batch;
 pub mod merge_circular;

@@ -9,22 +9,23 @@
 //! Neighbouring threads read and write far apart, so hardly any access is coalesced.
 
 use crate::co_rank::{clamp_split, co_rank};
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
-/// Kernel: merges `a` and `b` into `c`. Any grid and block size will do; no shared memory.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any grid and block size will do; no shared memory.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
 /// neither of them.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_basic<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. For any keys
     // `k - n <= co_rank(k) <= min(k, m)`, and `clamp_split` keeps both segments' ends in order, so that
     // `i_curr <= i_next <= m` and `j_curr <= j_next <= n`. A thread writes `k_curr .. k_next`, which ends by `m + n`
     // and overlaps no other thread's.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     let threads = thread::block_dim_x() as usize * thread::grid_dim_x() as usize;
     let tid = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
     let keys_per_thread = (m + n).div_ceil(threads);
@@ -35,6 +36,6 @@ pub unsafe fn merge_basic<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
     let i_next = clamp_split(i_curr, co_rank(k_next, a, b), k_next - k_curr);
     let (j_curr, j_next) = (k_curr - i_curr, k_next - i_next);
     merge_sequential(a.slice(i_curr, i_next - i_curr), b.slice(j_curr, j_next - j_curr), |k, key| {
-        c.set(k_curr + k, K::from_ordered(key))
+        c.set(k_curr + k, key)
     });
 }

@@ -9,7 +9,8 @@
 //! Nothing is tied to `d`: a thread begins at its own diagonal of the pair that its first key is in.
 
 use crate::indexed_merge::{self, Cursors, Parts};
-use crate::key::{Bits, Key};
+use crate::key::{Bits, Coding};
+use crate::keys::KeysMut;
 use crate::tile;
 use crate::tuning::ROW;
 use core::hint::{assert_unchecked, select_unpredictable};
@@ -67,14 +68,14 @@ impl Block {
 
     /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
     #[inline(always)]
-    fn merge<K: Key, const NT: usize, const VT: usize>(
+    fn merge<B: Bits, const NT: usize, const VT: usize>(
         self,
-        keys: Parts<K>,
-        tile: Shared<K::Bits>,
-        to: GlobalMut<K>,
+        keys: Parts<B>,
+        tile: Shared<B>,
+        to: KeysMut<B>,
         emit: impl Fn(u32, u32),
     ) {
-        indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<K, NT, VT>(keys), tile);
+        indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(keys, to.coding()), tile);
         thread::sync_threads();
         let (a_len, b_len, a_count) = (self.a_len as u32, self.b_len as u32, keys.a.len() as u32);
         let d = a_len + b_len;
@@ -91,7 +92,7 @@ impl Block {
             b_end: a_count + (pair + 1) * b_len,
         };
         let mut end = (pair + 1) * d - begin;
-        let mut merged = [K::Bits::MAX; VT];
+        let mut merged = [B::MAX; VT];
         let next_pair = |i, cursors: &mut Cursors| {
             let merged = i == end;
             end += select_unpredictable(merged, d, 0);
@@ -105,11 +106,11 @@ impl Block {
         thread::sync_threads();
         tile::store_blocked(merged, first, tile);
         thread::sync_threads();
-        tile::shared_to_global::<K, NT, VT>(tile, to);
+        tile::shared_to_global::<B, NT, VT>(tile, to);
     }
 }
 
-/// Kernel: merges `pairs` pairs of runs, [`pairs_per_block`] to a block. `a` has `pairs * a_len` keys, `b` has
+/// Kernel: merges `pairs` pairs of runs, as `coding` orders their keys, [`pairs_per_block`] to a block. `a` has `pairs * a_len` keys, `b` has
 /// `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
 ///
 /// # Safety
@@ -118,19 +119,17 @@ impl Block {
 /// shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    i32 = <i32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    f32 = <f32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     u64 = <u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    i64 = <i64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    f64 = <f64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
 )]
-pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
-    a: *const K,
-    b: *const K,
-    c: *mut K,
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_batch<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
+    b: *const B,
+    c: *mut B,
     pairs: usize,
     d: usize,
     a_len: usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: the caller promises `1 <= d`, and `a_len <= d`.
     let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
@@ -138,8 +137,8 @@ pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
     // launch has `indexed_merge::shared_bytes`, which contain the keys. A block has `pairs_per_block * d <= NT * VT`
     // keys. In `merge`, barriers come between loading and merging, between the merge's reads and the writes of merged
     // keys, and before these are read.
-    let (keys, to, tile) = unsafe { (block.parts(a, b), block.output(c), indexed_merge::key_memory::<K, NT, VT>()) };
-    block.merge::<K, NT, VT>(keys, tile, to, |_, _| {});
+    let (keys, to, tile) = unsafe { (block.parts(a, b), block.output(c), indexed_merge::key_memory::<B, NT, VT>()) };
+    block.merge::<B, NT, VT>(keys, tile, KeysMut::at(to, coding), |_, _| {});
 }
 
 /// Kernel: as [`merge_batch`], with a value for each key.
@@ -148,29 +147,22 @@ pub unsafe fn merge_batch<K: Key, const NT: usize, const VT: usize>(
 /// As for [`merge_batch`], with as many values as keys in each array.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    f32v4 = <f32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    i64v4 = <i64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    f64v4 = <f64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
     u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    i32v8 = <i32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    f32v8 = <f32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    i64v8 = <i64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    f64v8 = <f64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
-    a_keys: *const K,
+pub unsafe fn merge_batch_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a_keys: *const B,
     a_values: *const V,
-    b_keys: *const K,
+    b_keys: *const B,
     b_values: *const V,
-    c_keys: *mut K,
+    c_keys: *mut B,
     c_values: *mut V,
     pairs: usize,
     d: usize,
     a_len: usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: the caller promises `1 <= d`, and `a_len <= d`.
     let block = unsafe { Block::new(pairs, pairs_per_block(NT * VT, d), d, a_len) };
@@ -183,10 +175,10 @@ pub unsafe fn merge_batch_pairs<K: Key, V: Word, const NT: usize, const VT: usiz
             block.parts(a_values, b_values),
             block.output(c_keys),
             block.output(c_values),
-            indexed_merge::key_memory::<K, NT, VT>(),
-            indexed_merge::source_memory::<K, NT, VT>(),
+            indexed_merge::key_memory::<B, NT, VT>(),
+            indexed_merge::source_memory::<B, NT, VT>(),
         )
     };
-    block.merge::<K, NT, VT>(keys, tile, to_keys, |at, from| sources.set(at, from as u16));
+    block.merge::<B, NT, VT>(keys, tile, KeysMut::at(to_keys, coding), |at, from| sources.set(at, from as u16));
     indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
 }

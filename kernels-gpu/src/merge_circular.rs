@@ -12,28 +12,37 @@
 
 use crate::block_segment::{SPLITS_BYTES, block_segment};
 use crate::co_rank::{clamp_split, co_rank};
-use crate::key::{Bits, Key};
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::merge_tiled;
 use crate::sequence::Sequence;
 use crate::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for buffers of `tile_size` keys: as many as the tiled merge takes.
-pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
-    merge_tiled::shared_bytes::<K>(tile_size)
+pub const fn shared_bytes<B>(tile_size: u32) -> u32 {
+    merge_tiled::shared_bytes::<B>(tile_size)
 }
 
-/// Kernel: merges `a` and `b` into `c`, through circular buffers of `tile_size` keys. Any grid and block size will do.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, through circular buffers of `tile_size` keys. Any grid and block size will do.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
 /// neither of them.
 /// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_circular<B: Bits>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    c: *mut B,
+    tile_size: u32,
+    coding: Coding<B>,
+) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. `co_rank` reads indices
     // below `m` and `n`; everything else is in this block's segments, and those of C of two blocks do not overlap.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: the first `SPLITS_BYTES` of dynamic shared memory are a part of the `shared_bytes` of the launch; all
     // threads of the block are here.
     let segment = unsafe { block_segment(a, b, c) };
@@ -43,11 +52,8 @@ pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usiz
     // `start < tile_size`. `refill` writes only slots behind the window, one thread each. One barrier of a round comes
     // between these writes and the reads, the other between the reads and the next round's writes.
     let (a_s, b_s) = unsafe {
-        let tile_bytes = tile_size * size_of::<K>() as u32;
-        (
-            Shared::<K::Bits>::dynamic(SPLITS_BYTES, tile_size),
-            Shared::<K::Bits>::dynamic(SPLITS_BYTES + tile_bytes, tile_size),
-        )
+        let tile_bytes = tile_size * size_of::<B>() as u32;
+        (Shared::<B>::dynamic(SPLITS_BYTES, tile_size), Shared::<B>::dynamic(SPLITS_BYTES + tile_bytes, tile_size))
     };
     let mut a_side =
         Side { from: segment.a, buffer: a_s, loaded: 0, window: Circular { buffer: a_s, start: 0, length: 0 } };
@@ -69,7 +75,7 @@ pub unsafe fn merge_circular<K: Key>(a: *const K, m: usize, b: *const K, n: usiz
         let a_next = clamp_split(a_curr, co_rank(c_next, a_s, b_s), c_next - c_curr);
         let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
         merge_sequential(a_s.slice(a_curr, a_next - a_curr), b_s.slice(b_curr, b_next - b_curr), |k, key| {
-            segment.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
+            segment.c.set(c_completed + (c_curr + k) as usize, key)
         });
 
         let a_s_consumed = co_rank(c_length, a_s, b_s);
@@ -120,16 +126,16 @@ impl<B: Bits> Sequence for Circular<B> {
 }
 
 /// One input of the merge: what is in global memory, and the window of it that is in shared memory.
-struct Side<K: Key> {
-    from: Global<K>,
-    buffer: Shared<K::Bits>,
+struct Side<B: Bits> {
+    from: Keys<B>,
+    buffer: Shared<B>,
     /// Keys of `from` that have been loaded.
     loaded: usize,
     /// Those of them that have not been consumed.
-    window: Circular<K::Bits>,
+    window: Circular<B>,
 }
 
-impl<K: Key> Side<K> {
+impl<B: Bits> Side<B> {
     /// Global to shared, all threads together: loads keys behind the window until the buffer or the input ends.
     #[inline(always)]
     fn refill(&mut self) {
@@ -138,7 +144,7 @@ impl<K: Key> Side<K> {
         let count = (self.from.len() - self.loaded).min(capacity as usize) as u32;
         let mut i = thread::thread_idx_x();
         while i < count {
-            self.buffer.set(window.wrap(window.length + i), self.from.get(self.loaded + i as usize).to_ordered());
+            self.buffer.set(window.wrap(window.length + i), self.from.get(self.loaded + i as usize));
             i += thread::block_dim_x();
         }
         self.loaded += count as usize;

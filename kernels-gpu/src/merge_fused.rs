@@ -13,7 +13,8 @@
 //! second pass over scattered memory; only a block's first tile is searched in the whole of A and B.
 
 use crate::co_rank::clamp_split;
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::tile;
 use crate::tuning::ROW;
 use crate::warp_search::warp_diagonal_search;
@@ -26,15 +27,15 @@ pub const fn block_threads(threads: usize) -> u32 {
 }
 
 /// Bytes of dynamic shared memory for tiles of `keys` keys: the tile and two splits.
-pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
-    splits_offset::<K>(keys) + 2 * size_of::<usize>() as u32
+pub const fn shared_bytes<B>(keys: usize) -> u32 {
+    splits_offset::<B>(keys) + 2 * size_of::<usize>() as u32
 }
 
-const fn splits_offset<K: Key>(keys: usize) -> u32 {
-    tile::shared_bytes::<K>(keys).next_multiple_of(size_of::<usize>() as u32)
+const fn splits_offset<B>(keys: usize) -> u32 {
+    tile::shared_bytes::<B>(keys).next_multiple_of(size_of::<usize>() as u32)
 }
 
-/// Kernel: merges `a` and `b` into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
@@ -42,29 +43,26 @@ const fn splits_offset<K: Key>(keys: usize) -> u32 {
 /// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
-    i32 = <i32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
-    f32 = <f32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
     u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
-    i64 = <i64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
-    f64 = <f64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
 )]
-pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
-    a: *const K,
+pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
     m: usize,
-    b: *const K,
+    b: *const B,
     n: usize,
-    c: *mut K,
+    c: *mut B,
+    coding: Coding<B>,
 ) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is
     // `t * tile_keys ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and
     // stretches do not overlap.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` threads that
     // merge write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
     // barrier follows each of the four steps of a tile, so that no slot and no split is written in the step in which it
     // is read.
     let (keys, splits) = unsafe {
-        (Shared::<K::Bits>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<K>(NT * VT), 2))
+        (Shared::<B>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<B>(NT * VT), 2))
     };
     let (total, tile_keys) = (m + n, NT * VT);
     // The block's stretch: tiles divided as evenly as they can be.
@@ -100,13 +98,13 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
         let (a_tile, b_tile) =
             (a.slice(a_curr, a_next - a_curr), b.slice(k - a_curr, (k_next - a_next) - (k - a_curr)));
         if merges {
-            let loaded = tile::ends_to_registers::<K, NT, VT>(a_tile, b_tile);
+            let loaded = tile::ends_to_registers::<B, NT, VT>(a_tile, b_tile);
             tile::store_striped::<_, NT, VT>(loaded, keys);
         }
         thread::sync_threads();
 
         // Shared to registers; the last warp searches ahead.
-        let mut merged = [<K::Bits as crate::key::Bits>::MAX; VT];
+        let mut merged = [B::MAX; VT];
         let k_after = (k_next + tile_keys).min(total);
         if merges {
             merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, slot);
@@ -128,7 +126,7 @@ pub unsafe fn merge_fused<K: Key, const NT: usize, const VT: usize>(
 
         // Shared to global.
         if merges {
-            tile::shared_to_global::<K, NT, VT>(keys, c.slice(k, k_next - k));
+            tile::shared_to_global::<B, NT, VT>(keys, c.slice(k, k_next - k));
         }
         thread::sync_threads();
         (a_curr, a_next) = (a_next, split);

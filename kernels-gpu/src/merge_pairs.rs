@@ -5,12 +5,13 @@
 
 use crate::co_rank::clamp_split;
 use crate::indexed_merge::{self, Cursors, Parts};
-use crate::key::{Bits, Key};
+use crate::key::{Bits, Coding};
+use crate::keys::KeysMut;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
-/// Kernel: merges the keys `a_keys` and `b_keys` into `c_keys`, and the values accordingly, one block a tile, at the splits
+/// Kernel: merges the keys `a_keys` and `b_keys`, as `coding` orders them, into `c_keys`, and the values accordingly, one block a tile, at the splits
 /// that [`path_big`](crate::merge_path::path_big) found.
 ///
 /// # Safety
@@ -19,29 +20,22 @@ use cuda_std::prelude::*;
 /// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing that is read.
 #[kernel(
     u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    i32v4 = <i32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    f32v4 = <f32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    i64v4 = <i64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    f64v4 = <f64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
     u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    i32v8 = <i32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    f32v8 = <f32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
     u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    i64v8 = <i64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    f64v8 = <f64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
-    a_keys: *const K,
+pub unsafe fn merge_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a_keys: *const B,
     a_values: *const V,
     m: usize,
-    b_keys: *const K,
+    b_keys: *const B,
     b_values: *const V,
     n: usize,
-    c_keys: *mut K,
+    c_keys: *mut B,
     c_values: *mut V,
     splits: *const usize,
+    coding: Coding<B>,
 ) {
     let (total, tile_keys) = (m + n, NT * VT);
     let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
@@ -66,7 +60,7 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
                 a: Global::new(a_values, m).slice(a_curr, a_next - a_curr),
                 b: Global::new(b_values, n).slice(b_curr, b_next - b_curr),
             },
-            GlobalMut::new(c_keys, total).slice(k, count),
+            KeysMut::new(c_keys, total, coding).slice(k, count),
             GlobalMut::new(c_values, total).slice(k, count),
         )
     };
@@ -75,16 +69,16 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     // `VT + 1` slots. Barriers come between loading and merging, between the merge's reads and the writes of merged
     // keys, and before these and the source indices are read.
     let (tile, sources) =
-        unsafe { (indexed_merge::key_memory::<K, NT, VT>(), indexed_merge::source_memory::<K, NT, VT>()) };
+        unsafe { (indexed_merge::key_memory::<B, NT, VT>(), indexed_merge::source_memory::<B, NT, VT>()) };
 
-    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<K, NT, VT>(keys), tile);
+    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(keys, coding), tile);
     thread::sync_threads();
     let a_count = keys.a.len() as u32;
     let first = thread::thread_idx_x() * VT as u32;
     let pair = Cursors { a: 0, b: a_count, a_end: a_count, b_end: count as u32 };
     // Threads behind the last key stay there.
     let cursors = pair.after(first.min(count as u32), tile);
-    let mut merged = [K::Bits::MAX; VT];
+    let mut merged = [B::MAX; VT];
     indexed_merge::merge(
         tile,
         cursors,
@@ -98,6 +92,6 @@ pub unsafe fn merge_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
     thread::sync_threads();
     tile::store_blocked(merged, first, tile);
     thread::sync_threads();
-    tile::shared_to_global::<K, NT, VT>(tile, to_keys);
+    tile::shared_to_global::<B, NT, VT>(tile, to_keys);
     indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
 }

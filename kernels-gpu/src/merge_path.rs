@@ -14,7 +14,8 @@
 
 use crate::co_rank::clamp_split;
 use crate::diagonal::search_near;
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::tile;
 use crate::tuning::ROW;
 use crate::warp_search::warp_diagonal_search;
@@ -28,7 +29,7 @@ pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
 /// splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
 const WINDOW: usize = 512;
 
-/// Kernel: writes to `splits[t]` how many keys of A the merge takes before tile `t`, for `tiles` tiles of `tile_keys` keys
+/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for `tiles` tiles of `tile_keys` keys
 /// each. One thread a tile.
 ///
 /// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and their
@@ -38,22 +39,29 @@ const WINDOW: usize = 512;
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global memory;
 /// `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
 /// [`PATH_SHARED_BYTES`] of dynamic shared memory.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn path_big<K: Key>(
-    a: *const K,
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn path_big<B: Bits>(
+    a: *const B,
     m: usize,
-    b: *const K,
+    b: *const B,
     n: usize,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises, and the two ends take
     // the `PATH_SHARED_BYTES` of the launch. Searches read below `m` and `n`, as their bounds are those of the
     // diagonal; thread `tile < tiles` alone writes `splits[tile]`. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
     // `ends[1]`, before the barrier; they are read after it.
     let (a, b, splits, ends) = unsafe {
-        (Global::new(a, m), Global::new(b, n), GlobalMut::new(splits, tiles), Shared::<usize>::dynamic(0, 2))
+        (
+            Keys::new(a, m, coding),
+            Keys::new(b, n, coding),
+            GlobalMut::new(splits, tiles),
+            Shared::<usize>::dynamic(0, 2),
+        )
     };
     let thread = thread::thread_idx_x();
     let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
@@ -87,7 +95,7 @@ pub unsafe fn path_big<K: Key>(
 /// Bytes of dynamic shared memory of [`path_big`].
 pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 
-/// Kernel: merges `a` and `b` into `c`, one block a tile, at the splits that [`path_big`] found.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, one block a tile, at the splits that [`path_big`] found.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
@@ -95,31 +103,28 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
     u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
-    i32 = <i32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
-    f32 = <f32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
     u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
-    i64 = <i64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
-    f64 = <f64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
 )]
-pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
-    a: *const K,
+pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
     m: usize,
-    b: *const K,
+    b: *const B,
     n: usize,
-    c: *mut K,
+    c: *mut B,
     splits: *const usize,
+    coding: Coding<B>,
 ) {
     let tiles = (m + n).div_ceil(NT * VT);
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
     // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: `path_big` has written a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are
     // read if they are below that: there is one block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let t = thread::block_idx_x() as usize;
     let a_next = if t + 1 < tiles { splits.get(t + 1) } else { m };
     // SAFETY: all `NT` threads of the block are here, and the launch has `tile::shared_bytes` for `NT * VT` keys.
-    unsafe { merge_tile::<K, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
+    unsafe { merge_tile::<B, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
 }
 
 /// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, to the same indices of `c`.
@@ -128,10 +133,10 @@ pub unsafe fn merge_big<K: Key, const NT: usize, const VT: usize>(
 /// # Safety
 /// The block has `NT` threads, which all call this, and [`tile::shared_bytes`] of dynamic shared memory.
 #[inline(always)]
-pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
-    a: Global<K>,
-    b: Global<K>,
-    c: GlobalMut<K>,
+pub unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
+    a: Keys<B>,
+    b: Keys<B>,
+    c: KeysMut<B>,
     k: usize,
     a_curr: usize,
     a_next: usize,
@@ -143,14 +148,14 @@ pub unsafe fn merge_tile<K: Key, const NT: usize, const VT: usize>(
     // SAFETY: `NT * VT` keys are the `tile::shared_bytes` of the launch. Thread `t < NT` writes slots `t + i * NT`, and
     // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier comes between loading and
     // merging, the second between the merge's reads and the writes of merged keys, the third before these are read.
-    let tile = unsafe { Shared::<K::Bits>::dynamic(0, (NT * VT) as u32) };
-    let keys = tile::ends_to_registers::<K, NT, VT>(a, b);
+    let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
+    let keys = tile::ends_to_registers::<B, NT, VT>(a, b);
     tile::store_striped::<_, NT, VT>(keys, tile);
     thread::sync_threads();
     let slot = thread::thread_idx_x() * VT as u32;
-    let merged: [K::Bits; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, slot);
+    let merged: [B; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, slot);
     thread::sync_threads();
     tile::store_blocked(merged, slot, tile);
     thread::sync_threads();
-    tile::shared_to_global::<K, NT, VT>(tile, c.slice(k, count));
+    tile::shared_to_global::<B, NT, VT>(tile, c.slice(k, count));
 }

@@ -14,7 +14,8 @@
 use crate::co_rank::clamp_split;
 use crate::diagonal::diagonal_search;
 use crate::indexed_merge::{self, Cursors, Parts};
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -59,23 +60,24 @@ impl Offsets {
 }
 
 /// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A come
-/// before it. One thread a tile.
+/// before it, in the order of `coding`. One thread a tile.
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
 /// many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of tiles of
 /// `tile_keys` keys that C takes.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
+#[kernel(u32 = <u32>, u64 = <u64>)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn path_ragged<K: Key>(
-    a: *const K,
+pub unsafe fn path_ragged<B: Bits>(
+    a: *const B,
     a_offsets: *const usize,
-    b: *const K,
+    b: *const B,
     b_offsets: *const usize,
     pairs: usize,
     splits: *mut usize,
     tiles: usize,
     tile_keys: usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`. Thread `t < tiles` alone writes words
     // `2 * t` and `2 * t + 1`.
@@ -86,11 +88,11 @@ pub unsafe fn path_ragged<K: Key>(
     }
     let k = t * tile_keys;
     let p = offsets.pair_of(k, 0, pairs - 1);
-    let run = |from: *const K, offsets: Global<usize>| {
+    let run = |from: *const B, offsets: Global<usize>| {
         let (start, end) = (offsets.get(p), offsets.get(p + 1));
         // SAFETY: pair `p < pairs` is `start .. end` of an array that has as many keys as the last offset says; offsets
         // ascend, so that `start <= end`, and `end` is not above the last.
-        unsafe { Global::new(from.wrapping_add(start), end - start) }
+        unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
     };
     let taken = diagonal_search(k - offsets.start(p), run(a, offsets.a), run(b, offsets.b));
     splits.set(2 * t, p);
@@ -175,15 +177,15 @@ impl Tile {
 
     /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
     #[inline(always)]
-    fn merge<K: Key, const NT: usize, const VT: usize>(
+    fn merge<B: Bits, const NT: usize, const VT: usize>(
         self,
-        keys: Parts<K>,
-        memory: Memory<K>,
-        to: GlobalMut<K>,
+        keys: Parts<B>,
+        memory: Memory<B>,
+        to: KeysMut<B>,
         emit: impl Fn(u32, u32) + Copy,
     ) {
         // Both loads are in flight together: keys, and where the pairs end.
-        let loaded = indexed_merge::load_keys::<K, NT, VT>(keys);
+        let loaded = indexed_merge::load_keys::<B, NT, VT>(keys, to.coding());
         let listed = self.pairs() <= LISTED;
         if listed {
             let mut q = thread::thread_idx_x();
@@ -196,20 +198,20 @@ impl Tile {
         thread::sync_threads();
         let ends = memory.ends;
         if listed {
-            self.merge_share::<K, VT>(keys, memory, to.len() as u32, |q| Ends::unpacked(ends.get(q as u32)), emit);
+            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| Ends::unpacked(ends.get(q as u32)), emit);
         } else {
-            self.merge_share::<K, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
+            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
         }
         thread::sync_threads();
-        tile::shared_to_global::<K, NT, VT>(memory.merged, to);
+        tile::shared_to_global::<B, NT, VT>(memory.merged, to);
     }
 
     /// Shared to shared: a thread's share of the merged keys.
     #[inline(always)]
-    fn merge_share<K: Key, const VT: usize>(
+    fn merge_share<B: Bits, const VT: usize>(
         self,
-        keys: Parts<K>,
-        memory: Memory<K>,
+        keys: Parts<B>,
+        memory: Memory<B>,
         count: u32,
         end_of: impl Fn(usize) -> Ends + Copy,
         emit: impl Fn(u32, u32),
@@ -290,33 +292,33 @@ const LISTED: usize = 1024;
 
 /// A block's shared memory.
 #[derive(Clone, Copy)]
-struct Memory<K: Key> {
+struct Memory<B: Bits> {
     /// The tile's keys.
-    tile: Shared<K::Bits>,
+    tile: Shared<B>,
     /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot wait
     /// in registers.
-    merged: Shared<K::Bits>,
+    merged: Shared<B>,
     /// Where the tile's pairs end.
     ends: Shared<u32>,
     /// The source indices of merged keys; for keys with values only.
     sources: Shared<u16>,
 }
 
-impl<K: Key> Memory<K> {
+impl<B: Bits> Memory<B> {
     /// # Safety
     /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Source indices are used only if
     /// it has capacity for them.
     #[inline(always)]
     unsafe fn new<const NT: usize, const VT: usize>() -> Self {
         let keys = NT * VT;
-        let merged = indexed_merge::key_bytes::<K>(keys, VT);
-        let ends = merged + (keys * size_of::<K>()) as u32;
+        let merged = indexed_merge::key_bytes::<B>(keys, VT);
+        let ends = merged + (keys * size_of::<B>()) as u32;
         // SAFETY: the four arrays follow one another: `key_bytes`, `keys` keys, `LISTED` words of 4 bytes, `keys` of 2
         // bytes, which is what `shared_bytes` says, the last of them with values only. `key_bytes` is a multiple of 8;
         // the others begin at a multiple of their elements' size, as those before are of no smaller ones.
         unsafe {
             Self {
-                tile: indexed_merge::key_memory::<K, NT, VT>(),
+                tile: indexed_merge::key_memory::<B, NT, VT>(),
                 merged: Shared::dynamic(merged, keys as u32),
                 ends: Shared::dynamic(ends, LISTED as u32),
                 sources: Shared::dynamic(ends + (LISTED * size_of::<u32>()) as u32, keys as u32),
@@ -326,13 +328,13 @@ impl<K: Key> Memory<K> {
 }
 
 /// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or without.
-pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
+pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
     let sources = if with_values { keys * size_of::<u16>() } else { 0 };
-    indexed_merge::key_bytes::<K>(keys, items_per_thread)
-        + (keys * size_of::<K>() + LISTED * size_of::<u32>() + sources) as u32
+    indexed_merge::key_bytes::<B>(keys, items_per_thread)
+        + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
 }
 
-/// Kernel: merges pairs of any lengths, one block a tile, at the splits that [`path_ragged`] found.
+/// Kernel: merges pairs of any lengths, as `coding` orders their keys, one block a tile, at the splits that [`path_ragged`] found.
 ///
 /// # Safety
 /// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
@@ -341,34 +343,31 @@ pub const fn shared_bytes<K: Key>(keys: usize, items_per_thread: usize, with_val
 /// dynamic shared memory. `c` overlaps no other array.
 #[kernel(
     u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    i32 = <i32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    f32 = <f32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
     u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    i64 = <i64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    f64 = <f64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
-    a: *const K,
+pub unsafe fn merge_ragged<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
     a_offsets: *const usize,
-    b: *const K,
+    b: *const B,
     b_offsets: *const usize,
     pairs: usize,
-    c: *mut K,
+    c: *mut B,
     total: usize,
     splits: *const usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: the caller promises the offsets, `pairs != 0`, the splits of these tiles, and `shared_bytes`. In `merge`,
     // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys,
     // each by one thread, and reading these.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
     };
     // SAFETY: `a` and `b` have as many keys as the last offsets say, and `c` has capacity for their sum, as the caller
     // promises.
     let (keys, to) = unsafe { (tile.parts(a, b), tile.output(c)) };
-    tile.merge::<K, NT, VT>(keys, memory, to, |_, _| {});
+    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to, coding), |_, _| {});
 }
 
 /// Kernel: as [`merge_ragged`], with a value for each key.
@@ -377,42 +376,35 @@ pub unsafe fn merge_ragged<K: Key, const NT: usize, const VT: usize>(
 /// As for [`merge_ragged`], with as many values as keys in each array.
 #[kernel(
     u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    i32v4 = <i32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    f32v4 = <f32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
     u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    i64v4 = <i64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    f64v4 = <f64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
     u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    i32v8 = <i32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    f32v8 = <f32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
     u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    i64v8 = <i64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    f64v8 = <f64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_ragged_pairs<K: Key, V: Word, const NT: usize, const VT: usize>(
-    a_keys: *const K,
+pub unsafe fn merge_ragged_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a_keys: *const B,
     a_values: *const V,
     a_offsets: *const usize,
-    b_keys: *const K,
+    b_keys: *const B,
     b_values: *const V,
     b_offsets: *const usize,
     pairs: usize,
-    c_keys: *mut K,
+    c_keys: *mut B,
     c_values: *mut V,
     total: usize,
     splits: *const usize,
+    coding: Coding<B>,
 ) {
     // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, at
     // most `VT` from `t * VT` on, before the last barrier of `merge`; they are read after it.
     let (tile, memory) = unsafe {
         let offsets = Offsets::new(a_offsets, b_offsets, pairs);
-        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<K>::new::<NT, VT>())
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
     };
     // SAFETY: as in `merge_ragged`, with as many values as keys in each array.
     let (keys, values, to_keys, to_values) = unsafe {
         (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
     };
-    tile.merge::<K, NT, VT>(keys, memory, to_keys, |at, from| memory.sources.set(at, from as u16));
+    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to_keys, coding), |at, from| memory.sources.set(at, from as u16));
     indexed_merge::gather_values::<V, NT, VT>(values, memory.sources, to_values);
 }

@@ -12,7 +12,8 @@
 //!        │    K
 //! ```
 
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 
@@ -20,34 +21,34 @@ use cuda_std::prelude::*;
 pub const MAX_KEYS: usize = 1024;
 
 /// Bytes of dynamic shared memory for `keys` keys.
-pub const fn shared_bytes<K: Key>(keys: u32) -> u32 {
-    keys * size_of::<K>() as u32
+pub const fn shared_bytes<B>(keys: u32) -> u32 {
+    keys * size_of::<B>() as u32
 }
 
-/// Kernel: merges `a` and `b` into `c` with one block of at least `m + n` threads.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c` with one block of at least `m + n` threads.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys, together at most [`MAX_KEYS`], and `c` has capacity for `m + n` keys, in
 /// global memory. The launch is one block of at least `m + n` threads with [`shared_bytes`] of dynamic shared memory.
 /// `c` overlaps neither `a` nor `b`.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_small<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_small<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Thread `i` reads `a[i]` if
     // `i < m`, else `b[i - m]` if `i < m + n`, and is the only one to write `c[i]`, `i < m + n`.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: `m + n` keys are the `shared_bytes` of the launch. Thread `i < m + n` writes slot `i`; the barrier comes
     // before all reads, which are of slots `0 .. m` and `m .. m + n`.
-    let keys = unsafe { Shared::<K::Bits>::dynamic(0, (m + n) as u32) };
+    let keys = unsafe { Shared::<B>::dynamic(0, (m + n) as u32) };
     let i = thread::thread_idx_x();
     if (i as usize) < m {
-        keys.set(i, a.get(i as usize).to_ordered());
+        keys.set(i, a.get(i as usize));
     } else if (i as usize) < m + n {
-        keys.set(i, b.get(i as usize - m).to_ordered());
+        keys.set(i, b.get(i as usize - m));
     }
     thread::sync_threads();
     if (i as usize) < m + n {
         let key = key_on_diagonal(i, keys.slice(0, m as u32), keys.slice(m as u32, n as u32));
-        c.set(i as usize, K::from_ordered(key));
+        c.set(i as usize, key);
     }
 }
 

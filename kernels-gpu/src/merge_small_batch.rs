@@ -16,7 +16,8 @@
 //! `blockDim / d` is rounded down: the `blockDim % d` threads behind the last whole pair of a block stay idle. That is why
 //! blocks are of a multiple of `d` threads, so that there are none, and `pairs * d` threads in all merge all pairs.
 
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::merge_small::key_on_diagonal;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
@@ -25,11 +26,11 @@ use cuda_std::prelude::*;
 pub const MAX_D: u32 = 1024;
 
 /// Bytes of dynamic shared memory for a block of `threads` threads.
-pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
-    threads * size_of::<K>() as u32
+pub const fn shared_bytes<B>(threads: u32) -> u32 {
+    threads * size_of::<B>() as u32
 }
 
-/// Kernel: merges `pairs` pairs. `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
+/// Kernel: merges `pairs` pairs, as `coding` orders their keys. `a` has `pairs * a_len` keys, `b` has `pairs * (d - a_len)`, `c` has capacity for `pairs * d`.
 ///
 /// # Safety
 /// Each run in `a` and `b` is ascending; the arrays have the lengths above, in global memory; `1 <= d <= MAX_D` and
@@ -37,8 +38,16 @@ pub const fn shared_bytes<K: Key>(threads: u32) -> u32 {
 /// threads in all. Of blocks with a remainder of threads, that many would not be enough: they merge `blockDim / d` pairs, rounded
 /// down, and leave the last pairs of C unwritten. The launch has [`shared_bytes`] of dynamic shared memory for the threads of a
 /// block.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pairs: usize, d: u32, a_len: u32) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_small_batch<B: Bits>(
+    a: *const B,
+    b: *const B,
+    c: *mut B,
+    pairs: usize,
+    d: u32,
+    a_len: u32,
+    coding: Coding<B>,
+) {
     // SAFETY: the caller promises `1 <= d`. Without this the divisions by `d` would bring in the code of a panic.
     unsafe { assert_unchecked(d != 0) };
     let b_len = d - a_len;
@@ -48,9 +57,9 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     // `thread < block_pairs * d`, and alone writes `c[first_pair * d + thread]`, below `pairs * d`.
     let (a, b, c) = unsafe {
         (
-            Global::new(a, pairs * a_len as usize),
-            Global::new(b, pairs * b_len as usize),
-            GlobalMut::new(c, pairs * d as usize),
+            Keys::new(a, pairs * a_len as usize, coding),
+            Keys::new(b, pairs * b_len as usize, coding),
+            KeysMut::new(c, pairs * d as usize, coding),
         )
     };
     let (thread, threads) = (thread::thread_idx_x(), thread::block_dim_x());
@@ -62,12 +71,12 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     // SAFETY: `threads` keys are the `shared_bytes` of the launch. `a_keys + b_keys` is `block_pairs * d`, and with
     // `block_pairs <= threads / d` at most `threads`; thread `t` writes slot `t` only. The barrier comes before all
     // reads, which are of runs `qt < block_pairs`, in slots below `a_keys + b_keys`.
-    let keys = unsafe { Shared::<K::Bits>::dynamic(0, threads) };
+    let keys = unsafe { Shared::<B>::dynamic(0, threads) };
     let (a_keys, b_keys) = (block_pairs * a_len, block_pairs * b_len);
     if thread < a_keys {
-        keys.set(thread, a.get(first_pair * a_len as usize + thread as usize).to_ordered());
+        keys.set(thread, a.get(first_pair * a_len as usize + thread as usize));
     } else if thread < a_keys + b_keys {
-        keys.set(thread, b.get(first_pair * b_len as usize + (thread - a_keys) as usize).to_ordered());
+        keys.set(thread, b.get(first_pair * b_len as usize + (thread - a_keys) as usize));
     }
     thread::sync_threads();
 
@@ -76,6 +85,6 @@ pub unsafe fn merge_small_batch<K: Key>(a: *const K, b: *const K, c: *mut K, pai
     let qt = (thread - tidx) / d;
     if qt < block_pairs {
         let key = key_on_diagonal(tidx, keys.slice(qt * a_len, a_len), keys.slice(a_keys + qt * b_len, b_len));
-        c.set(first_pair * d as usize + thread as usize, K::from_ordered(key));
+        c.set(first_pair * d as usize + thread as usize, key);
     }
 }

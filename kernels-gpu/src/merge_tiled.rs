@@ -14,26 +14,35 @@
 
 use crate::block_segment::{SPLITS_BYTES, block_segment};
 use crate::co_rank::{clamp_split, co_rank};
-use crate::key::Key;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::sequential::merge_sequential;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for tiles of `tile_size` keys.
-pub const fn shared_bytes<K: Key>(tile_size: u32) -> u32 {
-    SPLITS_BYTES + 2 * tile_size * size_of::<K>() as u32
+pub const fn shared_bytes<B>(tile_size: u32) -> u32 {
+    SPLITS_BYTES + 2 * tile_size * size_of::<B>() as u32
 }
 
-/// Kernel: merges `a` and `b` into `c`, in tiles of `tile_size` keys. Any grid and block size will do.
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, in tiles of `tile_size` keys. Any grid and block size will do.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
 /// neither of them.
 /// `tile_size` is not 0, and the launch has [`shared_bytes`] of dynamic shared memory.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K, tile_size: u32) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_tiled<B: Bits>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    c: *mut B,
+    tile_size: u32,
+    coding: Coding<B>,
+) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. `co_rank` reads indices
     // below `m` and `n`; everything else is in this block's segments, and those of C of two blocks do not overlap.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
     // SAFETY: the first `SPLITS_BYTES` of dynamic shared memory are a part of the `shared_bytes` of the launch; all
     // threads of the block are here.
     let segment = unsafe { block_segment(a, b, c) };
@@ -43,11 +52,8 @@ pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
     // barrier of a round comes between these writes and the reads, the other between the reads and the next round's
     // writes.
     let (a_s, b_s) = unsafe {
-        let tile_bytes = tile_size * size_of::<K>() as u32;
-        (
-            Shared::<K::Bits>::dynamic(SPLITS_BYTES, tile_size),
-            Shared::<K::Bits>::dynamic(SPLITS_BYTES + tile_bytes, tile_size),
-        )
+        let tile_bytes = tile_size * size_of::<B>() as u32;
+        (Shared::<B>::dynamic(SPLITS_BYTES, tile_size), Shared::<B>::dynamic(SPLITS_BYTES + tile_bytes, tile_size))
     };
     let keys_per_thread = tile_size.div_ceil(thread::block_dim_x());
 
@@ -66,7 +72,7 @@ pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
         let a_next = clamp_split(a_curr, co_rank(c_next, a_tile, b_tile), c_next - c_curr);
         let (b_curr, b_next) = (c_curr - a_curr, c_next - a_next);
         merge_sequential(a_tile.slice(a_curr, a_next - a_curr), b_tile.slice(b_curr, b_next - b_curr), |k, key| {
-            segment.c.set(c_completed + (c_curr + k) as usize, K::from_ordered(key))
+            segment.c.set(c_completed + (c_curr + k) as usize, key)
         });
 
         a_consumed += co_rank(c_length, a_tile, b_tile) as usize;
@@ -77,11 +83,11 @@ pub unsafe fn merge_tiled<K: Key>(a: *const K, m: usize, b: *const K, n: usize, 
 
 /// Global to shared, all threads together: the keys of `from` that follow the first `consumed`, as many as fit.
 #[inline(always)]
-fn load_tile<K: Key>(from: Global<K>, consumed: usize, tile: Shared<K::Bits>) -> Shared<K::Bits> {
+fn load_tile<B: Bits>(from: Keys<B>, consumed: usize, tile: Shared<B>) -> Shared<B> {
     let length = (from.len() - consumed).min(tile.len() as usize) as u32;
     let mut i = thread::thread_idx_x();
     while i < length {
-        tile.set(i, from.get(consumed + i as usize).to_ordered());
+        tile.set(i, from.get(consumed + i as usize));
         i += thread::block_dim_x();
     }
     tile.slice(0, length)

@@ -1,6 +1,6 @@
 //! Which compiled module holds which kernel.
 //!
-//! A module is one key type and one family of kernels, so that a program loads, and the driver compiles, only what it
+//! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what it
 //! uses.
 
 /// Families of kernels that are used together, and the kernels in each.

@@ -18,17 +18,17 @@ pub trait Sequence: Copy {
     fn at(self, i: Self::Index) -> Self::Item;
 }
 
-impl<K: Key> Sequence for Global<K> {
+impl<B: Bits> Sequence for Global<B> {
     type Index = usize;
-    type Item = K::Bits;
+    type Item = B;
     #[inline(always)]
     fn length(self) -> usize {
         self.len()
     }
     #[inline(always)]
     #[track_caller]
-    fn at(self, i: usize) -> K::Bits {
-        self.get(i).to_ordered()
+    fn at(self, i: usize) -> B {
+        self.get(i)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sequential merge: one thread, two cursors (figure 12.2).
 
-use crate::key::{Key, Position};
+use crate::key::{Bits, Coding, Position};
+use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
 use cuda_std::prelude::*;
 
@@ -35,15 +36,15 @@ where
     }
 }
 
-/// Kernel: one thread merges all. Launch with one block of one thread.
+/// Kernel: one thread merges all of `a` and `b`, as `coding` orders their keys. Launch with one block of one thread.
 ///
 /// # Safety
 /// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory; `c` overlaps
 /// neither of them.
-#[kernel(u32 = <u32>, i32 = <i32>, f32 = <f32>, u64 = <u64>, i64 = <i64>, f64 = <f64>)]
-pub unsafe fn merge_one_thread<K: Key>(a: *const K, m: usize, b: *const K, n: usize, c: *mut K) {
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn merge_one_thread<B: Bits>(a: *const B, m: usize, b: *const B, n: usize, c: *mut B, coding: Coding<B>) {
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Keys are read at `i < m` and
     // `j < n`, and key `i + j < m + n` is written, by the only thread of the grid.
-    let (a, b, c) = unsafe { (Global::new(a, m), Global::new(b, n), GlobalMut::new(c, m + n)) };
-    merge_sequential(a, b, |k, key| c.set(k, K::from_ordered(key)));
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
+    merge_sequential(a, b, |k, key| c.set(k, key));
 }

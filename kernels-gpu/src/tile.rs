@@ -18,15 +18,16 @@
 //! stays in registers.
 
 use crate::diagonal::{likely_window, search_near};
-use crate::key::{Bits, Coding, Key};
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
 use crate::sequence::Sequence;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 use cuda_std::warp::FULL_MASK;
 
 /// Bytes of shared memory for a tile of `keys` keys.
-pub const fn shared_bytes<K: Key>(keys: usize) -> u32 {
-    (keys * size_of::<K>()) as u32
+pub const fn shared_bytes<B>(keys: usize) -> u32 {
+    (keys * size_of::<B>()) as u32
 }
 
 /// The number of orders in which the threads of a block take the keys of a row.
@@ -87,30 +88,31 @@ pub fn global_to_registers<B: Bits, const NT: usize, const VT: usize>(
 /// greatest key for those between them where the two do not fill the tile.
 #[inline(always)]
 #[track_caller]
-pub fn ends_to_registers<K: Key, const NT: usize, const VT: usize>(a: Global<K>, b: Global<K>) -> [K::Bits; VT] {
+pub fn ends_to_registers<B: Bits, const NT: usize, const VT: usize>(a: Keys<B>, b: Keys<B>) -> [B; VT] {
     let thread = thread::thread_idx_x() as usize;
-    let (upwards, downwards) = (a.place(thread), b.place(NT * VT - 1 - thread));
+    let (upwards, downwards) = (a.bits().place(thread), b.bits().place(NT * VT - 1 - thread));
     // Relative to the thread, so that the slots of its keys compare as constants.
     let a_end = a.len() as i32 - thread as i32;
     let b_start = (NT * VT - b.len()) as i32 - thread as i32;
-    let mut keys = [K::Bits::MAX; VT];
+    let coding = a.coding();
+    let mut keys = [coding.decode(B::MAX); VT];
     if a_end == b_start {
         for i in 0..VT {
             let step = i * NT;
             let from_a = (step as i32) < a_end;
-            let key = if from_a { upwards.get(step as isize) } else { downwards.get(-(step as isize)) };
-            keys[i] = key.to_ordered();
+            keys[i] = if from_a { upwards.get(step as isize) } else { downwards.get(-(step as isize)) };
         }
     } else {
         for i in 0..VT {
             let step = i * NT;
             if (step as i32) < a_end {
-                keys[i] = upwards.get(step as isize).to_ordered();
+                keys[i] = upwards.get(step as isize);
             } else if step as i32 >= b_start {
-                keys[i] = downwards.get(-(step as isize)).to_ordered();
+                keys[i] = downwards.get(-(step as isize));
             }
         }
     }
+    coding.encode_all(&mut keys);
     keys
 }
 
@@ -166,14 +168,18 @@ pub unsafe fn store_blocked_or_reversed<T: Word, const VT: usize>(
 /// Shared to global, strided: keys `0 .. to.len()` of a tile, which is at most the tile.
 #[inline(always)]
 #[track_caller]
-pub fn shared_to_global<K: Key, const NT: usize, const VT: usize>(shared: Shared<K::Bits>, to: GlobalMut<K>) {
-    let (thread, count) = (thread::thread_idx_x() as usize, to.len());
-    for i in 0..VT {
-        let at = thread + i * NT;
-        if count == NT * VT || at < count {
-            to.set(at, K::from_ordered(shared.get(at as u32)));
+pub fn shared_to_global<B: Bits, const NT: usize, const VT: usize>(shared: Shared<B>, to: KeysMut<B>) {
+    let (thread, count, coding) = (thread::thread_idx_x() as usize, to.len(), to.coding());
+    let each = |decode: fn(Coding<B>, B) -> B| {
+        for i in 0..VT {
+            let at = thread + i * NT;
+            if count == NT * VT || at < count {
+                to.bits().set(at, decode(coding, shared.get(at as u32)));
+            }
         }
-    }
+    };
+    // Bits that are in order already, which the whole block knows, have a loop of their own.
+    if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
 }
 
 /// Shared to global, strided, as `coding` decodes them: the first `to.len()` keys. The thread begins with key `first`, another

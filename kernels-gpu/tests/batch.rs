@@ -43,12 +43,18 @@ fn run_grid<K: TestKey>(
     block: u32,
 ) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
-    let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(pairs * d as usize));
+    let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(pairs * d as usize));
     // SAFETY: the arguments are those that the kernel's documentation asks for.
-    emulator.launch("merge_small_batch", grid, block, merge_small_batch::shared_bytes::<K>(block), || unsafe {
-        merge_small_batch::<K>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len)
-    })?;
-    emulator.read(c)
+    emulator.launch(
+        "merge_small_batch",
+        grid,
+        block,
+        merge_small_batch::shared_bytes::<K::Bits>(block),
+        || unsafe {
+            merge_small_batch::<K::Bits>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len, K::coding())
+        },
+    )?;
+    store(&mut emulator, c)
 }
 
 fn check<K: TestKey>(pairs: usize, d: u32, a_len: u32, block: u32) {
@@ -153,7 +159,7 @@ fn two_blocks_write_one_pair_if_d_does_not_divide_the_block() {
                 c.set(gbx * d + tidx, if from_a { a.get(i) } else { b.get(tidx - i) });
             }
         })?;
-        emulator.read(c)
+        store::<u32>(&mut emulator, c)
     };
     let fault = launch(256).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::Race { .. }), "{fault}, seed {seed}");

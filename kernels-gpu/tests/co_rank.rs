@@ -80,11 +80,13 @@ fn the_kernel_finds_the_splits_of_a_grid() {
             let (a, b) = (Keys::Few.ascending::<K>(m, seed), Keys::Few.ascending::<K>(n, seed ^ 7));
             let expected = counted(&a, &b);
             let mut emulator = Emulator::new(seed);
-            let (a, b, splits) = (emulator.buffer(&a), emulator.buffer(&b), emulator.uninit::<usize>(count));
+            let (a, b) = (load(&mut emulator, &a), load(&mut emulator, &b));
+            let splits = emulator.uninit::<usize>(count);
             emulator
                 // SAFETY: the arguments are those that the kernel's documentation asks for.
                 .launch("co_rank_splits", count.div_ceil(8) as u32, 8, 0, || unsafe {
-                    co_rank_splits::<K>(a.as_ptr(), m, b.as_ptr(), n, step, splits.as_mut_ptr(), count)
+                    let (a, b, splits) = (a.as_ptr(), b.as_ptr(), splits.as_mut_ptr());
+                    co_rank_splits::<K::Bits>(a, m, b, n, step, splits, count, K::coding())
                 })
                 .unwrap_or_else(|fault| panic!("{fault}"));
             let found = emulator.read(splits).unwrap();

@@ -16,7 +16,7 @@
 mod common;
 use common::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Bits, Coding};
 use kernels_gpu::merge_pairs::merge_pairs;
 use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
 use kernels_gpu::merge_small_batch::{self, merge_small_batch};
@@ -50,25 +50,26 @@ fn passes(
 }
 
 /// Runs `path_big` for the merge of two runs, which are given by their addresses and lengths.
-fn find_splits<K: Key>(
+fn find_splits<B: Bits>(
     emulator: &mut Emulator,
-    (a, m): (*const K, usize),
-    (b, n): (*const K, usize),
+    (a, m): (*const B, usize),
+    (b, n): (*const B, usize),
     splits: Buffer<usize>,
     tile_keys: usize,
+    coding: Coding<B>,
 ) -> Result<(), Fault> {
     let tiles = (m + n).div_ceil(tile_keys);
     let blocks = tiles.div_ceil(PATH_THREADS as usize) as u32;
     // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
     emulator.launch("path_big", blocks, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-        path_big::<K>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys)
+        path_big::<B>(a, m, b, n, splits.as_mut_ptr(), tiles, tile_keys, coding)
     })
 }
 
 /// Sorts keys that are in runs of `run` keys in the first or in the second of two arrays.
-fn sort_runs<K: Key, const NT: usize, const VT: usize>(
+fn sort_runs<K: TestKey, const NT: usize, const VT: usize>(
     emulator: &mut Emulator,
-    arrays: [Buffer<K>; 2],
+    arrays: [Buffer<K::Bits>; 2],
     run: usize,
     in_second: bool,
 ) -> Result<Vec<K>, Fault> {
@@ -79,26 +80,29 @@ fn sort_runs<K: Key, const NT: usize, const VT: usize>(
         let (a, b, c) = (from.as_ptr().wrapping_add(begin), from.as_ptr().wrapping_add(middle), to.as_mut_ptr());
         let (m, n, c) = (middle - begin, end - middle, c.wrapping_add(begin));
         let tiles = (m + n).div_ceil(tile_keys);
-        find_splits(emulator, (a, m), (b, n), splits, tile_keys)?;
+        find_splits(emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
         // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
-        emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K>(tile_keys), || unsafe {
-            merge_big::<K, NT, VT>(a, m, b, n, c, splits.as_ptr())
+        emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K::Bits>(tile_keys), || unsafe {
+            merge_big::<K::Bits, NT, VT>(a, m, b, n, c, splits.as_ptr(), K::coding())
         })
     })?;
-    emulator.read(arrays[usize::from(in_second)])
+    store(emulator, arrays[usize::from(in_second)])
 }
 
-fn sort<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
+fn sort<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
-    let arrays = [emulator.buffer(keys), emulator.uninit(keys.len())];
+    let arrays = [load(&mut emulator, keys), emulator.uninit(keys.len())];
     sort_runs::<K, NT, VT>(&mut emulator, arrays, 1, false)
 }
 
 /// The same passes with `merge_pairs` in the place of `merge_big`: each key takes its index along.
-fn sort_pairs<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<(Vec<K>, Vec<u32>), Fault> {
+fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
+    seed: u64,
+    keys: &[K],
+) -> Result<(Vec<K>, Vec<u32>), Fault> {
     let (d, tile_keys) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
-    let arrays = [emulator.buffer(keys), emulator.uninit(d)];
+    let arrays = [load(&mut emulator, keys), emulator.uninit(d)];
     let values = [emulator.buffer(&(0..d as u32).collect::<Vec<u32>>()), emulator.uninit(d)];
     let splits = emulator.uninit::<usize>(d.div_ceil(tile_keys));
     let in_second = passes(d, 1, false, |in_second, Siblings { begin, middle, end }| {
@@ -110,25 +114,36 @@ fn sort_pairs<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -
         let c_values = values[to].as_mut_ptr().wrapping_add(begin);
         let (m, n) = (middle - begin, end - middle);
         let tiles = (m + n).div_ceil(tile_keys);
-        find_splits(&mut emulator, (a, m), (b, n), splits, tile_keys)?;
-        let bytes = indexed_merge::shared_bytes::<K>(tile_keys, VT);
+        find_splits(&mut emulator, (a, m), (b, n), splits, tile_keys, K::coding())?;
+        let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
         // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
-            merge_pairs::<K, u32, NT, VT>(a, a_values, m, b, b_values, n, c, c_values, splits.as_ptr())
+            merge_pairs::<K::Bits, u32, NT, VT>(
+                a,
+                a_values,
+                m,
+                b,
+                b_values,
+                n,
+                c,
+                c_values,
+                splits.as_ptr(),
+                K::coding(),
+            )
         })
     })?;
     let sorted = usize::from(in_second);
-    Ok((emulator.read(arrays[sorted])?, emulator.read(values[sorted])?))
+    Ok((store(&mut emulator, arrays[sorted])?, emulator.read(values[sorted])?))
 }
 
 /// Sorts a power of two of keys: runs of up to 1024 keys by the batch kernel of question 5, and then by [`sort_runs`].
 ///
 /// The batch kernel takes all A from one array and all B from another, so the siblings are run i of the first half and run
 /// i of the second. That changes the order of equal keys, which for keys without values shows nowhere.
-fn sort_by_batches<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
+fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let d = keys.len();
     let mut emulator = Emulator::new(seed);
-    let arrays = [emulator.buffer(keys), emulator.uninit(d)];
+    let arrays = [load(&mut emulator, keys), emulator.uninit(d)];
     let (mut run, mut in_second) = (1, false);
     while run < d && 2 * run <= merge_small_batch::MAX_D as usize {
         let (from, to) = (arrays[usize::from(in_second)], arrays[usize::from(!in_second)]);
@@ -136,10 +151,10 @@ fn sort_by_batches<K: Key, const NT: usize, const VT: usize>(seed: u64, keys: &[
         let (pairs, merged) = (d / (2 * run), 2 * run as u32);
         let block = merged.max(64);
         let grid = (pairs as u32).div_ceil(block / merged);
-        let bytes = merge_small_batch::shared_bytes::<K>(block);
+        let bytes = merge_small_batch::shared_bytes::<K::Bits>(block);
         // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
         emulator.launch("merge_small_batch", grid, block, bytes, || unsafe {
-            merge_small_batch::<K>(a, b, c, pairs, merged, run as u32)
+            merge_small_batch::<K::Bits>(a, b, c, pairs, merged, run as u32, K::coding())
         })?;
         in_second = !in_second;
         run *= 2;

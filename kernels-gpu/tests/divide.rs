@@ -170,7 +170,7 @@ where
 {
     let (n, input) = (keys.len(), keys);
     let mut emulator = Emulator::new(seed);
-    let bits = |keys: &[K]| -> Vec<K::Bits> { keys.iter().map(|key| Word::from_register(key.to_register())).collect() };
+    let bits = |keys: &[K]| -> Vec<K::Bits> { keys.iter().map(|key| key.to_raw()).collect() };
     let (sampled, keys) = (emulator.buffer(&bits(sampled)), emulator.buffer(&bits(keys)));
     let scratch = emulator.uninit::<K::Bits>(n);
     let has_long = size_of::<K>() == 4 && levels > 2;
@@ -187,13 +187,12 @@ where
     }
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
-    let sorted: Vec<K> =
-        emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
+    let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
     let [_, many, _, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
     if divided == 0 {
         assert!(self::bits(&sorted) == self::bits(input), "keys have been moved");
         if many == 0 {
-            assert!(input.is_sorted_by_key(|key| coding.encode(Word::from_register(key.to_register()))));
+            assert!(input.is_sorted_by_key(|key| coding.encode(key.to_raw())));
         } else if levels == 1 {
             let mut tiles: Vec<K::Bits> =
                 self::bits(input).into_iter().map(|bits| coding.encode(Word::from_register(bits))).collect();
@@ -264,7 +263,7 @@ where
 {
     let (n, descending) = (keys.len(), seed % 2 == 1);
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let bits: Vec<K::Bits> = keys.iter().map(|key| key.to_raw()).collect();
     let values: Vec<V> = (0..n as u64).map(|i| V::from_register(i * 3)).collect();
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
     let values = if indexes { emulator.uninit::<V>(n) } else { emulator.buffer(&values) };
@@ -305,8 +304,7 @@ where
     }
     let words = emulator.read(words)?;
     let left = [0, 1, 2, 3, 4].map(|i| words[RESTS + i]);
-    let sorted: Vec<K> =
-        emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect();
+    let sorted: Vec<K> = emulator.read(keys)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect();
     let of_index = if indexes { 1 } else { 3 };
     let from = emulator.read(values)?.into_iter().map(|value| value.to_register() / of_index).collect();
     Ok(Some(((sorted, left), from)))
@@ -348,7 +346,7 @@ where
         .unwrap_or_else(|fault| panic!("{}: {fault}", what()))?;
     let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
     let coding = Coding::<K::Bits>::of::<K>(seed % 2 == 1);
-    expected.sort_by_key(|&i| coding.encode(Word::from_register(keys[i as usize].to_register())));
+    expected.sort_by_key(|&i| coding.encode(keys[i as usize].to_raw()));
     assert!(from == expected, "{}", what());
     let expected: Vec<K> = expected.into_iter().map(|i| keys[i as usize]).collect();
     assert!(bits(&sorted) == bits(&expected), "{}", what());

@@ -276,6 +276,7 @@ fn the_small_merge_reads_nothing_past_b() {
 /// a power of two.
 #[test]
 fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
+    use kernels_gpu::key::Coding;
     use kernels_gpu::merge_small_batch::{merge_small_batch, shared_bytes};
     // No block has as many threads as d = 1024 needs. For other d there are some, and none is a power of two unless d is.
     assert_eq!(printed::blocks_of_course(1024), []);
@@ -296,7 +297,7 @@ fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
         emulator
             // SAFETY: the arguments are those that the kernel's documentation asks for.
             .launch("merge_small_batch", grid, block, shared_bytes::<u32>(block), || unsafe {
-                merge_small_batch::<u32>(on_a.as_ptr(), on_b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len)
+                merge_small_batch::<u32>(on_a.as_ptr(), on_b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len, Coding::NONE)
             })
             .unwrap_or_else(|fault| panic!("d {d}: {fault}"));
         let found = emulator.read(c).unwrap();

@@ -73,18 +73,23 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     let (tile_keys, total) = (NT * VT, m + n);
     let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
-    let (ak, av, bk, bv) =
-        (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
-    let (ck, cv, splits) = (emulator.uninit::<K>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
+    let (ak, av, bk, bv) = (
+        load(&mut emulator, &a.keys),
+        emulator.buffer(&a.values),
+        load(&mut emulator, &b.keys),
+        emulator.buffer(&b.values),
+    );
+    let (ck, cv, splits) =
+        (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(tiles));
     if tiles > 0 {
         // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
         emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-            path_big::<K>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys)
+            path_big::<K::Bits>(ak.as_ptr(), m, bk.as_ptr(), n, splits.as_mut_ptr(), tiles, tile_keys, K::coding())
         })?;
-        let bytes = indexed_merge::shared_bytes::<K>(tile_keys, VT);
+        let bytes = indexed_merge::shared_bytes::<K::Bits>(tile_keys, VT);
         // SAFETY: as above.
         emulator.launch("merge_pairs", tiles as u32, NT as u32, bytes, || unsafe {
-            merge_pairs::<K, V, NT, VT>(
+            merge_pairs::<K::Bits, V, NT, VT>(
                 ak.as_ptr(),
                 av.as_ptr(),
                 m,
@@ -94,10 +99,11 @@ fn run_pairs<K: TestKey, V: Value, const NT: usize, const VT: usize>(
                 ck.as_mut_ptr(),
                 cv.as_mut_ptr(),
                 splits.as_ptr(),
+                K::coding(),
             )
         })?;
     }
-    Ok((emulator.read(ck)?, emulator.read(cv)?))
+    Ok((store(&mut emulator, ck)?, emulator.read(cv)?))
 }
 
 /// Fixed lengths, with values if `with_values`; else the values are returned as they should be.
@@ -109,15 +115,19 @@ fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     with_values: bool,
 ) -> Result<(Vec<K>, Vec<V>), Fault> {
     let mut emulator = Emulator::new(seed);
-    let (ak, av, bk, bv) =
-        (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&b.keys), emulator.buffer(&b.values));
-    let (ck, cv) = (emulator.uninit::<K>(pairs * d), emulator.uninit::<V>(pairs * d));
+    let (ak, av, bk, bv) = (
+        load(&mut emulator, &a.keys),
+        emulator.buffer(&a.values),
+        load(&mut emulator, &b.keys),
+        emulator.buffer(&b.values),
+    );
+    let (ck, cv) = (emulator.uninit::<K::Bits>(pairs * d), emulator.uninit::<V>(pairs * d));
     let grid = pairs.div_ceil(pairs_per_block(NT * VT, d)) as u32;
-    let bytes = indexed_merge::shared_bytes::<K>(NT * VT, VT);
+    let bytes = indexed_merge::shared_bytes::<K::Bits>(NT * VT, VT);
     // SAFETY: as above.
     emulator.launch("merge_batch", grid, NT as u32, bytes, || unsafe {
         if with_values {
-            merge_batch_pairs::<K, V, NT, VT>(
+            merge_batch_pairs::<K::Bits, V, NT, VT>(
                 ak.as_ptr(),
                 av.as_ptr(),
                 bk.as_ptr(),
@@ -127,13 +137,14 @@ fn run_batch<K: TestKey, V: Value, const NT: usize, const VT: usize>(
                 pairs,
                 d,
                 a_len,
+                K::coding(),
             )
         } else {
-            merge_batch::<K, NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len)
+            merge_batch::<K::Bits, NT, VT>(ak.as_ptr(), bk.as_ptr(), ck.as_mut_ptr(), pairs, d, a_len, K::coding())
         }
     })?;
     let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
-    Ok((emulator.read(ck)?, values))
+    Ok((store(&mut emulator, ck)?, values))
 }
 
 fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
@@ -145,14 +156,14 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
     let (pairs, total, tile_keys) = (a.offsets.len() - 1, a.keys.len() + b.keys.len(), NT * VT);
     let tiles = total.div_ceil(tile_keys);
     let mut emulator = Emulator::new(seed);
-    let (ak, av, ao) = (emulator.buffer(&a.keys), emulator.buffer(&a.values), emulator.buffer(&a.offsets));
-    let (bk, bv, bo) = (emulator.buffer(&b.keys), emulator.buffer(&b.values), emulator.buffer(&b.offsets));
+    let (ak, av, ao) = (load(&mut emulator, &a.keys), emulator.buffer(&a.values), emulator.buffer(&a.offsets));
+    let (bk, bv, bo) = (load(&mut emulator, &b.keys), emulator.buffer(&b.values), emulator.buffer(&b.offsets));
     let (ck, cv, splits) =
-        (emulator.uninit::<K>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(2 * tiles));
+        (emulator.uninit::<K::Bits>(total), emulator.uninit::<V>(total), emulator.uninit::<usize>(2 * tiles));
     if tiles > 0 {
         // SAFETY: as above.
         emulator.launch("path_ragged", tiles.div_ceil(32) as u32, 32, 0, || unsafe {
-            path_ragged::<K>(
+            path_ragged::<K::Bits>(
                 ak.as_ptr(),
                 ao.as_ptr(),
                 bk.as_ptr(),
@@ -161,13 +172,14 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
                 splits.as_mut_ptr(),
                 tiles,
                 tile_keys,
+                K::coding(),
             )
         })?;
-        let bytes = merge_ragged::shared_bytes::<K>(tile_keys, VT, with_values);
+        let bytes = merge_ragged::shared_bytes::<K::Bits>(tile_keys, VT, with_values);
         // SAFETY: as above.
         emulator.launch("merge_ragged", tiles as u32, NT as u32, bytes, || unsafe {
             if with_values {
-                merge_ragged_pairs::<K, V, NT, VT>(
+                merge_ragged_pairs::<K::Bits, V, NT, VT>(
                     ak.as_ptr(),
                     av.as_ptr(),
                     ao.as_ptr(),
@@ -179,9 +191,10 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
                     cv.as_mut_ptr(),
                     total,
                     splits.as_ptr(),
+                    K::coding(),
                 )
             } else {
-                merge_ragged_keys::<K, NT, VT>(
+                merge_ragged_keys::<K::Bits, NT, VT>(
                     ak.as_ptr(),
                     ao.as_ptr(),
                     bk.as_ptr(),
@@ -190,12 +203,13 @@ fn run_ragged<K: TestKey, V: Value, const NT: usize, const VT: usize>(
                     ck.as_mut_ptr(),
                     total,
                     splits.as_ptr(),
+                    K::coding(),
                 )
             }
         })?;
     }
     let values = if with_values { emulator.read(cv)? } else { expected(a, b).1 };
-    Ok((emulator.read(ck)?, values))
+    Ok((store(&mut emulator, ck)?, values))
 }
 
 fn verify<K: TestKey, V: Value>(what: &str, found: Result<(Vec<K>, Vec<V>), Fault>, expected: (Vec<K>, Vec<V>)) {

@@ -46,7 +46,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
 ) -> Result<Sorted<K>, Fault> {
     let n = keys.len();
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<u32> = keys.iter().map(|key| key.to_register() as u32).collect();
+    let bits: Vec<u32> = keys.iter().map(|key| key.to_raw()).collect();
     let (keys, scratch) = (emulator.buffer(&bits), emulator.uninit::<u32>(n));
     let given: Vec<V> = (0..n as u64).map(|i| V::from_register(3 * i)).collect();
     let of_values = if values == Values::None { 0 } else { n };
@@ -79,7 +79,7 @@ fn run<K: TestKey<Bits = u32>, V: Word>(
     emulator.launch("sort_by_radix", blocks, NT as u32, shared_bytes, || unsafe {
         sort_by_radix::<u32, V, NT, VT, { own_tiles(NT) }>(job, at, scratch, coding, indexes)
     })?;
-    let sorted = emulator.read(keys)?.into_iter().map(|bits| K::from_register(u64::from(bits))).collect();
+    let sorted = emulator.read(keys)?.into_iter().map(K::from_raw).collect();
     let values = match values {
         Values::None => vec![],
         Values::Given | Values::Indices => emulator.read(at_values)?.into_iter().map(V::to_register).collect(),

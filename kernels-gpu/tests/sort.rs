@@ -32,10 +32,10 @@ where
 {
     let (n, slots) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let bits: Vec<K::Bits> = keys.iter().map(|key| key.to_raw()).collect();
     let (mut from, mut to) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
     let read = |emulator: &mut Emulator, from| -> Result<Vec<K>, Fault> {
-        Ok(emulator.read(from)?.into_iter().map(|bits: K::Bits| K::from_register(bits.to_register())).collect())
+        Ok(emulator.read(from)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect())
     };
     if n == 0 {
         return read(&mut emulator, from);
@@ -198,7 +198,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
 ) -> Result<(Vec<K>, Vec<u64>), Fault> {
     let (n, slots) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
-    let bits: Vec<K::Bits> = keys.iter().map(|key| Word::from_register(key.to_register())).collect();
+    let bits: Vec<K::Bits> = keys.iter().map(|key| key.to_raw()).collect();
     let places: Vec<V> = (0..n as u64).map(|i| V::try_from(i).ok().expect("a place fits")).collect();
     let mut from = (emulator.buffer(&bits), emulator.buffer(&places));
     let mut to = (emulator.uninit::<K::Bits>(n), emulator.uninit::<V>(n));
@@ -283,7 +283,7 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
     }
-    let keys = emulator.read(input.0)?.into_iter().map(|bits| K::from_register(bits.to_register())).collect();
+    let keys = emulator.read(input.0)?.into_iter().map(|bits| K::from_raw(bits)).collect();
     Ok((keys, emulator.read(input.1)?.into_iter().map(|place| place.to_register()).collect()))
 }
 
@@ -481,7 +481,7 @@ fn the_tiles_that_ship() {
 /// Input made to take many bank conflicts. The crate `tests` counts them.
 #[test]
 fn keys_with_many_bank_conflicts() {
-    fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
+    fn check<K: TestKey + Word, const NT: usize, const VT: usize>(sizes: &[usize]) {
         let shape = tuning::Tile { threads: NT, items_per_thread: VT };
         for &n in sizes {
             let seed = fresh_seed();

@@ -5,7 +5,7 @@ use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
 /// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-/// `f64` or `u128`, and no other type.
+/// `f64` or `u128`, one of these in [`Descending`](crate::Descending) order, and no other type.
 ///
 /// Integers are in their usual order and floats in that of `total_cmp`.
 ///
@@ -28,7 +28,8 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     fn from_ordered(bits: Self::Bits) -> Self;
 }
 
-/// A key for which the GPU has kernels: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, and no other type.
+/// A key for which the GPU has kernels: `u32`, `i32`, `f32`, `u64`, `i64` or `f64`, one of these in
+/// [`Descending`](crate::Descending) order, and no other type.
 ///
 /// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of the
 /// traits, as in `<K as Key>::NAME`.

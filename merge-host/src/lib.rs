@@ -31,7 +31,7 @@
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //!
-//! A run is an ascending array of keys. The value of a key is the element with the same index of a second array.
+//! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.
 //!
 //! What does not fit in memory is sorted and merged by the module [`external`]. The loops over blocks that run on all threads
 //! are in the module [`parallel`].
@@ -65,6 +65,7 @@
 
 mod batch_kernel;
 mod cpu;
+mod descending;
 mod device;
 mod engine;
 mod engine_kind;
@@ -87,6 +88,7 @@ mod unique;
 mod word;
 
 pub use batch_kernel::BatchKernel;
+pub use descending::{Descending, descending, descending_mut};
 pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{COSTS, CostModel, Engine, MAX_BATCH_LENGTH, Work};
 pub use engine_kind::EngineKind;

@@ -14,8 +14,8 @@
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
 use merge_host::{
-    BatchKernel, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Stream, Timing,
-    first_unsorted,
+    BatchKernel, Descending, DeviceArray, Engine, Error, Gpu, GpuKey, Key, MergeKernel, SortKernel, SortOrder, Stream,
+    Timing, first_unsorted,
 };
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -98,6 +98,7 @@ fn main() -> ExitCode {
             of_all_types!(test.check, "all operations on keys");
             of_all_types!(test.check_pairs, "merges with values");
             of_all_types!(test.check_many, "merges of many runs");
+            of_all_types!(test.check_descending, "descending keys": f32 i64);
             test.check_long_runs();
             test.report("merges of long runs");
         }
@@ -536,6 +537,12 @@ impl Test {
     }
 
     /// Merges of many runs: keys alone, up to 32 runs of which take one pass, and keys with values.
+    fn check_descending<K: Key>(&mut self) {
+        self.check::<Descending<K>>();
+        self.check_pairs::<Descending<K>>();
+        self.check_many::<Descending<K>>();
+    }
+
     fn check_many<K: Key>(&mut self) {
         for (name, kind) in KINDS {
             for (count, most) in [

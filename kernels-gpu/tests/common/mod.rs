@@ -1,14 +1,20 @@
 //! Inputs, the oracle, and each kernel run in the emulator.
 #![allow(dead_code)]
 
+use cuda_std::Word;
+use cuda_std::emulator::Buffer;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Coding, Key};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Debug;
 
-/// The six key types, with what the tests need of them.
+/// The six key types, in both orders, with what the tests need of them.
 pub trait TestKey: Key + Debug + PartialEq {
+    /// The key's bits.
+    fn to_raw(self) -> Self::Bits;
+    /// The key with these bits.
+    fn from_raw(bits: Self::Bits) -> Self;
     /// Any bit pattern: for floats that includes NaNs of both signs.
     fn any(random: &mut StdRng) -> Self;
     /// One of a few values, among them the type's special ones.
@@ -20,6 +26,12 @@ pub trait TestKey: Key + Debug + PartialEq {
 macro_rules! integer_keys {
     ($($t:ty)*) => {$(
         impl TestKey for $t {
+            fn to_raw(self) -> Self::Bits {
+                Word::from_register(self.to_register())
+            }
+            fn from_raw(bits: Self::Bits) -> Self {
+                Word::from_register(bits.to_register())
+            }
             fn any(random: &mut StdRng) -> Self {
                 random.random()
             }
@@ -37,6 +49,12 @@ integer_keys!(u32 i32 u64 i64);
 macro_rules! float_keys {
     ($($t:ident)*) => {$(
         impl TestKey for $t {
+            fn to_raw(self) -> Self::Bits {
+                Word::from_register(self.to_register())
+            }
+            fn from_raw(bits: Self::Bits) -> Self {
+                Word::from_register(bits.to_register())
+            }
             fn any(random: &mut StdRng) -> Self {
                 $t::from_bits(random.random())
             }
@@ -52,7 +70,43 @@ macro_rules! float_keys {
 }
 float_keys!(f32 f64);
 
-/// Calls a generic test for each key type.
+/// A key of which the greater ones come first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Descending<K>(K);
+
+impl<K: TestKey> Key for Descending<K> {
+    type Bits = K::Bits;
+    const NAME: &'static str = K::NAME;
+    fn coding() -> Coding<K::Bits> {
+        K::coding().reversed()
+    }
+    fn to_ordered(self) -> K::Bits {
+        Self::coding().encode(self.to_raw())
+    }
+    fn from_ordered(bits: K::Bits) -> Self {
+        Self::from_raw(Self::coding().decode(bits))
+    }
+}
+
+impl<K: TestKey> TestKey for Descending<K> {
+    fn to_raw(self) -> K::Bits {
+        self.0.to_raw()
+    }
+    fn from_raw(bits: K::Bits) -> Self {
+        Self(K::from_raw(bits))
+    }
+    fn any(random: &mut StdRng) -> Self {
+        Self(K::any(random))
+    }
+    fn few(random: &mut StdRng) -> Self {
+        Self(K::few(random))
+    }
+    fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        other.0.compare(&self.0)
+    }
+}
+
+/// Calls a generic test for each key type, and for one of each width in descending order.
 #[macro_export]
 macro_rules! for_all_types {
     ($function:ident($($argument:expr),* $(,)?)) => {{
@@ -62,6 +116,8 @@ macro_rules! for_all_types {
         $function::<u64>($($argument),*);
         $function::<i64>($($argument),*);
         $function::<f64>($($argument),*);
+        $function::<Descending<f32>>($($argument),*);
+        $function::<Descending<i64>>($($argument),*);
     }};
 }
 
@@ -110,8 +166,18 @@ pub fn merged<K: TestKey>(a: &[K], b: &[K]) -> Vec<K> {
 }
 
 /// Bits, because a NaN is not equal to itself and -0.0 is equal to 0.0.
-pub fn bits<K: Key>(keys: &[K]) -> Vec<u64> {
-    keys.iter().map(|key| key.to_register()).collect()
+pub fn bits<K: TestKey>(keys: &[K]) -> Vec<u64> {
+    keys.iter().map(|key| key.to_raw().to_register()).collect()
+}
+
+/// Keys in the emulator's memory.
+pub fn load<K: TestKey>(emulator: &mut Emulator, keys: &[K]) -> Buffer<K::Bits> {
+    emulator.buffer(&keys.iter().map(|key| key.to_raw()).collect::<Vec<_>>())
+}
+
+/// Keys from there.
+pub fn store<K: TestKey>(emulator: &mut Emulator, from: Buffer<K::Bits>) -> Result<Vec<K>, Fault> {
+    Ok(emulator.read(from)?.into_iter().map(K::from_raw).collect())
 }
 
 /// Runs `work` on a fresh emulator; a fault fails the test with its own words.
@@ -131,91 +197,104 @@ pub mod run {
     use kernels_gpu::sequential::merge_one_thread;
     use kernels_gpu::tile;
 
-    pub fn one_thread<K: Key>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
+    pub fn one_thread<K: TestKey>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         // SAFETY: the arguments are those that the kernel's documentation asks for; the emulator checks accesses.
         emulator.launch("merge_one_thread", 1, 1, 0, || unsafe {
-            merge_one_thread::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+            merge_one_thread::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
-    pub fn basic<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32) -> Result<Vec<K>, Fault> {
+    pub fn basic<K: TestKey>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         // SAFETY: as above.
         emulator.launch("merge_basic", grid, block, 0, || unsafe {
-            merge_basic::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+            merge_basic::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
-    pub fn tiled<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
+    pub fn tiled<K: TestKey>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         // SAFETY: as above.
-        emulator.launch("merge_tiled", grid, block, merge_tiled::shared_bytes::<K>(tile), || unsafe {
-            merge_tiled::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile)
+        emulator.launch("merge_tiled", grid, block, merge_tiled::shared_bytes::<K::Bits>(tile), || unsafe {
+            merge_tiled::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile, K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
-    pub fn circular<K: Key>(seed: u64, a: &[K], b: &[K], grid: u32, block: u32, tile: u32) -> Result<Vec<K>, Fault> {
+    pub fn circular<K: TestKey>(
+        seed: u64,
+        a: &[K],
+        b: &[K],
+        grid: u32,
+        block: u32,
+        tile: u32,
+    ) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
         // SAFETY: as above.
-        emulator.launch("merge_circular", grid, block, merge_circular::shared_bytes::<K>(tile), || unsafe {
-            merge_circular::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile)
+        emulator.launch("merge_circular", grid, block, merge_circular::shared_bytes::<K::Bits>(tile), || unsafe {
+            merge_circular::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), tile, K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
-    pub fn small<K: Key>(seed: u64, a: &[K], b: &[K], block: u32) -> Result<Vec<K>, Fault> {
+    pub fn small<K: TestKey>(seed: u64, a: &[K], b: &[K], block: u32) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
-        let bytes = merge_small::shared_bytes::<K>((a.len() + b.len()) as u32);
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
+        let bytes = merge_small::shared_bytes::<K::Bits>((a.len() + b.len()) as u32);
         // SAFETY: as above.
         emulator.launch("merge_small", 1, block, bytes, || unsafe {
-            merge_small::<K>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+            merge_small::<K::Bits>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
-    pub fn fused<K: Key, const NT: usize, const VT: usize>(
+    pub fn fused<K: TestKey, const NT: usize, const VT: usize>(
         seed: u64,
         a: &[K],
         b: &[K],
         grid: u32,
     ) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(a.len() + b.len()));
-        let (threads, bytes) = (merge_fused::block_threads(NT), merge_fused::shared_bytes::<K>(NT * VT));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(a.len() + b.len()));
+        let (threads, bytes) = (merge_fused::block_threads(NT), merge_fused::shared_bytes::<K::Bits>(NT * VT));
         // SAFETY: as above.
         emulator.launch("merge_fused", grid, threads, bytes, || unsafe {
-            merge_fused::<K, NT, VT>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr())
+            merge_fused::<K::Bits, NT, VT>(a.as_ptr(), a.len(), b.as_ptr(), b.len(), c.as_mut_ptr(), K::coding())
         })?;
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 
     /// `path_big`, then `merge_big` with tiles of `NT * VT`.
-    pub fn big<K: Key, const NT: usize, const VT: usize>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
+    pub fn big<K: TestKey, const NT: usize, const VT: usize>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
         let total = a.len() + b.len();
         let tiles = total.div_ceil(NT * VT);
         let mut emulator = Emulator::new(seed);
-        let (a, b, c) = (emulator.buffer(a), emulator.buffer(b), emulator.uninit(total));
+        let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(total));
         let splits = emulator.uninit::<usize>(tiles);
         if tiles > 0 {
             let (a_at, b_at, m, n) = (a.as_ptr(), b.as_ptr(), a.len(), b.len());
             // SAFETY: as above.
             emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
-                path_big::<K>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT)
+                path_big::<K::Bits>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
             })?;
             // SAFETY: as above.
-            emulator.launch("merge_big", tiles as u32, NT as u32, tile::shared_bytes::<K>(NT * VT), || unsafe {
-                merge_big::<K, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr())
-            })?;
+            emulator.launch(
+                "merge_big",
+                tiles as u32,
+                NT as u32,
+                tile::shared_bytes::<K::Bits>(NT * VT),
+                || unsafe {
+                    merge_big::<K::Bits, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr(), K::coding())
+                },
+            )?;
         }
-        emulator.read(c)
+        store(&mut emulator, c)
     }
 }

@@ -1,6 +1,6 @@
 //! Inputs, and expected results by the standard library's stable sort.
 
-use merge_host::{Engine, Key, SortOrder, f16};
+use merge_host::{Descending, Engine, Key, SortOrder, f16};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cmp::Ordering;
@@ -72,7 +72,27 @@ macro_rules! float {
 }
 float!(f16 as u16: f16::from_f64; f32 as u32: |value| value as f32; f64 as u64: |value| value;);
 
-/// Calls a generic test function once for each key type.
+/// The same keys in the opposite order.
+impl<K: TestKey> TestKey for Descending<K> {
+    fn order(&self, other: &Self) -> Ordering {
+        other.0.order(&self.0)
+    }
+    fn from_random(bits: u128) -> Self {
+        Self(K::from_random(bits))
+    }
+    fn inverted(self) -> Self {
+        Self(self.0.inverted())
+    }
+    /// In the order of the numbers.
+    fn number(value: i64) -> Self {
+        Self(K::from_ordered(!K::number(value).to_ordered()))
+    }
+    fn special() -> Vec<Self> {
+        K::special().into_iter().map(Self).collect()
+    }
+}
+
+/// Calls a generic test function once for each key type, and for some in descending order.
 #[macro_export]
 macro_rules! for_all_key_types {
     ($test:ident($($argument:expr),*)) => {
@@ -88,6 +108,9 @@ macro_rules! for_all_key_types {
         $test::<i64>($($argument),*);
         $test::<f64>($($argument),*);
         $test::<u128>($($argument),*);
+        $test::<merge_host::Descending<u8>>($($argument),*);
+        $test::<merge_host::Descending<f32>>($($argument),*);
+        $test::<merge_host::Descending<i64>>($($argument),*);
     };
 }
 
@@ -264,6 +287,8 @@ macro_rules! for_all_pairs {
             u64: u32;
             i64: u64, ();
             f64: [u8; 3], (u64, u64, u64);
+            merge_host::Descending<f32>: u32;
+            merge_host::Descending<u64>: u64;
             u128: u32, u64, [u8; 3], (u64, u64, u64), ();
         }
     };

@@ -300,7 +300,7 @@ mod tests {
     }
 
     /// The digits along `curve` of keys in ascending order.
-    fn along<K: Key<Bits: std::fmt::Debug>>(curve: Curve, keys: &[K], count: u32, descending: bool) -> Vec<u32> {
+    fn along<K: Key<Bits: std::fmt::Debug> + Word>(curve: Curve, keys: &[K], count: u32, descending: bool) -> Vec<u32> {
         let coding = Coding::<K::Bits>::of::<K>(descending);
         let bits = |key: K| coding.encode(K::Bits::from_register(key.to_register()));
         let bits: Vec<_> = keys.iter().map(|&key| bits(key)).collect();

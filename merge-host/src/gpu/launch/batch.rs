@@ -3,7 +3,7 @@
 use super::{Address, Arrays, Entry, Queue, arguments, suffix};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::{indexed_merge, merge_batch, merge_ragged, merge_small_batch, tuning};
 
 /// Threads of a block where the kernel leaves the choice.
@@ -66,17 +66,19 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     [a, b, out]: [Address; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
-    let Lengths { problems, d, a_len } = lengths;
+    let (Lengths { problems, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
     match kernel {
         BatchKernel::Auto => {
-            let (entry, arguments) = (("merge_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
+            let (entry, arguments) =
+                (("merge_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len, coding]);
             // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
             unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
         }
         BatchKernel::Small => {
             let shape = lengths.small_shape::<K>();
             let (d, a_len) = (d as u32, a_len as u32);
-            let (entry, arguments) = (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len]);
+            let (entry, arguments) =
+                (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len, coding]);
             // SAFETY: as above.
             unsafe { queue.launch(&entry, shape, &arguments) }
         }
@@ -92,8 +94,8 @@ pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     [a, b, out]: [Arrays; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
-    let Lengths { problems, d, a_len } = lengths;
-    let arguments = arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, problems, d, a_len];
+    let (Lengths { problems, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
+    let arguments = arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, problems, d, a_len, coding];
     let entry = ("merge_batch_pairs", suffix::<K>(out.value_bytes));
     // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
     unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
@@ -123,16 +125,18 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
     let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
-    let path = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, splits, tiles, tile_keys];
+    let coding = Coding::of::<K>(false);
+    let path = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, splits, tiles, tile_keys, coding];
     // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.
     unsafe { queue.launch(&("path_ragged", suffix::<K>(0)), path_shape, &path)? };
     if out.value_bytes == 0 {
-        let merge = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, out.keys, total, splits];
+        let merge = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, out.keys, total, splits, coding];
         // SAFETY: as above.
         unsafe { queue.launch(&("merge_ragged", suffix::<K>(0)), tile_shape, &merge) }
     } else {
         let merge = arguments![
-            a.keys, a.values, a_offsets, b.keys, b.values, b_offsets, problems, out.keys, out.values, total, splits
+            a.keys, a.values, a_offsets, b.keys, b.values, b_offsets, problems, out.keys, out.values, total, splits,
+            coding
         ];
         // SAFETY: as above.
         unsafe { queue.launch(&("merge_ragged_pairs", suffix::<K>(out.value_bytes)), tile_shape, &merge) }

@@ -3,7 +3,7 @@
 use super::{Address, Arrays, Entry, Queue, arguments, suffix};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
-use kernels_gpu::key::Key;
+use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::{indexed_merge, merge_circular, merge_fused, merge_path, merge_small, merge_tiled, tile, tuning};
 
 /// Threads of a block of the textbook's kernels.
@@ -109,9 +109,9 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
     if total == 0 {
         return Ok(());
     }
-    let entry = |kernel| (kernel, suffix::<K>(0));
+    let (entry, coding) = (|kernel| (kernel, suffix::<K>(0)), Coding::of::<K>(false));
     let launch = |kernel, shape| {
-        let arguments = arguments![a, m, b, n, out];
+        let arguments = arguments![a, m, b, n, out, coding];
         // SAFETY: the arguments are those of the kernels without others; the caller's promise for the arrays.
         unsafe { queue.launch(&entry(kernel), shape, &arguments) }
     };
@@ -128,7 +128,7 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
             };
             let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
             let tile_size = TEXTBOOK_TILE;
-            let arguments = arguments![a, m, b, n, out, tile_size];
+            let arguments = arguments![a, m, b, n, out, tile_size, coding];
             // SAFETY: the arguments are those of both kernels; the caller's promise for the arrays.
             unsafe { queue.launch(&entry(name), Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }, &arguments) }
         }
@@ -148,8 +148,8 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
             let (tile_keys, tiles, splits) = (shape.keys(), total.div_ceil(shape.keys()), workspace);
             let threads = shape.threads as u32;
             let tile_shape = Shape { blocks: tiles, threads, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
-            let path = arguments![a, m, b, n, splits, tiles, tile_keys];
-            let merge = arguments![a, m, b, n, out, splits];
+            let path = arguments![a, m, b, n, splits, tiles, tile_keys, coding];
+            let merge = arguments![a, m, b, n, out, splits, coding];
             // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
             unsafe {
                 queue.launch(&entry("path_big"), path_shape(tiles), &path)?;
@@ -174,8 +174,9 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     let (tile_keys, tiles, splits) = (shape.keys(), out.len.div_ceil(shape.keys()), workspace);
     let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, shape.items_per_thread);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
-    let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys];
-    let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits];
+    let coding = Coding::of::<K>(false);
+    let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys, coding];
+    let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits, coding];
     // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
     unsafe {
         queue.launch(&("path_big", suffix::<K>(0)), path_shape(tiles), &path)?;

@@ -177,7 +177,8 @@ pub(super) const fn align(bytes: usize) -> usize {
 
 /// The suffix of kernels for keys of type `K`, alone or with values of `value_bytes` bytes.
 fn suffix<K: Key>(value_bytes: usize) -> String {
-    if value_bytes == 0 { K::NAME.to_owned() } else { format!("{}v{value_bytes}", K::NAME) }
+    let keys = bits(size_of::<K>());
+    if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
 }
 
 /// The suffix of kernels for all numbers of `bytes` bytes, 4 or 8.

@@ -1,0 +1,83 @@
+//! Keys in descending order.
+
+use crate::Key;
+use bytemuck::{Pod, TransparentWrapper, Zeroable};
+use std::fmt;
+
+/// A key of which the greater ones come first.
+///
+/// Whatever takes ascending keys takes descending ones in this wrapper: merges, batches, set operations, arrays on a GPU.
+/// [`descending`] and [`descending_mut`] wrap the keys of a slice where they are.
+///
+/// ```
+/// use merge_host::{Engine, SetOperation, descending, descending_mut};
+///
+/// let (a, b, mut out) = ([6.5, 4.0, -0.0], [4.0, 2.0], [0.0; 5]);
+/// Engine::auto().merge(descending(&a), descending(&b), descending_mut(&mut out))?;
+/// assert_eq!(out, [6.5, 4.0, 4.0, 2.0, -0.0]);
+///
+/// let mut both = Vec::new();
+/// Engine::auto().set_operation(SetOperation::Intersection, descending(&a), descending(&b), &mut both)?;
+/// assert_eq!(both, descending(&[4.0]));
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Descending<K>(pub K);
+
+// SAFETY: `Descending` is transparent, so that a zeroed `K` is a zeroed `Descending<K>`.
+unsafe impl<K: Zeroable> Zeroable for Descending<K> {}
+// SAFETY: `Descending` is transparent: it has the layout and the values of `K`, which is plain data.
+unsafe impl<K: Pod> Pod for Descending<K> {}
+// SAFETY: `Descending` is transparent, and its only field is of type `K`.
+unsafe impl<K> TransparentWrapper<K> for Descending<K> {}
+
+impl<K: fmt::Display> fmt::Display for Descending<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The same keys, of which the greater ones come first.
+pub fn descending<K: Key>(keys: &[K]) -> &[Descending<K>] {
+    Descending::wrap_slice(keys)
+}
+
+/// As [`descending`], to be written.
+pub fn descending_mut<K: Key>(keys: &mut [K]) -> &mut [Descending<K>] {
+    Descending::wrap_slice_mut(keys)
+}
+
+impl<K: Key> crate::key::sealed::Sealed for Descending<K> {
+    type OnGpu = Descending<K::OnGpu>;
+}
+
+impl<K: Key> Key for Descending<K> {
+    type Bits = K::Bits;
+    const NAME: &'static str = K::NAME;
+    const ON_GPU: bool = K::ON_GPU;
+    #[inline(always)]
+    fn to_ordered(self) -> K::Bits {
+        !self.0.to_ordered()
+    }
+    #[inline(always)]
+    fn from_ordered(bits: K::Bits) -> Self {
+        Self(K::from_ordered(!bits))
+    }
+}
+
+impl<K: kernels_gpu::key::Key> kernels_gpu::key::Key for Descending<K> {
+    type Bits = K::Bits;
+    const NAME: &'static str = K::NAME;
+    fn coding() -> kernels_gpu::key::Coding<K::Bits> {
+        K::coding().reversed()
+    }
+    #[inline(always)]
+    fn to_ordered(self) -> K::Bits {
+        self.0.to_ordered() ^ <K::Bits as kernels_gpu::key::Bits>::MAX
+    }
+    #[inline(always)]
+    fn from_ordered(bits: K::Bits) -> Self {
+        Self(K::from_ordered(bits ^ <K::Bits as kernels_gpu::key::Bits>::MAX))
+    }
+}
