@@ -175,7 +175,7 @@ impl SortPlan {
     /// Whether a block of `merge_runs` may be given several tiles.
     fn takes_several<K: Key>(self) -> bool {
         match (size_of::<K>(), self.value_bytes) {
-            (_, 0) => true,
+            (_, 0) => !self.small,
             widths => widths == (4, 4),
         }
     }
@@ -544,6 +544,45 @@ unsafe fn use_runs<K: Key>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// A GPU of few multiprocessors, which notes how many blocks merge runs.
+    struct SmallGpu {
+        merging: Cell<usize>,
+    }
+
+    impl Queue for SmallGpu {
+        fn multiprocessors(&self) -> usize {
+            4
+        }
+
+        unsafe fn launch(&self, (kernel, _): &Entry, shape: Shape, _: &[*mut c_void]) -> Result<(), Error> {
+            if *kernel == "merge_runs" {
+                self.merging.set(shape.blocks);
+            }
+            Ok(())
+        }
+
+        unsafe fn clear(&self, _: Address, _: usize) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+            work(self, self)
+        }
+    }
+
+    #[test]
+    fn blocks_that_take_one_tile_are_as_many_as_tiles() {
+        // Keys of 8 bytes that may be divided, but are few.
+        let (n, gpu) = (1 << 20, SmallGpu { merging: Cell::new(0) });
+        let plan = SortPlan::of::<u64>(n, 0, false);
+        assert!(plan.once().is_some() && plan.suffix::<u64>() == "u64small");
+        let at = Arrays::keys(1 << 20, n);
+        // SAFETY: nothing is launched.
+        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, SortOrder::Ascending), at, false, 1 << 20).unwrap() };
+        assert!(gpu.merging.get() >= n.div_ceil(plan.runs.keys()), "{} blocks", gpu.merging.get());
+    }
 
     #[test]
     fn a_workspace_for_more_keys_than_a_gpu_sorts_is_larger_than_any() {
