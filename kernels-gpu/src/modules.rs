@@ -4,7 +4,7 @@
 //! uses.
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[&str]); 11] = [
+pub const FAMILIES: [(&str, &[&str]); 9] = [
     ("textbook", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
     ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
     ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
@@ -31,8 +31,6 @@ pub const FAMILIES: [(&str, &[&str]); 11] = [
     ("divide_with_values", &["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]),
     ("radix", &["sort_by_radix"]),
     ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
-    ("sort_pairs", &["block_sort_pairs", "merge_runs_pairs", "merge_long_runs_pairs"]),
-    ("sort_packed", &["block_sort_packed", "merge_runs_packed", "merge_long_runs_packed"]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.

@@ -5,7 +5,6 @@ use common::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
 use cuda_std::{GlobalMut, Word};
 use kernels_gpu::key::{Bits, Coding};
-use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, detect_runs};
 use kernels_gpu::sort::divide::choose_digits::{CHOOSE_SHARED_BYTES, CHOOSE_THREADS, choose_digits};
 use kernels_gpu::sort::divide::count_digits::{COUNT_SHARED_BYTES, COUNT_THREADS, count_digits};
@@ -17,8 +16,8 @@ use kernels_gpu::sort::divide::place_buckets::{PLACE_SHARED_BYTES, PLACE_THREADS
 use kernels_gpu::sort::divide::place_parts::{PARTS_THREADS, place_parts};
 use kernels_gpu::sort::divide::sort_buckets::{self, sort_buckets, sort_long_buckets};
 use kernels_gpu::sort::divide::sort_buckets_with_values::{self, sort_buckets_with_values, sort_wide_buckets};
-use kernels_gpu::sort::divide::sort_rest::sort_rest;
-use kernels_gpu::sort::divide::sort_rest_with_values::sort_rest_with_values;
+use kernels_gpu::sort::divide::sort_rest::{self, sort_rest};
+use kernels_gpu::sort::divide::sort_rest_with_values::{self, sort_rest_with_values};
 use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan, RESTS};
 use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::runs::MAX_RUNS;
@@ -244,7 +243,7 @@ fn sort_in_levels<B: Bits>(
         })?;
     }
     // SAFETY: as above.
-    emulator.launch("sort_rest", 2, NT as u32, block_sort::shared_bytes::<B>(NT, VT), || unsafe {
+    emulator.launch("sort_rest", 2, NT as u32, sort_rest::shared_bytes::<B>(NT * VT), || unsafe {
         sort_rest::<_, NT, VT>(job, at_keys, at_scratch, coding)
     })?;
     Ok(())
@@ -295,8 +294,9 @@ where
     emulator.launch("sort_buckets_with_values", 4, NT as u32, shared_bytes, || unsafe {
         sort_buckets_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
+    let bytes = sort_rest_with_values::shared_bytes(NT * VT);
     // SAFETY: as above.
-    emulator.launch("sort_rest_with_values", 2, NT as u32, block_sort::shared_bytes::<u64>(NT, VT), || unsafe {
+    emulator.launch("sort_rest_with_values", 2, NT as u32, bytes, || unsafe {
         sort_rest_with_values::<_, V, NT, VT>(job, at, other, coding)
     })?;
     if emulator.read(found)?[DETECTION_WORDS - 1] == 0 {

@@ -5,17 +5,20 @@ mod bank_conflicts;
 mod common;
 use common::*;
 use cuda_std::Word;
-use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::key::{Bits, Coding};
+use cuda_std::emulator::{Buffer, Emulator, Fault};
+use kernels_gpu::key::Coding;
 use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::detect_runs::{DETECTION_SHARED_BYTES, DETECTION_WORDS, copy_runs, detect_runs, reverse};
-use kernels_gpu::sort::merge_pass;
+use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::merge_pass::long_runs::{merge_long_runs, split_long_runs};
-use kernels_gpu::sort::merge_pass::merge_runs::{merge_runs, shared_bytes};
 use kernels_gpu::sort::merge_pass::split_runs::split_runs;
+use kernels_gpu::sort::merge_pass::{self, merge_runs};
 use kernels_gpu::sort::network::sort_registers;
-use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs, Shuffle};
-use kernels_gpu::sort::{packed, packing, pairs};
+use kernels_gpu::sort::payload::Payload;
+use kernels_gpu::sort::payload::beside::Beside;
+use kernels_gpu::sort::payload::nothing::Nothing;
+use kernels_gpu::sort::payload::packed::Packed;
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::tuning;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -25,21 +28,30 @@ fn rank_tolerance(seed: u64, shape: tuning::Tile, k: u32) -> u32 {
     if seed.is_multiple_of(3) { 0 } else { merge_pass::tile_keys(shape.keys(), shape.items_per_thread, k, 0) / 8 }
 }
 
-/// The sort as the host launches it: tiles, then passes between two buffers.
-fn run<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K], descending: bool) -> Result<Vec<K>, Fault>
-where
-    K::Bits: Bits,
-{
+/// The sort as the host launches it: tiles, then passes between two buffers. Values are the indices in the input, if there are any.
+fn run<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>(
+    seed: u64,
+    keys: &[K],
+    descending: bool,
+) -> Result<(Vec<K>, Vec<u64>), Fault> {
     let (n, slots) = (keys.len(), NT * VT);
     let mut emulator = Emulator::new(seed);
     let bits: Vec<K::Bits> = keys.iter().map(|key| key.to_raw()).collect();
-    let (mut from, mut to) = (emulator.buffer(&bits), emulator.uninit::<K::Bits>(n));
-    let read = |emulator: &mut Emulator, from| -> Result<Vec<K>, Fault> {
-        Ok(emulator.read(from)?.into_iter().map(|bits: K::Bits| K::from_raw(bits)).collect())
+    let indices: Vec<V> = (0..n as u64).map(V::from_register).collect();
+    let mut from = (emulator.buffer(&bits), emulator.buffer(&indices));
+    let mut to = (emulator.uninit::<K::Bits>(n), emulator.uninit::<V>(n));
+    let elements = |(keys, values): (Buffer<K::Bits>, Buffer<V>)| Elements {
+        keys: keys.as_mut_ptr(),
+        values: values.as_mut_ptr(),
+    };
+    let read = |emulator: &mut Emulator, from: (Buffer<K::Bits>, Buffer<V>)| -> Result<_, Fault> {
+        let keys = emulator.read(from.0)?.into_iter().map(|bits| K::from_raw(bits)).collect();
+        Ok((keys, emulator.read(from.1)?.into_iter().map(V::to_register).collect()))
     };
     if n == 0 {
         return read(&mut emulator, from);
     }
+    let has_values = size_of::<V>() > 0;
     let coding = Coding::of::<K>(descending);
     let mut passes = Passes::of(n.div_ceil(slots));
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
@@ -49,191 +61,31 @@ where
         (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("detect_runs", 3, 64, DETECTION_SHARED_BYTES, || unsafe {
-        let (always, when_negative) = (coding.always, coding.when_negative);
+        let (always, when_negative, equal_ascends) = (coding.always, coding.when_negative, u32::from(has_values));
         let most_descents = MAX_RUNS - 1;
         let (order, begins) = (order.as_mut_ptr(), begins.as_mut_ptr());
-        detect_runs(from.as_ptr(), n, always, when_negative, 0, most_descents, order, begins)
+        detect_runs(from.0.as_ptr(), n, always, when_negative, equal_ascends, most_descents, order, begins)
     })?;
+    let found = order.as_mut_ptr();
     // SAFETY: as above.
-    emulator.launch("reverse", 2, 32, 0, || unsafe { reverse::<_, 3>(from.as_mut_ptr(), n, order.as_mut_ptr()) })?;
+    emulator.launch("reverse keys", 2, 32, 0, || unsafe { reverse::<_, 3>(from.0.as_mut_ptr(), n, found) })?;
     // SAFETY: as above.
-    emulator.launch("copy_runs", 2, 64, 0, || unsafe {
+    emulator.launch("copy_runs, keys", 2, 64, 0, || unsafe {
         let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
-        let (from, to, begins, starts) = (from.as_ptr(), to.as_mut_ptr(), begins.as_ptr(), starts.as_mut_ptr());
+        let (from, to, begins, starts) = (from.0.as_ptr(), to.0.as_mut_ptr(), begins.as_ptr(), starts.as_mut_ptr());
         copy_runs(from, to, n, always, when_negative, order, begins, starts)
     })?;
-    if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
-        let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS, 0);
-        let tiles = n.div_ceil(tile_keys as usize);
-        let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
+    if has_values {
         // SAFETY: as above.
-        emulator.launch("split_long_runs", tiles.div_ceil(4) as u32, 64, 0, || unsafe {
-            let (splits, starts, order) = (splits.as_mut_ptr(), starts.as_ptr(), order.as_mut_ptr());
-            split_long_runs(to.as_ptr(), n, tile_keys, splits, starts, 2, order)
-        })?;
-        // SAFETY: as above.
-        emulator.launch("merge_long_runs", 3, NT as u32, shared_bytes::<K::Bits>(slots), || unsafe {
-            let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
-            let (splits, starts) = (splits.as_ptr(), starts.as_ptr());
-            let (scratch, keys) = (to.as_ptr(), from.as_mut_ptr());
-            merge_long_runs::<_, NT, VT>(scratch, n, keys, splits, starts, always, when_negative, order)
-        })?;
-    }
-    // As the host does, so that the last pass ends in the first array.
-    let input = from;
-    if !passes.left().is_multiple_of(2) {
-        std::mem::swap(&mut from, &mut to);
-    }
-    let (blocks, shared) = (n.div_ceil(slots) as u32, block_sort::shared_bytes::<K>(NT, VT));
-    let random = StdRng::seed_from_u64(seed).random();
-    // SAFETY: as above.
-    emulator.launch("block_sort", blocks, NT as u32, shared, || unsafe {
-        let (encode, decode) = (coding, first_decode);
-        let (input, output, order) = (input.as_mut_ptr(), from.as_mut_ptr(), order.as_mut_ptr());
-        let (e, e_n, d, d_n) = (encode.always, encode.when_negative, decode.always, decode.when_negative);
-        block_sort::block_sort::<_, NT, VT>(input, output, n, e, e_n, d, d_n, order, random)
-    })?;
-    let mut run = slots;
-    let mut shuffled = (n / run) as u32;
-    while let Some(k) = passes.next() {
-        let shape = tuning::Tile { threads: NT, items_per_thread: VT };
-        let rank_tolerance = rank_tolerance(seed, shape, k);
-        let runs = merge_pass::runs_in_tiles(n, run, k, shape, rank_tolerance);
-        let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
-        let warps = runs.tile_count().div_ceil(3);
-        // For every other seed the blocks that merge find their splits themselves.
-        let splits = if seed.is_multiple_of(2) { splits.as_mut_ptr() } else { std::ptr::null_mut() };
-        if !splits.is_null() {
-            // SAFETY: as above.
-            emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
-                let (from, tile_keys, order) = (from.as_ptr(), runs.tile_keys(), order.as_mut_ptr());
-                split_runs(from, n, run, k, tile_keys, rank_tolerance, splits, 3, order, shuffled, random)
-            })?;
-        }
-        let decode = decode(passes);
-        let shared = shared_bytes::<K::Bits>(slots);
-        // For every third seed a block takes several tiles.
-        let blocks = if seed.is_multiple_of(3) { runs.tile_count().div_ceil(3) } else { runs.tile_count() };
-        // SAFETY: as above.
-        emulator.launch("merge_runs", blocks as u32, NT as u32, shared, || unsafe {
-            let (always, when_negative) = (decode.always, decode.when_negative);
-            let (from, to, order) = (from.as_ptr(), to.as_mut_ptr(), order.as_mut_ptr());
-            merge_runs::<_, NT, VT, true>(
-                from,
-                n,
-                run,
-                k,
-                rank_tolerance,
-                to,
-                splits,
-                always,
-                when_negative,
-                order,
-                shuffled,
-                random,
-            )
-        })?;
-        std::mem::swap(&mut from, &mut to);
-        run *= k as usize;
-        shuffled = 0;
-    }
-    read(&mut emulator, input)
-}
-
-/// The kernels for keys with values, and their shared memory in bytes.
-struct PairKernels<B, V, const NT: usize, const VT: usize> {
-    #[allow(clippy::type_complexity)]
-    block_sort: unsafe fn(*mut B, *mut V, *mut B, *mut V, usize, [B; 4], *mut u32, u64),
-    #[allow(clippy::type_complexity)]
-    merge_runs: unsafe fn(*const B, *const V, usize, usize, [u32; 2], *mut B, *mut V, *const u32, [B; 2], *mut u32),
-    #[allow(clippy::type_complexity)]
-    merge_long_runs: unsafe fn(*const B, *const V, usize, *mut B, *mut V, *const u32, *const usize, [B; 2], *mut u32),
-    shared: (u32, u32),
-}
-
-/// Values are moved along with their keys.
-fn moved<const NT: usize, const VT: usize>() -> PairKernels<u32, u32, NT, VT> {
-    PairKernels {
-        // SAFETY: the kernel's own conditions.
-        block_sort: |k, v, t, u, n, [e, f, d, g], order, _| unsafe {
-            pairs::block_sort_pairs::<NT, VT>(k, v, t, u, n, e, f, d, g, order)
-        },
-        // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, [k, rank_tolerance], t, u, splits, [d, e], order| unsafe {
-            pairs::merge_runs_pairs::<NT, VT>(f, v, n, run, k, rank_tolerance, t, u, splits, d, e, order)
-        },
-        // SAFETY: the kernel's own conditions.
-        merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
-            pairs::merge_long_runs_pairs::<NT, VT>(f, v, n, t, u, splits, starts, d, e, order)
-        },
-        shared: (pairs::block_shared_bytes(NT * VT), pairs::merge_shared_bytes(NT * VT)),
-    }
-}
-
-/// Keys are packed with their places.
-fn packed<B: Bits, V: Word, const NT: usize, const VT: usize>() -> PairKernels<B, V, NT, VT> {
-    PairKernels {
-        // SAFETY: the kernel's own conditions.
-        block_sort: |k, v, t, u, n, [e, f, d, g], order, random| unsafe {
-            packed::block_sort_packed::<B, V, NT, VT>(k, v, t, u, n, e, f, d, g, order, random)
-        },
-        // SAFETY: the kernel's own conditions.
-        merge_runs: |f, v, n, run, [k, rank_tolerance], t, u, splits, [d, e], order| unsafe {
-            packed::merge_runs_packed::<B, V, NT, VT>(f, v, n, run, k, rank_tolerance, t, u, splits, d, e, order)
-        },
-        // SAFETY: the kernel's own conditions.
-        merge_long_runs: |f, v, n, t, u, splits, starts, [d, e], order| unsafe {
-            packed::merge_long_runs_packed::<B, V, NT, VT>(f, v, n, t, u, splits, starts, d, e, order)
-        },
-        shared: (packing::shared_bytes(NT * VT), packed::merge_shared_bytes(NT * VT)),
-    }
-}
-
-/// The sort with values, which are the places in the input.
-fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
-    kernels: &PairKernels<K::Bits, V, NT, VT>,
-    seed: u64,
-    keys: &[K],
-    descending: bool,
-) -> Result<(Vec<K>, Vec<u64>), Fault> {
-    let (n, slots) = (keys.len(), NT * VT);
-    let mut emulator = Emulator::new(seed);
-    let bits: Vec<K::Bits> = keys.iter().map(|key| key.to_raw()).collect();
-    let places: Vec<V> = (0..n as u64).map(|i| V::try_from(i).ok().expect("a place fits")).collect();
-    let mut from = (emulator.buffer(&bits), emulator.buffer(&places));
-    let mut to = (emulator.uninit::<K::Bits>(n), emulator.uninit::<V>(n));
-    let coding = Coding::of::<K>(descending);
-    let mut passes = Passes::of(n.div_ceil(slots));
-    let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
-    let order = emulator.buffer(&[0u32; DETECTION_WORDS]);
-    let (begins, starts) =
-        (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
-    // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
-    emulator.launch("detect_runs", 3, 64, DETECTION_SHARED_BYTES, || unsafe {
-        let (order, begins, most_descents) = (order.as_mut_ptr(), begins.as_mut_ptr(), MAX_RUNS - 1);
-        detect_runs(from.0.as_ptr(), n, coding.always, coding.when_negative, 1, most_descents, order, begins)
-    })?;
-    // SAFETY: as above.
-    emulator.launch("reverse keys", 2, 32, 0, || unsafe {
-        let pairs = from.0.as_mut_ptr();
-        reverse::<_, 1>(pairs, n, order.as_mut_ptr())
-    })?;
-    // SAFETY: as above.
-    emulator.launch("reverse values", 2, 32, 0, || unsafe {
-        reverse::<_, 2>(from.1.as_mut_ptr(), n, order.as_mut_ptr())
-    })?;
-    if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
-        // SAFETY: as above.
-        emulator.launch("copy_runs", 2, 64, 0, || unsafe {
-            let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
-            let (begins, starts) = (begins.as_ptr(), starts.as_mut_ptr());
-            copy_runs(from.0.as_ptr(), to.0.as_mut_ptr(), n, always, when_negative, order, begins, starts)
-        })?;
+        emulator.launch("reverse values", 2, 32, 0, || unsafe { reverse::<_, 2>(from.1.as_mut_ptr(), n, found) })?;
         // SAFETY: as above.
         emulator.launch("copy_runs, values", 2, 64, 0, || unsafe {
-            let (begins, starts, order) = (begins.as_ptr(), starts.as_mut_ptr(), order.as_mut_ptr());
-            copy_runs(from.1.as_ptr(), to.1.as_mut_ptr(), n, V::MIN, V::MIN, order, begins, starts)
+            let arrays = (from.1, to.1);
+            copy_values(n, arrays, order, begins, starts)
         })?;
+    }
+    let merge_bytes = merge_runs::shared_bytes(size_of::<K>(), size_of::<V>(), slots);
+    if slots > (MAX_RUNS as usize / 2) * (VT - 1) + 32 {
         let tile_keys = merge_pass::tile_keys(slots, VT, MAX_RUNS, 0);
         let tiles = n.div_ceil(tile_keys as usize);
         let splits = emulator.uninit::<u32>(tiles * MAX_RUNS as usize);
@@ -243,10 +95,10 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
             split_long_runs(to.0.as_ptr(), n, tile_keys, splits, starts, 2, order)
         })?;
         // SAFETY: as above.
-        emulator.launch("merge_long_runs", 3, NT as u32, kernels.shared.1, || unsafe {
-            let (f, v, t, u) = (to.0.as_ptr(), to.1.as_ptr(), from.0.as_mut_ptr(), from.1.as_mut_ptr());
-            let (splits, starts, decode) = (splits.as_ptr(), starts.as_ptr(), [coding.always, coding.when_negative]);
-            (kernels.merge_long_runs)(f, v, n, t, u, splits, starts, decode, order.as_mut_ptr())
+        emulator.launch("merge_long_runs", 3, NT as u32, merge_bytes, || unsafe {
+            let (splits, starts, order) = (splits.as_ptr(), starts.as_ptr(), order.as_mut_ptr());
+            let (scratch, at) = (elements(to), elements(from));
+            merge_long_runs::<_, V, P, NT, VT>(scratch, at, n, splits, starts, coding, order)
         })?;
     }
     // As the host does, so that the last pass ends in the first array.
@@ -254,42 +106,70 @@ fn run_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usiz
     if !passes.left().is_multiple_of(2) {
         std::mem::swap(&mut from, &mut to);
     }
-    let d = decode(passes);
+    let (blocks, shared) = (n.div_ceil(slots) as u32, block_sort::shared_bytes(size_of::<K>(), size_of::<V>(), slots));
     let random = StdRng::seed_from_u64(seed).random();
     // SAFETY: as above.
-    emulator.launch("block_sort", n.div_ceil(slots) as u32, NT as u32, kernels.shared.0, || unsafe {
-        let (k, v, t, u) = (input.0.as_mut_ptr(), input.1.as_mut_ptr(), from.0.as_mut_ptr(), from.1.as_mut_ptr());
-        let codings = [coding.always, coding.when_negative, d.always, d.when_negative];
-        (kernels.block_sort)(k, v, t, u, n, codings, order.as_mut_ptr(), random)
+    emulator.launch("block_sort", blocks, NT as u32, shared, || unsafe {
+        let (from, to, order) = (elements(input), elements(from), order.as_mut_ptr());
+        block_sort::block_sort::<_, V, P, NT, VT>(from, to, n, coding, first_decode, order, random)
     })?;
     let mut run = slots;
+    let mut shuffle = Shuffle { runs: (n / run) as u32, random };
     while let Some(k) = passes.next() {
         let shape = tuning::Tile { threads: NT, items_per_thread: VT };
         let rank_tolerance = rank_tolerance(seed, shape, k);
         let runs = merge_pass::runs_in_tiles(n, run, k, shape, rank_tolerance);
+        let runs = runs.shuffled(if has_values { Shuffle::NONE } else { shuffle });
         let splits = emulator.uninit::<u32>(runs.tile_count() * k as usize);
+        let warps = runs.tile_count().div_ceil(3);
+        // For every other seed the blocks that merge find their splits themselves.
+        let splits = if seed.is_multiple_of(2) { splits.as_mut_ptr() } else { std::ptr::null_mut() };
+        if !splits.is_null() {
+            // SAFETY: as above.
+            emulator.launch("split_runs", warps.div_ceil(2) as u32, 64, 0, || unsafe {
+                split_runs(from.0.as_ptr(), runs, splits, 3, order.as_mut_ptr())
+            })?;
+        }
+        // What is not shuffled for the splits is not for the merge.
+        let runs = if has_values { runs.shuffled(shuffle) } else { runs };
+        // For every third seed a block takes several tiles.
+        let blocks = if seed.is_multiple_of(3) { runs.tile_count().div_ceil(3) } else { runs.tile_count() };
         // SAFETY: as above.
-        emulator.launch("split_runs", runs.tile_count().div_ceil(2) as u32, 64, 0, || unsafe {
-            let (from, splits, order) = (from.0.as_ptr(), splits.as_mut_ptr(), order.as_mut_ptr());
-            split_runs(from, n, run, k, runs.tile_keys(), rank_tolerance, splits, 1, order, 0, 0)
-        })?;
-        let d = decode(passes);
-        // SAFETY: as above.
-        emulator.launch("merge_runs", runs.tile_count() as u32, NT as u32, kernels.shared.1, || unsafe {
-            let (f, v, t, u) = (from.0.as_ptr(), from.1.as_ptr(), to.0.as_mut_ptr(), to.1.as_mut_ptr());
-            let (splits, order) = (splits.as_ptr(), order.as_mut_ptr());
-            (kernels.merge_runs)(f, v, n, run, [k, rank_tolerance], t, u, splits, [d.always, d.when_negative], order)
+        emulator.launch("merge_runs", blocks as u32, NT as u32, merge_bytes, || unsafe {
+            let (from, to, decode, order) = (elements(from), elements(to), decode(passes), order.as_mut_ptr());
+            merge_runs::merge_runs::<_, V, P, NT, VT, true>(from, to, runs, splits, decode, order)
         })?;
         std::mem::swap(&mut from, &mut to);
         run *= k as usize;
+        shuffle.runs = 0;
     }
-    let keys = emulator.read(input.0)?.into_iter().map(|bits| K::from_raw(bits)).collect();
-    Ok((keys, emulator.read(input.1)?.into_iter().map(|place| place.to_register()).collect()))
+    read(&mut emulator, input)
+}
+
+/// Copies values as the host has it done: as keys that are ordered bits.
+///
+/// # Safety
+/// As for `copy_runs`. Values have 4 or 8 bytes.
+unsafe fn copy_values<V: Word>(
+    n: usize,
+    (from, to): (Buffer<V>, Buffer<V>),
+    order: Buffer<u32>,
+    begins: Buffer<usize>,
+    starts: Buffer<usize>,
+) {
+    let (order, begins, starts) = (order.as_mut_ptr(), begins.as_ptr(), starts.as_mut_ptr());
+    // SAFETY: the caller's promise.
+    unsafe {
+        if size_of::<V>() == 4 {
+            copy_runs::<u32>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, 0, 0, order, begins, starts);
+        } else {
+            copy_runs::<u64>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, 0, 0, order, begins, starts);
+        }
+    }
 }
 
 /// Sorts `input` with values, both ways, and compares keys and values with the standard library's.
-fn check_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
-    kernels: &PairKernels<K::Bits, V, NT, VT>,
+fn check_pairs<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>(
     input: &[K],
     what: &str,
     seed: u64,
@@ -297,27 +177,26 @@ fn check_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: us
     let n = input.len();
     for descending in [false, true] {
         let at = || format!("{} {n} in tiles of {NT} x {VT}, {what}, seed {seed}, descending: {descending}", K::NAME);
-        let (found, places) = run_pairs::<K, V, NT, VT>(kernels, seed, input, descending)
-            .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+        let (found, indices) =
+            run::<K, V, P, NT, VT>(seed, input, descending).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
         let mut expected: Vec<u64> = (0..n as u64).collect();
         expected.sort_by(|&x, &y| {
             let order = input[x as usize].compare(&input[y as usize]);
             if descending { order.reverse() } else { order }
         });
-        assert!(places == expected, "{}", at());
-        let expected: Vec<K> = expected.iter().map(|&place| input[place as usize]).collect();
+        assert!(indices == expected, "{}", at());
+        let expected: Vec<K> = expected.iter().map(|&index| input[index as usize]).collect();
         assert!(bits(&found) == bits(&expected), "{}", at());
     }
 }
 
-fn check_all_pairs<K: TestKey, V: Bits + TryFrom<u64>, const NT: usize, const VT: usize>(
-    kernels: &PairKernels<K::Bits, V, NT, VT>,
+fn check_all_pairs<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, const VT: usize>(
     sizes: &[usize],
 ) {
     for &n in sizes {
         for keys in Keys::ALL {
             let seed = fresh_seed();
-            check_pairs::<K, V, NT, VT>(kernels, &keys.random::<K>(n, seed), &format!("{keys:?}"), seed);
+            check_pairs::<K, V, P, NT, VT>(&keys.random::<K>(n, seed), &format!("{keys:?}"), seed);
         }
     }
 }
@@ -326,26 +205,26 @@ const ROW: tuning::Row = tuning::ROW;
 
 #[test]
 fn values_move_with_their_keys_and_equal_keys_keep_their_order() {
-    check_all_pairs::<u32, u32, 64, 5>(&moved(), &[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
-    check_all_pairs::<i32, u32, 64, 3>(&moved(), &[1, 191, 193, 1000, 192 * 32 + 191]);
+    check_all_pairs::<u32, u32, Beside, 64, 5>(&[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
+    check_all_pairs::<i32, u32, Beside, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
     const BLOCK: tuning::Tile = ROW.block_4v4;
     const RUNS: tuning::Tile = ROW.runs_4v4;
-    check_all_pairs::<f32, u32, { BLOCK.threads }, { BLOCK.items_per_thread }>(&moved(), &[BLOCK.keys() - 1, 20_000]);
-    check_all_pairs::<u32, u32, { RUNS.threads }, { RUNS.items_per_thread }>(&moved(), &[20_000]);
+    check_all_pairs::<f32, u32, Beside, { BLOCK.threads }, { BLOCK.items_per_thread }>(&[BLOCK.keys() - 1, 20_000]);
+    check_all_pairs::<u32, u32, Beside, { RUNS.threads }, { RUNS.items_per_thread }>(&[20_000]);
 }
 
 #[test]
-fn keys_packed_with_their_places_keep_their_order() {
-    check_all_pairs::<i32, u64, 64, 3>(&packed(), &[1, 191, 193, 1000, 192 * 32 + 191]);
-    check_all_pairs::<f32, u64, 64, 5>(&packed(), &[1, 320, 321, 3000]);
-    check_all_pairs::<u64, u32, 64, 5>(&packed(), &[1, 319, 321, 320 * 33]);
-    check_all_pairs::<f64, u64, 64, 3>(&packed(), &[1, 192, 1000, 192 * 17]);
-    check_all_pairs::<i64, u32, 64, 5>(&packed(), &[2, 3000]);
+fn keys_packed_with_their_slots_keep_their_order() {
+    check_all_pairs::<i32, u64, Packed, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
+    check_all_pairs::<f32, u64, Packed, 64, 5>(&[1, 320, 321, 3000]);
+    check_all_pairs::<u64, u32, Packed, 64, 5>(&[1, 319, 321, 320 * 33]);
+    check_all_pairs::<f64, u64, Packed, 64, 3>(&[1, 192, 1000, 192 * 17]);
+    check_all_pairs::<i64, u32, Packed, 64, 5>(&[2, 3000]);
     const BLOCK: tuning::Tile = ROW.block_packed;
     const RUNS: tuning::Tile = ROW.runs_packed;
     let sizes = [BLOCK.keys() - 1, BLOCK.keys() + 1, 20_000];
-    check_all_pairs::<i64, u32, { BLOCK.threads }, { BLOCK.items_per_thread }>(&packed(), &sizes);
-    check_all_pairs::<f64, u64, { RUNS.threads }, { RUNS.items_per_thread }>(&packed(), &[20_000]);
+    check_all_pairs::<i64, u32, Packed, { BLOCK.threads }, { BLOCK.items_per_thread }>(&sizes);
+    check_all_pairs::<f64, u64, Packed, { RUNS.threads }, { RUNS.items_per_thread }>(&[20_000]);
 }
 
 /// Keys that differ in few bits, of which the lowest are such that a packed key has no room for them, and keys of which a
@@ -364,14 +243,14 @@ fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
                 })
                 .collect();
             let what = format!("{upper_bits} upper bits and {lower_bits} lower bits");
-            check_pairs::<u64, u32, 64, 5>(&packed(), &input, &what, seed);
+            check_pairs::<u64, u32, Packed, 64, 5>(&input, &what, seed);
             let mut input = input;
             for key in &mut input {
                 *key &= (1 << lower_bits) - 1;
             }
             let outlier = random.random_range(0..input.len());
             input[outlier] = random.random();
-            check_pairs::<u64, u64, 64, 5>(&packed(), &input, &format!("{what}, one greater"), seed);
+            check_pairs::<u64, u64, Packed, 64, 5>(&input, &format!("{what}, one greater"), seed);
         }
     }
 }
@@ -384,8 +263,8 @@ fn check<K: TestKey, const NT: usize, const VT: usize>(sizes: &[usize]) {
             let at = || format!("{} {n} in tiles of {NT} x {VT}, {keys:?}, seed {seed}", K::NAME);
             let mut expected = sorted(input.clone());
             for descending in [false, true] {
-                let found =
-                    run::<K, NT, VT>(seed, &input, descending).unwrap_or_else(|fault| panic!("{}: {fault}", at()));
+                let (found, _) = run::<K, (), Nothing, NT, VT>(seed, &input, descending)
+                    .unwrap_or_else(|fault| panic!("{}: {fault}", at()));
                 assert!(bits(&found) == bits(&expected), "{}, descending: {descending}", at());
                 expected.reverse();
             }
@@ -411,7 +290,8 @@ fn keys_that_are_sorted_or_nearly() {
             let keys = Keys::Any.random::<K>(n, seed);
             let expected = sorted(keys.clone());
             for input in sorted_or_nearly(keys, seed) {
-                let found = run::<K, 64, 5>(seed, &input, false).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+                let (found, _) = run::<K, (), Nothing, 64, 5>(seed, &input, false)
+                    .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
                 assert!(bits(&found) == bits(&expected), "{} {n}, seed {seed}", K::NAME);
             }
         }
@@ -427,11 +307,11 @@ fn pairs_that_are_sorted_or_nearly() {
             let seed = fresh_seed();
             let what = format!("{keys:?}, sorted or nearly");
             for input in sorted_or_nearly(keys.random::<i32>(n, seed), seed) {
-                check_pairs::<i32, u32, 64, 5>(&moved(), &input, &what, seed);
-                check_pairs::<i32, u64, 64, 5>(&packed(), &input, &what, seed);
+                check_pairs::<i32, u32, Beside, 64, 5>(&input, &what, seed);
+                check_pairs::<i32, u64, Packed, 64, 5>(&input, &what, seed);
             }
             for input in sorted_or_nearly(keys.random::<f64>(n, seed), seed) {
-                check_pairs::<f64, u32, 64, 5>(&packed(), &input, &what, seed);
+                check_pairs::<f64, u32, Packed, 64, 5>(&input, &what, seed);
             }
         }
     }
@@ -487,7 +367,8 @@ fn keys_with_many_bank_conflicts() {
             let seed = fresh_seed();
             let keys = bank_conflicts::conflicting(n, shape, shape, size_of::<K>());
             let input: Vec<K> = keys.into_iter().map(|key| K::from_register(key.into())).collect();
-            let found = run::<K, NT, VT>(seed, &input, false).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+            let (found, _) = run::<K, (), Nothing, NT, VT>(seed, &input, false)
+                .unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
             let expected: Vec<K> = (0..n as u64).map(K::from_register).collect();
             assert!(bits(&found) == bits(&expected), "{} {n} in tiles of {NT} x {VT}, seed {seed}", K::NAME);
         }

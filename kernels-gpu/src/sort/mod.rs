@@ -23,6 +23,9 @@
 //!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
 //! ```
 //!
+//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and without, and a
+//! [`payload`] is what differs.
+//!
 //! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
 //! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
 
@@ -35,11 +38,10 @@ pub mod indices;
 pub mod merge_pass;
 pub mod multiway_co_rank;
 pub mod network;
-pub mod packed;
-pub mod packing;
-pub mod pairs;
+pub mod payload;
 pub mod radix;
 pub mod runs;
+mod sort_tile;
 pub mod tile_in_order;
 
 use cuda_std::prelude::*;

@@ -121,6 +121,7 @@ impl Iterator for Passes {
 ///
 /// Keys alone may be merged in any order. In one that cannot be predicted, no input can be made of which the runs that meet
 /// are slow to merge.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
     /// How many runs are reordered: the first ones, all of the same length.
@@ -144,13 +145,14 @@ impl Shuffle {
     }
 }
 
-/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`.
+/// Runs of `run` keys in an array of `n`, merged `k` at a time in tiles of `tile_keys`: what the kernels of a pass are told.
 ///
 /// ```compile_fail,E0451
 /// # use kernels_gpu::sort::runs::{Runs, Shuffle};
 /// // There is no way around `new`, which refuses runs of no keys.
 /// let runs = Runs { n: 100, run: 0, k: 2, tile_keys: 32, rank_tolerance: 0, shuffle: Shuffle::NONE };
 /// ```
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
     n: usize,
@@ -173,16 +175,6 @@ impl Runs {
         assert!(0 < run && run <= u32::MAX as usize, "a run has 1 to 2^32 - 1 keys");
         assert!(k.is_power_of_two() && 2 <= k && k <= MAX_RUNS, "a group has a power of two runs, from 2 to 32");
         assert!(tile_keys as u64 > 2 * rank_tolerance as u64, "a tile has more than twice the rank_tolerance");
-        // SAFETY: just checked.
-        unsafe { Self::new_unchecked(n, run, k, tile_keys, rank_tolerance) }
-    }
-
-    /// As [`new`](Self::new), without the code of a panic.
-    ///
-    /// # Safety
-    /// The arguments are such that `new` does not panic.
-    #[inline(always)]
-    pub const unsafe fn new_unchecked(n: usize, run: usize, k: u32, tile_keys: u32, rank_tolerance: u32) -> Self {
         Self { n, run, k, tile_keys, rank_tolerance, shuffle: Shuffle::NONE }
     }
 
@@ -190,6 +182,12 @@ impl Runs {
     #[inline(always)]
     pub const fn shuffled(self, shuffle: Shuffle) -> Self {
         Self { shuffle, ..self }
+    }
+
+    /// Keys of the array.
+    #[inline(always)]
+    pub const fn keys(self) -> usize {
+        self.n
     }
 }
 
@@ -250,8 +248,8 @@ impl Division for Runs {
     }
     #[inline(always)]
     fn tile(self, t: usize) -> TileOfRuns {
-        // SAFETY: `new` has checked the first three, or its unchecked counterpart's caller has, and that `run` is below 2^32
-        // and `k` at most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
+        // SAFETY: `new`, the only way to make `Runs`, has checked the first three, and that `run` is below 2^32 and `k` at
+        // most 32, so that their product does not wrap to 0. A division by 0 would bring in the code of a panic.
         unsafe { assert_unchecked(self.run != 0 && self.k != 0 && self.tile_keys != 0 && self.group() != 0) };
         let tiles_of_group = self.group().div_ceil(self.tile_keys as usize);
         // SAFETY: a positive number divided by another, rounded up.

@@ -10,7 +10,7 @@
 //! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are found.
 
 use super::clear;
-use super::elements::Arrays;
+use super::elements::{Arrays, has_values};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
@@ -348,10 +348,4 @@ fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
     for i in 0..N {
         to.values.set(places[i], values[i]);
     }
-}
-
-/// Whether there are values.
-#[inline(always)]
-const fn has_values<V>() -> bool {
-    size_of::<V>() > 0
 }

@@ -30,10 +30,11 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     coding: Coding<B>,
     indexes: u32,
 ) {
+    let n = job.plan.n as usize;
     // SAFETY: all arrays have `plan.n` elements, and those of `from` and `to` do not overlap; the lists have
     // `job.at.words` words, as `Job` says. Elements are read from one side and written to the other, each to an index
     // of its own: all have been counted.
-    let (workspace, from, to) = unsafe { (Workspace::new(&job), from.arrays(job.plan.n), to.arrays(job.plan.n)) };
+    let (workspace, from, to) = unsafe { (Workspace::new(&job), from.arrays(n), to.arrays(n)) };
     // SAFETY: the launch has `shared_bytes` for tiles of `NT * VT` keys. Barriers of `move_tile` come between writing
     // and reading, and another one before the next tile.
     let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };

@@ -14,9 +14,8 @@ use super::sort_buckets::{self, Bins, BucketMemory, bins, fail};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{block_range, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::elements::{Arrays, Elements};
+use crate::sort::elements::{Arrays, Elements, has_values};
 use crate::tuning::ROW;
-use core::ptr::null_mut;
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 
@@ -102,14 +101,13 @@ impl<B: Bits, V: Word> Slots<B, V> {
     /// The launch has [`shared_bytes`]; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
-    unsafe fn at_start<const NT: usize, const VT: usize>(has_values: bool) -> Self {
+    unsafe fn at_start<const NT: usize, const VT: usize>() -> Self {
         let slots = const { (NT * VT) as u32 };
-        let value_slots = if has_values { slots } else { 0 };
         // Those of 8 bytes first.
         let (first, scheme_at) = const { (number_bytes(NT, VT), scheme_at(NT, VT)) };
         let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
         let (keys_at, values_at) = if key_bytes < value_bytes {
-            (first + value_slots * value_bytes, first)
+            (first + slots * value_bytes, first)
         } else {
             (first, first + slots * key_bytes)
         };
@@ -121,7 +119,7 @@ impl<B: Bits, V: Word> Slots<B, V> {
                 numbers: BucketMemory::at_start(NT, VT),
                 scheme: (Shared::dynamic(scheme_at, 1), Shared::dynamic(scheme_at + 8, 1)),
                 keys: Shared::dynamic(keys_at, slots),
-                values: Shared::dynamic(values_at, value_slots),
+                values: Shared::dynamic(values_at, slots),
             }
         }
     }
@@ -162,11 +160,11 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
     coding: Coding<B>,
 ) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
-    let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n) };
+    let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n as usize) };
     let fail = |bucket| fail(workspace, bucket);
     // SAFETY: all arrays have `n` elements, and those of both sides do not overlap. Buckets do not overlap, and each is
     // of one block, all of whose `NT` threads are here.
-    unsafe { sort_all::<B, V, true, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
+    unsafe { sort_all::<B, V, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
 }
 
 /// Kernel: as [`sort_buckets`](super::sort_buckets::sort_buckets()), for keys of 8 bytes.
@@ -202,18 +200,16 @@ pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
     fail: impl Fn(u32),
 ) {
-    // SAFETY: there are no values.
-    let alone = |keys| Arrays { keys, values: unsafe { GlobalMut::<u32>::new(null_mut(), 0) } };
     // SAFETY: the contract is the same, and there are no values.
-    unsafe { sort_all::<B, u32, false, NT, VT>(workspace, alone(keys), alone(scratch), coding, fail) };
+    unsafe { sort_all::<B, (), NT, VT>(workspace, Arrays::alone(keys), Arrays::alone(scratch), coding, fail) };
 }
 
 /// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where they stay as they are.
 ///
 /// # Safety
-/// As for [`sort_buckets_with_values`], but for the values if there are no `VALUES`.
+/// As for [`sort_buckets_with_values`]. There are no values if `V` is `()`.
 #[inline(always)]
-unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const VT: usize>(
+unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
     workspace: Workspace,
     at: Arrays<B, V>,
     scratch: Arrays<B, V>,
@@ -222,7 +218,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
 ) {
     // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
     // this function come between writing and reading, and one before the next bucket.
-    let memory = unsafe { Slots::<B, V>::at_start::<NT, VT>(VALUES) };
+    let memory = unsafe { Slots::<B, V>::at_start::<NT, VT>() };
     let slots = const { (NT * VT) as u32 };
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
@@ -232,12 +228,12 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
     while b < buckets {
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
         b += thread::grid_dim_x();
-        let from = if in_scratch { scratch } else { at }.slice(start, len);
+        let from = if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
         if work == Work::Copy {
-            let (to, mut i) = (at.slice(start, len), thread() as usize);
+            let (to, mut i) = (at.slice(start as usize, len as usize), thread() as usize);
             while i < len as usize {
                 to.keys.set(i, coding.decode(from.keys.get(i)));
-                if VALUES {
+                if has_values::<V>() {
                     to.values.set(i, from.values.get(i));
                 }
                 i += recomputed(NT as u32) as usize;
@@ -252,7 +248,7 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
         for i in 0..VT {
             if is_here(i) {
                 own[i] = from.keys.get(slot(i) as usize);
-                if VALUES {
+                if has_values::<V>() {
                     values.copy_async_mut(slot(i), from.values, slot(i) as usize);
                 }
             }
@@ -287,15 +283,15 @@ unsafe fn sort_all<B: Bits, V: Word, const VALUES: bool, const NT: usize, const 
             // SAFETY: as above.
             is_sorted = unsafe { memory.numbers.sort::<NT, VT, true>(own_numbers, len, of_bucket, is_here) };
         }
-        if VALUES {
+        if has_values::<V>() {
             shared::wait_for_copies();
         }
         thread::sync_threads();
         let (numbers, all_equal) = memory.kept(numbers);
-        let to = at.slice(recomputed(start), len);
+        let to = at.slice(recomputed(start) as usize, len as usize);
         let put = |rank: u32, key: B, slot: u32| {
             to.keys.set(rank as usize, coding.decode(key));
-            if VALUES {
+            if has_values::<V>() {
                 to.values.set(rank as usize, values.get(slot));
             }
         };

@@ -4,17 +4,22 @@
 use super::workspace::{Bucket, Job, Workspace};
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Coding};
-use crate::sort::block_sort::sort_tile;
+use crate::sort::sort_tile::sort_tile;
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+
+/// Bytes of dynamic shared memory for tiles of `slots` keys.
+pub const fn shared_bytes<B>(slots: usize) -> u32 {
+    (slots * size_of::<B>()) as u32
+}
 
 /// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `coding` decodes
 /// them. Rests are where the last level has put them.
 ///
 /// # Safety
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
-/// of two, with dynamic shared memory for `NT * VT` keys.
+/// of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
     u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),

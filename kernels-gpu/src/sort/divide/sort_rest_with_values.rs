@@ -4,17 +4,22 @@
 use super::sort_rest::each_left;
 use super::workspace::{Job, Workspace};
 use crate::key::{Bits, Coding};
-use crate::sort::block_sort::sort_tile;
 use crate::sort::elements::{Arrays, Elements};
+use crate::sort::sort_tile::sort_tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
+
+/// Bytes of dynamic shared memory for tiles of `slots` keys: a number of 8 bytes for each.
+pub const fn shared_bytes(slots: usize) -> u32 {
+    (slots * size_of::<u64>()) as u32
+}
 
 /// Kernel: sorts the buckets that `sort_buckets_with_values` has given up, and the rests, to the same indices of `at`, keys as `coding`
 /// decodes them. Rests are where the last level has put them.
 ///
 /// # Safety
 /// As for [`sort_buckets_with_values`](super::sort_buckets_with_values::sort_buckets_with_values), which has been called before; blocks are
-/// of `NT` threads, a power of two, with dynamic shared memory for `NT * VT` numbers of 8 bytes.
+/// of `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
     u32v4 = <u32, u32, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }>,
     u64v4 = <u64, u32, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }>,
@@ -29,8 +34,9 @@ pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT:
 ) {
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and are only read.
     let workspace = unsafe { Workspace::new(&job) };
+    let n = job.plan.n as usize;
     // SAFETY: all arrays have `plan.n` elements, and those of both sides do not overlap.
-    let sides = unsafe { (at.arrays(job.plan.n), scratch.arrays(job.plan.n)) };
+    let sides = unsafe { (at.arrays(n), scratch.arrays(n)) };
     each_left(workspace, job.plan.levels, |start, len, in_scratch| {
         // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
         unsafe { sort_part::<B, V, NT, VT>(sides, (start, len), in_scratch, coding) };
@@ -49,14 +55,15 @@ unsafe fn sort_part<B: Bits, V: Word, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let slots = (NT * VT) as u32;
-    let side = |in_scratch: bool| if in_scratch { sides.1 } else { sides.0 }.slice(start, len);
+    let side = |in_scratch: bool| if in_scratch { sides.1 } else { sides.0 }.slice(start as usize, len as usize);
     // The passes that are left: each goes from one side to the other, the last one to the first.
     let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
     let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
     let mut at = 0;
     while at < len {
         let count = (len - at).min(slots);
-        let (from, to) = (side(in_scratch).slice(at, count), side(passes % 2 == 1).slice(at, count));
+        let part = |side: Arrays<B, V>| side.slice(at as usize, count as usize);
+        let (from, to) = (part(side(in_scratch)), part(side(passes % 2 == 1)));
         sort_elements::<B, V, NT, VT>(from, to, decode(passes));
         at += slots;
     }

@@ -13,6 +13,11 @@ use super::split_runs::find_splits;
 use super::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::key::{Bits, Coding};
 use crate::sort::detect_runs::Detection;
+use crate::sort::elements::Elements;
+use crate::sort::payload::Payload;
+use crate::sort::payload::beside::Beside;
+use crate::sort::payload::nothing::Nothing;
+use crate::sort::payload::packed::Packed;
 use crate::sort::runs::{Division, LongRuns, MAX_RUNS};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -49,56 +54,46 @@ pub unsafe fn split_long_runs<B: Bits>(
 /// tile after the other, so that there are few of them where there is nothing to do.
 ///
 /// # Safety
-/// As for `merge_runs`, but for the number of blocks; `starts` and `order` are as for [`split_long_runs`].
+/// As for `merge_runs`, but for the number of blocks, with `n` keys; `starts` and `order` are as for [`split_long_runs`].
 #[kernel(
-    u32 = <u32, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
+    u32 = <u32, (), Nothing, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, (), Nothing, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
+    u32v4 = <u32, u32, Beside, { ROW.runs_4v4.threads }, { ROW.runs_4v4.items_per_thread }>
+        within (ROW.runs_4v4.threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
+        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
+        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
+        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
 )]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn merge_long_runs<B: Bits, const NT: usize, const VT: usize>(
-    from: *const B,
+pub unsafe fn merge_long_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
+    from: Elements<B, V>,
+    to: Elements<B, V>,
     n: usize,
-    to: *mut B,
     splits: *const u32,
     starts: *const usize,
-    always: B,
-    when_negative: B,
+    decode: Coding<B>,
     order: *mut u32,
 ) {
     // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if !unsafe { Detection::new(order) }.is_of_long_runs() {
         return;
     }
-    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and `splits` has `MAX_RUNS` for each
-    // tile, as `split_long_runs` has.
-    let (runs, splits) = unsafe { long_runs(n, tile_keys(NT * VT, VT, MAX_RUNS, 0), splits, starts) };
-    // SAFETY: `from` and `to` have `n` keys and do not overlap. A block writes its tile's part of `to`, and tiles do
-    // not overlap.
-    let (from, to) = unsafe { (Global::new(from, n), GlobalMut::new(to, n)) };
+    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and is read at `i` and `i + 1` for a
+    // lane `i < MAX_RUNS`.
+    let starts = unsafe { Global::new(starts, MAX_RUNS as usize + 1) };
+    let runs = LongRuns { starts, n, tile_keys: tile_keys(NT * VT, VT, MAX_RUNS, 0) };
+    // SAFETY: `splits` has `MAX_RUNS` words for each tile, as `split_long_runs` has written. All arrays have `n`
+    // elements, and those of `to` overlap no others. A block writes its tiles' parts of them, and tiles do not overlap.
+    let (splits, from, to) =
+        unsafe { (Global::new(splits, runs.tiles() * MAX_RUNS as usize), from.source(n), to.arrays(n)) };
     let mut t = thread::block_idx_x();
     while t < runs.tiles() as u32 {
         // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
         // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
-        unsafe { merge_tile::<B, NT, VT>(runs, t as usize, from, to, splits, Coding { always, when_negative }) };
+        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t as usize, from, to, splits, decode) };
         thread::sync_threads();
         t += thread::grid_dim_x();
     }
-}
-
-/// The long runs, of fewer than 2^32 keys, and the splits of their tiles.
-///
-/// # Safety
-/// The arguments are as for [`merge_long_runs`].
-#[inline(always)]
-pub(in crate::sort) unsafe fn long_runs(
-    n: usize,
-    tile_keys: u32,
-    splits: *const u32,
-    starts: *const usize,
-) -> (LongRuns, Global<u32>) {
-    // SAFETY: `starts` has `MAX_RUNS + 1` indices, as `copy_runs` has written, and is read at `i` and `i + 1` for a
-    // lane `i < MAX_RUNS`.
-    let runs = LongRuns { starts: unsafe { Global::new(starts, MAX_RUNS as usize + 1) }, n, tile_keys };
-    // SAFETY: `splits` has `MAX_RUNS` words for each tile, as `split_long_runs` has written.
-    (runs, unsafe { Global::new(splits, runs.tiles() * MAX_RUNS as usize) })
 }

@@ -19,7 +19,8 @@
 //! | `load` | segments from global to shared memory |
 //! | `rounds` | segments merged in shared memory |
 //! | [`long_runs`] | the same for runs that were detected, of any lengths |
-//! | `with_values` | what the passes of keys with values have in common |
+//!
+//! How segments are loaded, merged and stored depends on their [payload](crate::sort::payload).
 
 pub(super) mod load;
 pub mod long_runs;
@@ -27,7 +28,6 @@ pub mod merge_runs;
 pub(super) mod plan;
 pub(super) mod rounds;
 pub mod split_runs;
-pub(super) mod with_values;
 
 use crate::sort::runs::Runs;
 use crate::tuning::Tile;
@@ -48,20 +48,4 @@ pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_toler
 /// As [`Runs::new`] does, which includes tiles of that shape being too small for `k` runs and `rank_tolerance`.
 pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, rank_tolerance: u32) -> Runs {
     Runs::new(n, run, k, tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance), rank_tolerance)
-}
-
-/// As [`runs_in_tiles`], for a kernel whose tiles are of `NT * VT` keys.
-///
-/// # Safety
-/// The arguments are such that `runs_in_tiles` does not panic.
-#[inline(always)]
-pub(super) unsafe fn runs_of_pass<const NT: usize, const VT: usize>(
-    n: usize,
-    run: usize,
-    k: u32,
-    rank_tolerance: u32,
-) -> Runs {
-    // SAFETY: `runs_in_tiles` gives `Runs::new` these same arguments, and does not panic with them, as the caller
-    // promises.
-    unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, rank_tolerance), rank_tolerance) }
 }

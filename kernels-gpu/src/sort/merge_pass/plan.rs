@@ -26,7 +26,7 @@ pub(in crate::sort) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32
 /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all of one run
 /// needs no rounds, and is copied.
 #[derive(Clone, Copy)]
-pub(in crate::sort) struct Plan {
+pub struct Plan {
     /// Where segments begin in the array.
     starts: Shared<usize>,
     pub(super) lengths: Shared<u32>,
@@ -182,7 +182,7 @@ impl Plan {
     /// Where the tile begins in such an array.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn begin(self) -> usize {
+    pub(in crate::sort) fn begin(self) -> usize {
         self.begin.get(0) as usize | (self.begin.get(1) as usize) << 32
     }
 

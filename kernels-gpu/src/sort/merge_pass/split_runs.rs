@@ -11,7 +11,7 @@
 use crate::key::Bits;
 use crate::sort::detect_runs::Detection;
 use crate::sort::multiway_co_rank::{Range, multiway_co_rank};
-use crate::sort::runs::{Division, Runs, Shuffle};
+use crate::sort::runs::{Division, Runs};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
@@ -30,35 +30,17 @@ pub const fn split_blocks(tiles: usize) -> usize {
     tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
 }
 
-/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`.
+/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, where `k` runs form a group.
 ///
 /// # Safety
-/// `from` has `n` keys in ascending runs of `run` keys; `run`, `k`, `tile_keys` and `rank_tolerance` are as [`Runs`] says; `splits` has
-/// capacity for `k` numbers for each of its tiles. Blocks are of whole warps, a warp for `per_warp` tiles.
-/// `order` is that of `block_sort`. The first `shuffled_runs` runs, which are of `run` keys, form groups in the order of a
-/// [`Shuffle`] by `random`.
+/// `from` has as many keys as `runs`, which are ascending runs; `splits` has capacity for `k` numbers for each of their tiles. Blocks are of
+/// whole warps, a warp for `per_warp` tiles. `order` is that of `block_sort`.
 #[kernel(u32 = <u32>, u64 = <u64>)]
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn split_runs<B: Bits>(
-    from: *const B,
-    n: usize,
-    run: usize,
-    k: u32,
-    tile_keys: u32,
-    rank_tolerance: u32,
-    splits: *mut u32,
-    per_warp: u32,
-    order: *mut u32,
-    shuffled_runs: u32,
-    random: u64,
-) {
-    // SAFETY: the caller promises `run`, `k`, `tile_keys` and `rank_tolerance` as `Runs` says: then `Runs::new` does
-    // not panic.
-    let runs = unsafe { Runs::new_unchecked(n, run, k, tile_keys, rank_tolerance) };
-    let runs = runs.shuffled(Shuffle { runs: shuffled_runs, random });
-    // SAFETY: `from` has `n` keys, and `splits` capacity for `k` words for each tile, as the caller promises. Lane
-    // `lane < k` of the warp that has tile `t` alone writes `splits[t * k + lane]`; warps have different tiles.
-    let (from, splits) = unsafe { (Global::new(from, n), GlobalMut::new(splits, runs.tiles() * k as usize)) };
+pub unsafe fn split_runs<B: Bits>(from: *const B, runs: Runs, splits: *mut u32, per_warp: u32, order: *mut u32) {
+    // SAFETY: `from` has `runs.keys()` keys, and `splits` capacity for `k` words for each tile, as the caller promises.
+    // Lane `lane < k` of the warp that has tile `t` alone writes `splits[t * k + lane]`; warps have different tiles.
+    let (from, splits) =
+        unsafe { (Global::new(from, runs.keys()), GlobalMut::new(splits, runs.tiles() * runs.k() as usize)) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if !unsafe { Detection::new(order) }.is_done() {
         // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.

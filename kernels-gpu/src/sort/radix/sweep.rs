@@ -118,6 +118,7 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
 ) {
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
+    let n = job.n as usize;
     // SAFETY: all arrays have `n` elements and do not overlap. Tiles read one side and write the other; counts are put
     // where a tile's own keys were, once all threads have read these. `TileMemory` ends at `sums_at`, and `2 * DIGITS`
     // words follow, before those of the task. Barriers come between writing and reading: those of `move_tile`, and
@@ -127,7 +128,7 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
         let (sums, begins) =
             (Shared::dynamic(at, DIGITS), Shared::dynamic(at + DIGITS * size_of::<u32>() as u32, DIGITS));
         let counts = Counts::new(from.keys, job.n, const { (NT * VT) as u32 });
-        (from.arrays(job.n), to.arrays(job.n), counts, TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
+        (from.arrays(n), to.arrays(n), counts, TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
     };
     let encode = if sweep == 0 { coding } else { Coding::NONE };
     let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };

@@ -4,11 +4,10 @@ use super::{Address, Arrays, Entry, Queue, arguments, bits};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::block_sort;
 use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
 use kernels_gpu::sort::divide::{
     self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, once, place_buckets, place_parts,
-    sort_buckets, sort_buckets_with_values,
+    sort_buckets, sort_buckets_with_values, sort_rest, sort_rest_with_values,
 };
 use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::tile_in_order;
@@ -434,8 +433,8 @@ impl<K: Key> Division<K> {
             (_, key_bytes) => sort_buckets_with_values::shared_bytes(threads, items_per_thread, key_bytes, value_bytes),
         };
         let rest_bytes = match value_bytes {
-            0 => block_sort::shared_bytes::<K::Bits>(threads, items_per_thread),
-            _ => block_sort::shared_bytes::<u64>(threads, items_per_thread),
+            0 => sort_rest::shared_bytes::<K::Bits>(bucket.keys()),
+            _ => sort_rest_with_values::shared_bytes(bucket.keys()),
         };
         let blocks = divisions::usual_buckets(plan.n as usize, bucket.keys());
         // Fewer that take several are faster for keys of 4 bytes alone, and end sooner where keys are not divided.

@@ -1,7 +1,7 @@
 //! The merge of many runs, and of those that the sort has detected.
 
 use super::merge::{merge, merge_pairs};
-use super::sort::{SortKernels, SortPlan, splits_shape};
+use super::sort::{SortPlan, elements, splits_shape};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
@@ -51,8 +51,8 @@ impl DetectedRuns {
 /// The entry points of merges of many runs at once, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let (plan, keys) = (SortPlan::of_long_runs::<K>(value_bytes), bits(size_of::<K>()));
-    let kernel = SortKernels::of::<K>(value_bytes).merge_long_runs;
-    let mut entries = vec![("copy_runs", keys.clone()), ("split_long_runs", keys), (kernel, plan.suffix::<K>())];
+    let mut entries =
+        vec![("copy_runs", keys.clone()), ("split_long_runs", keys), ("merge_long_runs", plan.suffix::<K>())];
     if value_bytes > 0 {
         entries.push(("copy_runs", bits(value_bytes)));
     }
@@ -67,7 +67,7 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
 pub(super) unsafe fn merge_long_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
-    Coding { always, when_negative }: Coding<K::Bits>,
+    coding: Coding<K::Bits>,
     Arrays { keys, values, len: n, value_bytes }: Arrays,
     detected: DetectedRuns,
 ) -> Result<(), Error> {
@@ -79,6 +79,7 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
         unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
     };
     let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+    let Coding { always, when_negative } = coding;
     let copy = arguments![keys, scratch, n, always, when_negative, words, begins, starts];
     launch("copy_runs", &width, copy_shape, &copy)?;
     if value_bytes > 0 {
@@ -93,13 +94,10 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, words];
     launch("split_long_runs", &width, splits_shape(tiles), &split)?;
     let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
-    let keys_alone = arguments![scratch, n, keys, splits, starts, always, when_negative, words];
-    let with_values =
-        arguments![scratch, scratch_values, n, keys, values, splits, starts, always, when_negative, words];
-    let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-    let kernel = SortKernels::of::<K>(value_bytes).merge_long_runs;
+    let (from, to) = (elements::<K>((scratch, scratch_values)), elements::<K>((keys, values)));
+    let merge = arguments![from, to, n, splits, starts, coding, words];
     let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
-    launch(kernel, &SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>(), shape, arguments)
+    launch("merge_long_runs", &SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>(), shape, &merge)
 }
 
 /// Passes that make one run of many: each merges groups of neighbouring runs, up to [`MAX_RUNS`] of them, in place.

@@ -7,9 +7,10 @@ use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, 
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::elements::Elements;
 use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
-use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes, Runs};
-use kernels_gpu::sort::{block_sort, detect_runs, packed, packing, pairs};
+use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
+use kernels_gpu::sort::{block_sort, detect_runs};
 use kernels_gpu::tuning::{self, Tile};
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -24,45 +25,6 @@ const FALLBACK_BLOCKS: usize = 24;
 /// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
 /// exceed the memory of any GPU.
 const MAX_KEYS: usize = 1 << 35;
-
-/// The kernels for keys of some width, with values of some width or none.
-#[derive(Clone, Copy)]
-pub(super) struct SortKernels {
-    block_sort: &'static str,
-    merge_runs: &'static str,
-    pub(super) merge_long_runs: &'static str,
-    /// Whether a block of `merge_runs` may be given several tiles.
-    takes_several: bool,
-}
-
-impl SortKernels {
-    const KEYS: Self = Self {
-        block_sort: "block_sort",
-        merge_runs: "merge_runs",
-        merge_long_runs: "merge_long_runs",
-        takes_several: true,
-    };
-    const PAIRS: Self = Self {
-        block_sort: "block_sort_pairs",
-        merge_runs: "merge_runs_pairs",
-        merge_long_runs: "merge_long_runs_pairs",
-        takes_several: true,
-    };
-    const PACKED: Self = Self {
-        block_sort: "block_sort_packed",
-        merge_runs: "merge_runs_packed",
-        merge_long_runs: "merge_long_runs_packed",
-        takes_several: false,
-    };
-
-    pub(super) const fn of<K: Key>(value_bytes: usize) -> Self {
-        match (size_of::<K>(), value_bytes) {
-            (_, 0) => Self::KEYS,
-            (4, 4) => Self::PAIRS,
-            _ => Self::PACKED,
-        }
-    }
-}
 
 /// The shapes of a sort's two phases.
 #[derive(Clone, Copy)]
@@ -146,14 +108,14 @@ impl SortPlan {
 
     /// The entry points that a sort of `n` keys of type `K` may launch.
     pub(in crate::gpu) fn entries<K: Key>(self, n: usize) -> Vec<Entry> {
-        let (kernels, keys) = (SortKernels::of::<K>(self.value_bytes), bits(size_of::<K>()));
+        let keys = bits(size_of::<K>());
         let mut entries = vec![];
         if let Some(radix) = self.radix {
             entries.push(radix.entry::<K>());
         } else {
-            entries.push((kernels.merge_runs, self.suffix::<K>()));
+            entries.push(("merge_runs", self.suffix::<K>()));
             if self.once().is_none() {
-                entries.push((kernels.block_sort, self.block_suffix::<K>()));
+                entries.push(("block_sort", self.block_suffix::<K>()));
             }
             if !self.small {
                 entries.push(("split_runs", keys.clone()));
@@ -208,6 +170,14 @@ impl SortPlan {
 
     fn passes(self, n: usize) -> Passes {
         Passes::of(n.div_ceil(self.first_run()))
+    }
+
+    /// Whether a block of `merge_runs` may be given several tiles.
+    fn takes_several<K: Key>(self) -> bool {
+        match (size_of::<K>(), self.value_bytes) {
+            (_, 0) => !self.small,
+            widths => widths == (4, 4),
+        }
     }
 
     /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
@@ -268,21 +238,12 @@ impl SortPlan {
 
     fn block_shape<K: Key>(self, n: usize) -> Shape {
         let slots = self.block.keys();
-        let shared_bytes = match self.value_bytes {
-            0 => block_sort::shared_bytes::<K::Bits>(self.block.threads, self.block.items_per_thread),
-            4 if size_of::<K>() == 4 => pairs::block_shared_bytes(slots),
-            _ => packing::shared_bytes(slots),
-        };
+        let shared_bytes = block_sort::shared_bytes(size_of::<K>(), self.value_bytes, slots);
         Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
     }
 
     pub(super) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
-        let slots = self.runs.keys();
-        let shared_bytes = match self.value_bytes {
-            0 => merge_runs::shared_bytes::<K::Bits>(slots),
-            4 if size_of::<K>() == 4 => pairs::merge_shared_bytes(slots),
-            _ => packed::merge_shared_bytes(slots),
-        };
+        let shared_bytes = merge_runs::shared_bytes(size_of::<K>(), self.value_bytes, self.runs.keys());
         Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
     }
 }
@@ -314,6 +275,11 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
     };
     let indexes = [false, true].into_iter().filter(|&indexes| !indexes || value_bytes > 0);
     indexes.flat_map(|indexes| sizes.into_iter().flat_map(move |n| entries(n, indexes))).collect()
+}
+
+/// Keys and values at these addresses, for kernels with values of any width and for those without.
+pub(super) fn elements<K: Key>((keys, values): (Address, Address)) -> Elements<K::Bits, u32> {
+    Elements { keys: keys as *mut K::Bits, values: values as *mut u32 }
 }
 
 /// The launch that finds splits for `tiles` tiles.
@@ -436,7 +402,7 @@ unsafe fn merge_sort<K: Key>(
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
     let Workspace { scratch, detected, lists, splits, .. } = workspace;
-    let (kernels, suffix) = (SortKernels::of::<K>(value_bytes), plan.suffix::<K>());
+    let suffix = plan.suffix::<K>();
     let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
         // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
         unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
@@ -448,7 +414,7 @@ unsafe fn merge_sort<K: Key>(
     unsafe { use_order::<K>(queue, plan, coding, at, workspace)? };
     // Blocks of most passes take one tile after the other, so that there are few where there is nothing to do.
     let few_blocks = |shape: Shape| match plan.divide {
-        Some(_) if kernels.takes_several => {
+        Some(_) if plan.takes_several::<K>() => {
             Shape { blocks: shape.blocks.min(FALLBACK_BLOCKS * queue.multiprocessors()), ..shape }
         }
         _ => shape,
@@ -467,31 +433,24 @@ unsafe fn merge_sort<K: Key>(
             divide.sort_once::<K>(queue, coding, sides, Some(tiles), words, random)?;
         }
     } else {
-        let Coding { always: e, when_negative: e_n } = coding;
-        let ((f, fv), Coding { always: d, when_negative: d_n }) = (from, decode(passes));
-        let keys_alone = arguments![keys, f, n, e, e_n, d, d_n, detected, random];
-        // The kernel that moves values with their keys reads all but the random number.
-        let with_values = arguments![keys, values, f, fv, n, e, e_n, d, d_n, detected, random];
-        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        launch(kernels.block_sort, &plan.block_suffix::<K>(), plan.block_shape::<K>(n), arguments)?;
+        let (input, output, decode) = (elements::<K>((keys, values)), elements::<K>(from), decode(passes));
+        let arguments = arguments![input, output, n, coding, decode, detected, random];
+        launch("block_sort", &plan.block_suffix::<K>(), plan.block_shape::<K>(n), &arguments)?;
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
     let mut shuffled = if value_bytes == 0 { (n / run) as u32 } else { 0 };
     while let Some(k) = passes.next() {
-        let runs = plan.runs_of_pass(n, run, k);
-        let (tiles, tile_keys, rank_tolerance) = (runs.tile_count(), runs.tile_keys(), runs.rank_tolerance());
+        let runs = plan.runs_of_pass(n, run, k).shuffled(Shuffle { runs: shuffled, random });
+        let tiles = runs.tile_count();
         let per_warp = split_runs::boundaries_per_warp(tiles);
-        let ((f, fv), (t, tv), Coding { always: d, when_negative: d_n }) = (from, to, decode(passes));
+        let (input, output, decode) = (elements::<K>(from), elements::<K>(to), decode(passes));
         if splits != 0 {
-            let arguments =
-                arguments![f, n, run, k, tile_keys, rank_tolerance, splits, per_warp, detected, shuffled, random];
+            let arguments = arguments![from.0, runs, splits, per_warp, detected];
             launch("split_runs", &bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
         }
-        let keys_alone = arguments![f, n, run, k, rank_tolerance, t, splits, d, d_n, detected, shuffled, random];
-        let with_values = arguments![f, fv, n, run, k, rank_tolerance, t, tv, splits, d, d_n, detected];
-        let arguments = if value_bytes == 0 { &keys_alone[..] } else { &with_values };
-        launch(kernels.merge_runs, &suffix, few_blocks(plan.runs_shape::<K>(tiles)), arguments)?;
+        let arguments = arguments![input, output, runs, splits, decode, detected];
+        launch("merge_runs", &suffix, few_blocks(plan.runs_shape::<K>(tiles)), &arguments)?;
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
@@ -585,6 +544,45 @@ unsafe fn use_runs<K: Key>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// A GPU of few multiprocessors, which notes how many blocks merge runs.
+    struct SmallGpu {
+        merging: Cell<usize>,
+    }
+
+    impl Queue for SmallGpu {
+        fn multiprocessors(&self) -> usize {
+            4
+        }
+
+        unsafe fn launch(&self, (kernel, _): &Entry, shape: Shape, _: &[*mut c_void]) -> Result<(), Error> {
+            if *kernel == "merge_runs" {
+                self.merging.set(shape.blocks);
+            }
+            Ok(())
+        }
+
+        unsafe fn clear(&self, _: Address, _: usize) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+            work(self, self)
+        }
+    }
+
+    #[test]
+    fn blocks_that_take_one_tile_are_as_many_as_tiles() {
+        // Keys of 8 bytes that may be divided, but are few.
+        let (n, gpu) = (1 << 20, SmallGpu { merging: Cell::new(0) });
+        let plan = SortPlan::of::<u64>(n, 0, false);
+        assert!(plan.once().is_some() && plan.suffix::<u64>() == "u64small");
+        let at = Arrays::keys(1 << 20, n);
+        // SAFETY: nothing is launched.
+        unsafe { sort::<u64>(&gpu, (SortKernel::Auto, SortOrder::Ascending), at, false, 1 << 20).unwrap() };
+        assert!(gpu.merging.get() >= n.div_ceil(plan.runs.keys()), "{} blocks", gpu.merging.get());
+    }
 
     #[test]
     fn a_workspace_for_more_keys_than_a_gpu_sorts_is_larger_than_any() {

@@ -25,7 +25,7 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 const SLOT_BITS: u32 = 13;
 
 /// The most keys of a tile.
-pub const SLOTS: usize = 1 << SLOT_BITS;
+const SLOTS: usize = 1 << SLOT_BITS;
 
 /// Warps of a block, at most.
 const WARPS: u32 = 32;
@@ -39,8 +39,8 @@ const PACKING: u32 = WARPS * 2;
 /// Bytes of these words.
 const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
 
-/// Bytes of dynamic shared memory of a tile of `slots` packed keys.
-pub const fn shared_bytes(slots: usize) -> u32 {
+/// Bytes of shared memory of a tile of `slots` packed keys.
+pub(super) const fn tile_bytes(slots: usize) -> u32 {
     assert!(slots <= SLOTS);
     (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
 }
@@ -133,13 +133,13 @@ impl<B: Bits> PackedTile<B> {
     const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
 
     /// # Safety
-    /// The launch has [`shared_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
+    /// The launch has [`tile_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn at_start(slots: usize) -> Self {
         let (slots, packed_bytes) = (slots as u32, (slots * size_of::<u64>()) as u32);
         // SAFETY: `slots` numbers of 8 bytes, `WORDS` of 4 and `slots` of 2 follow one another, together the
-        // `shared_bytes` of the launch; each begins at a multiple of its elements' size. The caller promises barriers
+        // `tile_bytes` of the launch; each begins at a multiple of its elements' size. The caller promises barriers
         // between writing and reading.
         unsafe {
             Self {
@@ -399,7 +399,7 @@ pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
 #[track_caller]
 pub(super) unsafe fn gathered<T: Word>(slots: usize) -> Shared<T> {
     // SAFETY: `slots` elements of at most 8 bytes are within the memory of the packed keys, which is the first
-    // `8 * slots` bytes of the `shared_bytes` of the launch.
+    // `8 * slots` bytes of the `tile_bytes` of the launch.
     unsafe { Shared::dynamic(0, slots as u32) }
 }
 
