@@ -54,6 +54,7 @@ pub mod merge_ragged;
 pub mod merge_small;
 pub mod merge_small_batch;
 pub mod merge_tiled;
+#[cfg(not(target_arch = "nvptx64"))]
 pub mod modules;
 pub mod sequence;
 pub mod sequential;

@@ -3,37 +3,77 @@
 //! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what it
 //! uses.
 
+use crate::sort::divide::{
+    choose_digits::CHOOSE_DIGITS,
+    count_digits::COUNT_DIGITS,
+    count_twice::COUNT_TWICE,
+    divide::DIVIDE,
+    divide_with_values::DIVIDE_WITH_VALUES,
+    once::{COUNT_ONCE, DIVIDE_ONCE, SORT_ONCE},
+    place_buckets::PLACE_BUCKETS,
+    place_parts::PLACE_PARTS,
+    sort_buckets::{SORT_BUCKETS, SORT_LONG_BUCKETS},
+    sort_buckets_with_values::{SORT_BUCKETS_WITH_VALUES, SORT_WIDE_BUCKETS},
+    sort_rest::SORT_REST,
+    sort_rest_with_values::SORT_REST_WITH_VALUES,
+};
+use crate::sort::merge_pass::{
+    long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
+    merge_runs::MERGE_RUNS,
+    split_runs::SPLIT_RUNS,
+};
+use crate::{
+    co_rank::CO_RANK_SPLITS,
+    merge_basic::MERGE_BASIC,
+    merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS},
+    merge_circular::MERGE_CIRCULAR,
+    merge_fused::MERGE_FUSED,
+    merge_pairs::MERGE_PAIRS,
+    merge_path::{MERGE_BIG, PATH_BIG},
+    merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED},
+    merge_small::MERGE_SMALL,
+    merge_small_batch::MERGE_SMALL_BATCH,
+    merge_tiled::MERGE_TILED,
+    sequential::MERGE_ONE_THREAD,
+    sort::block_sort::BLOCK_SORT,
+    sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE},
+    sort::indices::SET_INDICES,
+    sort::radix::sort_by_radix::SORT_BY_RADIX,
+};
+use cuda_std::launch::Kernel;
+
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[&str]); 9] = [
-    ("textbook", &["co_rank_splits", "merge_one_thread", "merge_basic", "merge_tiled", "merge_circular"]),
-    ("merge", &["merge_small", "path_big", "merge_big", "merge_fused"]),
-    ("batch", &["merge_small_batch", "merge_batch", "path_ragged", "merge_ragged"]),
-    ("pairs", &["merge_pairs", "merge_batch_pairs", "merge_ragged_pairs"]),
-    ("sort", &["block_sort", "split_runs", "merge_runs"]),
+pub const FAMILIES: [(&str, &[Kernel]); 9] = [
+    ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
+    ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED]),
+    ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
+    ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
+    ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",
         &[
-            "count_once",
-            "divide_once",
-            "sort_once",
-            "choose_digits",
-            "count_twice",
-            "count_digits",
-            "place_parts",
-            "place_buckets",
-            "divide",
-            "sort_buckets",
-            "sort_wide_buckets",
-            "sort_long_buckets",
-            "sort_rest",
+            COUNT_ONCE,
+            DIVIDE_ONCE,
+            SORT_ONCE,
+            CHOOSE_DIGITS,
+            COUNT_TWICE,
+            COUNT_DIGITS,
+            PLACE_PARTS,
+            PLACE_BUCKETS,
+            DIVIDE,
+            SORT_BUCKETS,
+            SORT_WIDE_BUCKETS,
+            SORT_LONG_BUCKETS,
+            SORT_REST,
         ],
     ),
-    ("divide_with_values", &["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]),
-    ("radix", &["sort_by_radix"]),
-    ("detect", &["detect_runs", "set_indices", "reverse", "copy_runs", "split_long_runs", "merge_long_runs"]),
+    ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
+    ("radix", &[SORT_BY_RADIX]),
+    ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 
 /// The family of a kernel, if there is a kernel of that name.
 pub fn family(kernel: &str) -> Option<&'static str> {
-    FAMILIES.iter().find(|(_, kernels)| kernels.contains(&kernel)).map(|(family, _)| *family)
+    let holds = |kernels: &[Kernel]| kernels.iter().any(|other| other.name == kernel);
+    FAMILIES.iter().find(|(_, kernels)| holds(kernels)).map(|(family, _)| *family)
 }

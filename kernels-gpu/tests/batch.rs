@@ -44,12 +44,12 @@ fn run_grid<K: TestKey>(
 ) -> Result<Vec<K>, Fault> {
     let mut emulator = Emulator::new(seed);
     let (a, b, c) = (load(&mut emulator, a), load(&mut emulator, b), emulator.uninit(pairs * d as usize));
-    // SAFETY: the arguments are those that the kernel's documentation asks for.
     emulator.launch(
         "merge_small_batch",
         grid,
         block,
         merge_small_batch::shared_bytes::<K::Bits>(block),
+        // SAFETY: the arguments are those that the kernel's documentation asks for.
         || unsafe {
             merge_small_batch::<K::Bits>(a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), pairs, d, a_len, K::coding())
         },

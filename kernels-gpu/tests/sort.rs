@@ -61,19 +61,19 @@ fn run<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: usize, con
         (emulator.uninit::<usize>(MAX_RUNS as usize), emulator.uninit::<usize>(MAX_RUNS as usize + 1));
     // SAFETY: the arguments here and below are those that the kernels' documentation asks for.
     emulator.launch("detect_runs", 3, 64, DETECTION_SHARED_BYTES, || unsafe {
-        let (always, when_negative, equal_ascends) = (coding.always, coding.when_negative, u32::from(has_values));
+        let equal_ascends = u32::from(has_values);
         let most_descents = MAX_RUNS - 1;
         let (order, begins) = (order.as_mut_ptr(), begins.as_mut_ptr());
-        detect_runs(from.0.as_ptr(), n, always, when_negative, equal_ascends, most_descents, order, begins)
+        detect_runs(from.0.as_ptr(), n, coding, equal_ascends, most_descents, order, begins)
     })?;
     let found = order.as_mut_ptr();
     // SAFETY: as above.
     emulator.launch("reverse keys", 2, 32, 0, || unsafe { reverse::<_, 3>(from.0.as_mut_ptr(), n, found) })?;
     // SAFETY: as above.
     emulator.launch("copy_runs, keys", 2, 64, 0, || unsafe {
-        let (always, when_negative, order) = (coding.always, coding.when_negative, order.as_mut_ptr());
+        let order = order.as_mut_ptr();
         let (from, to, begins, starts) = (from.0.as_ptr(), to.0.as_mut_ptr(), begins.as_ptr(), starts.as_mut_ptr());
-        copy_runs(from, to, n, always, when_negative, order, begins, starts)
+        copy_runs(from, to, n, coding, order, begins, starts)
     })?;
     if has_values {
         // SAFETY: as above.
@@ -161,9 +161,9 @@ unsafe fn copy_values<V: Word>(
     // SAFETY: the caller's promise.
     unsafe {
         if size_of::<V>() == 4 {
-            copy_runs::<u32>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, 0, 0, order, begins, starts);
+            copy_runs::<u32>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, Coding::NONE, order, begins, starts);
         } else {
-            copy_runs::<u64>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, 0, 0, order, begins, starts);
+            copy_runs::<u64>(from.as_ptr().cast(), to.as_mut_ptr().cast(), n, Coding::NONE, order, begins, starts);
         }
     }
 }

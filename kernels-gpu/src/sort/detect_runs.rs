@@ -184,7 +184,7 @@ fn compare<B: Bits, const ALL: bool>(
     (descents, ascends)
 }
 
-/// Kernel: detects whether the keys, as the [`Coding`] orders them, ascend or descend, or are of few runs, and notes it in the
+/// Kernel: detects whether the keys, as `coding` orders them, ascend or descend, or are of few runs, and notes it in the
 /// words at `found`. Where runs begin is put to `starts`, in any order, if there are `most_descents` at most, which is
 /// below [`MAX_RUNS`].
 ///
@@ -202,14 +202,12 @@ fn compare<B: Bits, const ALL: bool>(
 pub unsafe fn detect_runs<B: Bits>(
     keys: *const B,
     n: usize,
-    always: B,
-    when_negative: B,
+    coding: Coding<B>,
     equal_ascends: u32,
     most_descents: u32,
     found: *mut u32,
     starts: *mut usize,
 ) {
-    let coding = Coding { always, when_negative };
     // SAFETY: `keys` has `n` keys, and key `i` is compared with key `i + 1` for `i < end`, which is `n - 1`. `found`
     // has `DETECTION_WORDS`, of which `load`, `fetch_add` and `raise` allow that all threads use them without order.
     let (keys, found) = unsafe { (Global::new(keys, n), GlobalMut::new(found, DETECTION_WORDS)) };
@@ -276,7 +274,7 @@ pub unsafe fn detect_runs<B: Bits>(
     }
 }
 
-/// Kernel: if there are long runs, copies the keys, as the [`Coding`] orders them, and puts the indices at which runs begin in
+/// Kernel: if there are long runs, copies the keys, as `coding` orders them, and puts the indices at which runs begin in
 /// order, which the first block does: `starts` has [`MAX_RUNS`] of them and one more, the array's end where runs are fewer.
 ///
 /// # Safety
@@ -288,8 +286,7 @@ pub unsafe fn copy_runs<B: Bits>(
     from: *const B,
     to: *mut B,
     n: usize,
-    always: B,
-    when_negative: B,
+    coding: Coding<B>,
     found: *mut u32,
     begins: *const usize,
     starts: *mut usize,
@@ -298,7 +295,6 @@ pub unsafe fn copy_runs<B: Bits>(
     if !unsafe { Detection::new(found) }.is_of_long_runs() {
         return;
     }
-    let coding = Coding { always, when_negative };
     // SAFETY: `from` and `to` have `n` keys and do not overlap. A thread moves those with `i < n` that its number has
     // modulo the number of threads, so that no two threads write one. `found` is only read.
     let (from, to, found) =

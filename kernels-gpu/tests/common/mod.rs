@@ -284,12 +284,12 @@ pub mod run {
             emulator.launch("path_big", tiles.div_ceil(64) as u32, PATH_THREADS, PATH_SHARED_BYTES, || unsafe {
                 path_big::<K::Bits>(a_at, m, b_at, n, splits.as_mut_ptr(), tiles, NT * VT, K::coding())
             })?;
-            // SAFETY: as above.
             emulator.launch(
                 "merge_big",
                 tiles as u32,
                 NT as u32,
                 tile::shared_bytes::<K::Bits>(NT * VT),
+                // SAFETY: as above.
                 || unsafe {
                     merge_big::<K::Bits, NT, VT>(a_at, m, b_at, n, c.as_mut_ptr(), splits.as_ptr(), K::coding())
                 },

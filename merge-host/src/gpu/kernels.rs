@@ -2,6 +2,7 @@
 
 use super::failure::OrFailure;
 use crate::{Cause, Error};
+use cuda_std::launch::Arguments;
 use cust::context::CurrentContext;
 use cust::device::DeviceAttribute;
 use cust::error::CudaError;
@@ -115,13 +116,7 @@ impl Loaded {
             Entry::Vacant(vacant) => vacant,
         };
         let entry = vacant.key();
-        let missing = || Error::Device {
-            call: format!("loading kernel {entry}"),
-            reason: "this build does not have it".to_owned(),
-            code: None,
-            cause: None,
-        };
-        let compiled = module_of(kernel, key).ok_or_else(missing)?;
+        let compiled = module_of(kernel, key).ok_or_else(|| missing(entry))?;
         let module = match self.modules.entry(compiled.name) {
             Entry::Occupied(loaded) => loaded.into_mut(),
             Entry::Vacant(vacant) => vacant.insert(compiled.load()?),
@@ -130,6 +125,16 @@ impl Loaded {
         // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
         let function = unsafe { mem::transmute::<Function<'_>, Function<'static>>(function) };
         Ok(vacant.insert(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED }))
+    }
+}
+
+/// That there is no entry point of that name and with such arguments.
+fn missing(entry: &str) -> Error {
+    Error::Device {
+        call: format!("loading kernel {entry}"),
+        reason: "this build does not have it".to_owned(),
+        code: None,
+        cause: None,
     }
 }
 
@@ -150,19 +155,24 @@ impl Kernels {
         self.with(kernel, key, |_| Ok(()))
     }
 
-    /// Puts a launch of `kernel`, for keys of type `key`, on the stream. Nothing is launched for a shape of no blocks.
+    /// Puts a launch of the kernel's instance `key` on the stream. Nothing is launched for a shape of no blocks.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where there is no such instance, or none that takes these arguments, and where the driver fails.
     ///
     /// # Safety
-    /// `arguments` point to the kernel's arguments, in number and types, and these are what the kernel's documentation
-    /// asks for until the launch has ended.
-    pub(crate) unsafe fn launch(
+    /// The arguments are what the kernel's documentation asks for until the launch has ended.
+    pub(crate) unsafe fn launch<A: Arguments>(
         &self,
-        kernel: &str,
         key: &str,
         shape: Shape,
-        arguments: &[*mut c_void],
+        arguments: &A,
         stream: &Stream,
     ) -> Result<(), Error> {
+        let kernel = A::KERNEL.name;
+        if !A::KERNEL.instance(key).is_some_and(|instance| instance.takes::<A>()) {
+            return Err(missing(&format!("{kernel}_{key}")));
+        }
         if shape.blocks == 0 {
             return Ok(());
         }
@@ -172,9 +182,13 @@ impl Kernels {
                 allow_shared_bytes(function, shape.shared_bytes)?;
                 *shared_bytes = shape.shared_bytes;
             }
-            // SAFETY: the caller's promise.
-            unsafe { stream.launch(function, blocks, shape.threads, shape.shared_bytes, arguments) }
-                .or_failure("cuLaunchKernel")
+            // SAFETY: the instance takes these arguments, to which the pointers are good during the call; the caller's
+            // promise for what they say.
+            unsafe {
+                let pointers = arguments.pointers();
+                stream.launch(function, blocks, shape.threads, shape.shared_bytes, pointers.as_ref())
+            }
+            .or_failure("cuLaunchKernel")
         })
     }
 
@@ -206,11 +220,3 @@ fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> 
         }),
     }
 }
-
-/// Pointers to the arguments of a launch.
-macro_rules! arguments {
-    ($($argument:expr),* $(,)?) => {
-        [$((&raw const $argument).cast_mut().cast::<std::ffi::c_void>()),*]
-    };
-}
-pub(crate) use arguments;

@@ -9,7 +9,7 @@
 //!
 //! [`thread`] and [`warp`] say who the running thread is and let threads wait for each other, [`Global`] and
 //! [`GlobalMut`] are views of global memory, [`Shared`] of the block's shared memory, and
-//! [`#[kernel]`](kernel) marks entry points.
+//! [`#[kernel]`](kernel) marks entry points. On the host [`launch`] is what they are launched with.
 //!
 //! On a host target without the feature `emulator` the crate compiles, so that code shared between kernels and the
 //! host can be used (a key's order, say), but a call that only makes sense inside a kernel panics.
@@ -36,6 +36,8 @@ pub fn recomputed<T: Word>(value: T) -> T {
 }
 
 mod global;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod launch;
 pub mod shared;
 pub mod thread;
 pub mod warp;

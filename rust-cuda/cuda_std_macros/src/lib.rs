@@ -4,6 +4,7 @@ use proc_macro::TokenStream;
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{
     Error, Expr, FnArg, GenericArgument, GenericParam, Ident, ItemFn, Pat, ReturnType, Token, Type, parse_macro_input,
@@ -28,6 +29,9 @@ use syn::{
 /// #[kernel(u32 = <u32, 1>, f32x2 = <f32, 2>)]
 /// pub unsafe fn fill<T: Word, const STEP: usize>(out: *mut T, n: usize) { /* … */ }
 /// ```
+///
+/// On the host the arguments of each kernel become a struct of that name in camel case, `Fill`, which implements
+/// `cuda_std::launch::Arguments`, and a constant in capitals, `FILL`, names the instances.
 ///
 /// An instance may say how its blocks are launched, with how many threads at most and how many of them a multiprocessor is
 /// to hold, so that the compiler has to do with the registers that this leaves (`__launch_bounds__` in CUDA C++):
@@ -116,6 +120,7 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
             "a generic kernel names its instances, `#[kernel(suffix = <arguments>, …)]`, and no other kernel does",
         ));
     }
+    let launcher = launcher(instances, function, &parameters)?;
     let entries: Vec<_> = if instances.0.is_empty() {
         vec![entry(function, &signature.ident.to_string(), &[], &[], None)?]
     } else {
@@ -133,8 +138,149 @@ fn expand(instances: &Instances, function: &ItemFn) -> syn::Result<proc_macro2::
         // Inlined into its entry points: a function called on the GPU keeps its arguments in memory.
         #[cfg_attr(target_arch = "nvptx64", inline(always))]
         #function
+        #launcher
         #(#entries)*
     })
+}
+
+/// An argument of a kernel as the host passes it: a slice is two.
+struct Passed {
+    ident: Ident,
+    ty: Type,
+}
+
+/// The arguments of `function`, and how it is called with them.
+fn passed(function: &ItemFn) -> syn::Result<(Vec<Passed>, Vec<Expr>)> {
+    let (mut arguments, mut call) = (Vec::new(), Vec::new());
+    for argument in &function.sig.inputs {
+        let FnArg::Typed(argument) = argument else {
+            return Err(Error::new_spanned(argument, "a kernel is not a method"));
+        };
+        let Pat::Ident(pattern) = &*argument.pat else {
+            return Err(Error::new_spanned(&argument.pat, "a kernel's arguments are plain names"));
+        };
+        let ident = pattern.ident.clone();
+        if let Type::Reference(reference) = &*argument.ty
+            && let Type::Slice(slice) = &*reference.elem
+        {
+            if reference.mutability.is_some() {
+                return Err(Error::new_spanned(
+                    &argument.ty,
+                    "threads would share a mutable slice: pass a `*mut` pointer",
+                ));
+            }
+            let (element, length) = (&slice.elem, format_ident!("{ident}_len"));
+            call.push(parse_quote!(unsafe { ::core::slice::from_raw_parts(#ident, #length) }));
+            arguments.push(Passed { ident, ty: parse_quote!(*const #element) });
+            arguments.push(Passed { ident: length, ty: parse_quote!(usize) });
+        } else {
+            call.push(parse_quote!(#ident));
+            arguments.push(Passed { ident, ty: (*argument.ty).clone() });
+        }
+    }
+    Ok((arguments, call))
+}
+
+/// What the host launches `function` with: a struct of its arguments, and a constant that names its instances.
+fn launcher(instances: &Instances, function: &ItemFn, parameters: &[&Ident]) -> syn::Result<proc_macro2::TokenStream> {
+    let (kernel, visibility) = (&function.sig.ident, &function.vis);
+    let name = kernel.to_string();
+    let (structure, constant) = (format_ident!("{}", camel_case(&name)), format_ident!("{}", name.to_uppercase()));
+    let (arguments, call) = passed(function)?;
+    // The parameters that say what types the arguments are of.
+    let of_arguments = |parameter: &Ident| arguments.iter().any(|argument| mentions(&argument.ty, parameter));
+    let generics: Vec<&GenericParam> = function
+        .sig
+        .generics
+        .params
+        .iter()
+        .filter(|parameter| match parameter {
+            GenericParam::Type(parameter) => of_arguments(&parameter.ident),
+            GenericParam::Const(parameter) => of_arguments(&parameter.ident),
+            GenericParam::Lifetime(_) => false,
+        })
+        .collect();
+    let names: Vec<&Ident> = parameters.iter().copied().filter(|parameter| of_arguments(parameter)).collect();
+    let (fields, types): (Vec<_>, Vec<_>) = arguments.iter().map(|Passed { ident, ty }| (ident, ty)).unzip();
+    let count = fields.len();
+    let table = |suffix: &str, chosen: &[GenericArgument]| {
+        let of_struct = names.iter().map(|name| {
+            let at = parameters.iter().position(|parameter| parameter == name).expect("it is one of the parameters");
+            &chosen[at]
+        });
+        let of_struct = (!names.is_empty()).then(|| quote!(::<#(#of_struct),*>));
+        let of_kernel = (!chosen.is_empty()).then(|| quote!(::<#(#chosen),*>));
+        let concrete = arguments.iter().map(|argument| {
+            let mut ty = argument.ty.clone();
+            Substitute { parameters, arguments: chosen }.visit_type_mut(&mut ty);
+            ty
+        });
+        let index = 0..count;
+        quote! {
+            ::cuda_std::launch::Instance::new(
+                #suffix,
+                || ::core::any::TypeId::of::<#structure #of_struct>(),
+                // SAFETY: the caller passes pointers to all arguments, of these types, which are what the kernel's
+                // documentation asks for.
+                ::cuda_std::__emulated!(|pointers: *const *mut ::core::ffi::c_void| unsafe {
+                    #(let #fields = (*pointers.add(#index)).cast::<#concrete>().read();)*
+                    #kernel #of_kernel (#(#call),*)
+                })
+            )
+        }
+    };
+    let tables: Vec<_> = if instances.0.is_empty() {
+        vec![table("", &[])]
+    } else {
+        instances.0.iter().map(|instance| table(&instance.suffix.to_string(), &instance.arguments)).collect()
+    };
+    let generics_of_struct = (!generics.is_empty()).then(|| quote!(<#(#generics),*>));
+    let names_of_struct = (!names.is_empty()).then(|| quote!(<#(#names),*>));
+    let of_the_kernel = format!("The arguments of [`{name}`]({name}()), to launch it with.");
+    let the_kernel = format!("The kernel [`{name}`]({name}()), with its instances.");
+    Ok(quote! {
+        #[doc = #of_the_kernel]
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[derive(Clone, Copy)]
+        #[allow(missing_docs)]
+        #visibility struct #structure #generics_of_struct {
+            #(pub #fields: #types,)*
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl #generics_of_struct ::cuda_std::launch::Arguments for #structure #names_of_struct {
+            const KERNEL: ::cuda_std::launch::Kernel = #constant;
+            type Pointers = [*mut ::core::ffi::c_void; #count];
+            fn pointers(&self) -> Self::Pointers {
+                [#((&raw const self.#fields).cast_mut().cast()),*]
+            }
+        }
+        #[doc = #the_kernel]
+        #[cfg(not(target_arch = "nvptx64"))]
+        #visibility const #constant: ::cuda_std::launch::Kernel =
+            ::cuda_std::launch::Kernel { name: #name, instances: &[#(#tables),*] };
+    })
+}
+
+/// `merge_big` as `MergeBig`.
+fn camel_case(name: &str) -> String {
+    let capitalised = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
+    };
+    name.split('_').map(capitalised).collect()
+}
+
+/// Whether `parameter` occurs in a type.
+fn mentions(ty: &Type, parameter: &Ident) -> bool {
+    struct Search<'a>(&'a Ident, bool);
+    impl<'ast> Visit<'ast> for Search<'_> {
+        fn visit_ident(&mut self, ident: &'ast Ident) {
+            self.1 |= ident == self.0;
+        }
+    }
+    let mut search = Search(parameter, false);
+    search.visit_type(ty);
+    search.1
 }
 
 /// The exported function `name`, which calls `function` with the generic `arguments` in place of its `parameters`.
@@ -155,35 +301,11 @@ fn entry(
             const _: (usize, usize) = (#threads, #blocks);
         }
     });
-    let mut inputs = Vec::new();
-    let mut passed: Vec<Expr> = Vec::new();
-    for argument in &function.sig.inputs {
-        let FnArg::Typed(argument) = argument else {
-            return Err(Error::new_spanned(argument, "a kernel is not a method"));
-        };
-        let Pat::Ident(pattern) = &*argument.pat else {
-            return Err(Error::new_spanned(&argument.pat, "a kernel's arguments are plain names"));
-        };
-        let ident = &pattern.ident;
-        let mut ty = (*argument.ty).clone();
+    let (inputs, call) = passed(function)?;
+    let inputs = inputs.into_iter().map(|Passed { ident, mut ty }| {
         Substitute { parameters, arguments }.visit_type_mut(&mut ty);
-        if let Type::Reference(reference) = &ty
-            && let Type::Slice(slice) = &*reference.elem
-        {
-            let (element, length) = (&slice.elem, format_ident!("{ident}_len"));
-            if reference.mutability.is_some() {
-                return Err(Error::new_spanned(
-                    &argument.ty,
-                    "threads would share a mutable slice: pass a `*mut` pointer",
-                ));
-            }
-            inputs.push(quote!(#ident: *const #element, #length: usize));
-            passed.push(parse_quote!(unsafe { ::core::slice::from_raw_parts(#ident, #length) }));
-        } else {
-            inputs.push(quote!(#ident: #ty));
-            passed.push(parse_quote!(#ident));
-        }
-    }
+        quote!(#ident: #ty)
+    });
     let (callee, entry) = (&function.sig.ident, format_ident!("entry"));
     let turbofish = (!arguments.is_empty()).then(|| quote!(::<#(#arguments),*>));
     Ok(quote! {
@@ -198,7 +320,7 @@ fn entry(
             #[unsafe(export_name = #name)]
             unsafe extern "ptx-kernel" fn #entry(#(#inputs),*) {
                 // SAFETY: the host passes what the kernel's documentation asks for.
-                unsafe { #callee #turbofish (#(#passed),*) }
+                unsafe { #callee #turbofish (#(#call),*) }
             }
         };
     })

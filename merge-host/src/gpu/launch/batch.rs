@@ -1,10 +1,13 @@
 //! Merges of many pairs of runs: of one length, and of any lengths.
 
-use super::{Address, Arrays, Entry, Queue, arguments, suffix};
+use super::{Address, Arrays, Entry, Queue, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::{indexed_merge, merge_batch, merge_ragged, merge_small_batch, tuning};
+use kernels_gpu::merge_batch::{self, MergeBatch, MergeBatchPairs};
+use kernels_gpu::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
+use kernels_gpu::merge_small_batch::{self, MergeSmallBatch};
+use kernels_gpu::{indexed_merge, tuning};
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;
@@ -66,21 +69,19 @@ pub(in crate::gpu) unsafe fn merge_batch<K: Key>(
     [a, b, out]: [Address; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
-    let (Lengths { problems, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
-    match kernel {
-        BatchKernel::Auto => {
-            let (entry, arguments) =
-                (("merge_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len, coding]);
-            // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
-            unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
-        }
-        BatchKernel::Small => {
-            let shape = lengths.small_shape::<K>();
-            let (d, a_len) = (d as u32, a_len as u32);
-            let (entry, arguments) =
-                (("merge_small_batch", suffix::<K>(0)), arguments![a, b, out, problems, d, a_len, coding]);
-            // SAFETY: as above.
-            unsafe { queue.launch(&entry, shape, &arguments) }
+    let (suffix, coding) = (suffix::<K>(0), Coding::of::<K>(false));
+    let Lengths { problems: pairs, d, a_len } = lengths;
+    let (a, b, c) = (a as *const K::Bits, b as *const K::Bits, out as *mut K::Bits);
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    unsafe {
+        match kernel {
+            BatchKernel::Auto => {
+                queue.launch(&suffix, lengths.shape::<K>(), &MergeBatch { a, b, c, pairs, d, a_len, coding })
+            }
+            BatchKernel::Small => {
+                let (shape, d, a_len) = (lengths.small_shape::<K>(), d as u32, a_len as u32);
+                queue.launch(&suffix, shape, &MergeSmallBatch { a, b, c, pairs, d, a_len, coding })
+            }
         }
     }
 }
@@ -94,11 +95,15 @@ pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
     [a, b, out]: [Arrays; 3],
     lengths: Lengths,
 ) -> Result<(), Error> {
-    let (Lengths { problems, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
-    let arguments = arguments![a.keys, a.values, b.keys, b.values, out.keys, out.values, problems, d, a_len, coding];
-    let entry = ("merge_batch_pairs", suffix::<K>(out.value_bytes));
-    // SAFETY: the arguments are those of the kernel; the caller's promise for the arrays.
-    unsafe { queue.launch(&entry, lengths.shape::<K>(), &arguments) }
+    let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
+    let (a_keys, b_keys, c_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits, out.keys as *mut K::Bits);
+    with_values!(out.value_bytes, V => {
+        let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
+        let merge =
+            MergeBatchPairs { a_keys, a_values, b_keys, b_values, c_keys, c_values, pairs, d, a_len, coding };
+        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        unsafe { queue.launch(&suffix::<K>(out.value_bytes), lengths.shape::<K>(), &merge) }
+    })
 }
 
 /// Bytes of workspace for a ragged batch into `total` keys: two numbers for each tile.
@@ -120,27 +125,31 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
     workspace: Address,
 ) -> Result<(), Error> {
     let shape = tuning::ragged(size_of::<K>());
-    let (total, tile_keys, splits) = (out.len, shape.keys(), workspace);
+    let (total, tile_keys, splits) = (out.len, shape.keys(), workspace as *mut usize);
     let tiles = total.div_ceil(tile_keys);
     let path_shape = Shape { blocks: tiles.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
     let shared_bytes = merge_ragged::shared_bytes::<K>(tile_keys, shape.items_per_thread, out.value_bytes > 0);
     let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
-    let coding = Coding::of::<K>(false);
-    let path = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, splits, tiles, tile_keys, coding];
-    // SAFETY: the arguments here and below are those of the kernels; the caller's promise for the arrays.
-    unsafe { queue.launch(&("path_ragged", suffix::<K>(0)), path_shape, &path)? };
+    let (pairs, coding) = (problems, Coding::of::<K>(false));
+    let (a_offsets, b_offsets) = (a_offsets as *const usize, b_offsets as *const usize);
+    let (a_keys, b_keys, c_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits, out.keys as *mut K::Bits);
+    let path = PathRagged { a: a_keys, a_offsets, b: b_keys, b_offsets, pairs, splits, tiles, tile_keys, coding };
+    // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+    unsafe { queue.launch(&suffix::<K>(0), path_shape, &path)? };
     if out.value_bytes == 0 {
-        let merge = arguments![a.keys, a_offsets, b.keys, b_offsets, problems, out.keys, total, splits, coding];
+        let (a, b, c) = (a_keys, b_keys, c_keys);
+        let merge = MergeRagged { a, a_offsets, b, b_offsets, pairs, c, total, splits, coding };
         // SAFETY: as above.
-        unsafe { queue.launch(&("merge_ragged", suffix::<K>(0)), tile_shape, &merge) }
-    } else {
-        let merge = arguments![
-            a.keys, a.values, a_offsets, b.keys, b.values, b_offsets, problems, out.keys, out.values, total, splits,
-            coding
-        ];
-        // SAFETY: as above.
-        unsafe { queue.launch(&("merge_ragged_pairs", suffix::<K>(out.value_bytes)), tile_shape, &merge) }
+        return unsafe { queue.launch(&suffix::<K>(0), tile_shape, &merge) };
     }
+    with_values!(out.value_bytes, V => {
+        let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
+        let merge = MergeRaggedPairs {
+            a_keys, a_values, a_offsets, b_keys, b_values, b_offsets, pairs, c_keys, c_values, total, splits, coding,
+        };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix::<K>(out.value_bytes), tile_shape, &merge) }
+    })
 }
 
 #[cfg(test)]

@@ -1,18 +1,25 @@
 //! The sort that divides keys, again and again, until one block sorts what is left together.
 
-use super::{Address, Arrays, Entry, Queue, arguments, bits};
+use super::{Address, Arrays, Entry, Queue, bits, elements, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::sort::divide::choose_digits::{self, ChooseDigits};
+use kernels_gpu::sort::divide::count_digits::{self, CountDigits};
+use kernels_gpu::sort::divide::count_twice::{self, CountTwice};
+use kernels_gpu::sort::divide::divide::{self, Divide};
+use kernels_gpu::sort::divide::divide_with_values::DivideWithValues;
+use kernels_gpu::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce};
+use kernels_gpu::sort::divide::place_buckets::{self, PlaceBuckets};
+use kernels_gpu::sort::divide::place_parts::{self, PlaceParts};
+use kernels_gpu::sort::divide::sort_buckets::{self, SortBuckets, SortLongBuckets};
+use kernels_gpu::sort::divide::sort_buckets_with_values::{self, SortBucketsWithValues, SortWideBuckets};
+use kernels_gpu::sort::divide::sort_rest::{self, SortRest};
+use kernels_gpu::sort::divide::sort_rest_with_values::{self, SortRestWithValues};
 use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
-use kernels_gpu::sort::divide::{
-    self as divisions, FEW_LEFT, choose_digits, count_digits, count_twice, divide, once, place_buckets, place_parts,
-    sort_buckets, sort_buckets_with_values, sort_rest, sort_rest_with_values,
-};
-use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::divide::{self as divisions, FEW_LEFT};
 use kernels_gpu::sort::tile_in_order;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
-use std::ffi::c_void;
 
 /// Up to so many keys alone, launches for a third division take longer than they save.
 const TWO_DIVISIONS: usize = 1 << 24;
@@ -180,8 +187,7 @@ impl DividePlan {
         random: u64,
     ) -> Division<K> {
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, self.plan);
-        let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
-        let sides = [side(at.keys, at.values), side(scratch.0, scratch.1)];
+        let sides = [(at.keys, at.values), scratch];
         Division { how: self, job, coding, sides, cleared, random }
     }
 
@@ -205,10 +211,8 @@ impl DividePlan {
         random: u64,
     ) -> Result<(), Error> {
         let Self { plan, tile, .. } = self;
-        let launch = |kernel, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
-        };
+        let suffix = bits(size_of::<K>());
+        let (keys, scratch) = (keys as *mut K::Bits, scratch as *mut K::Bits);
         let job = Job::new(words.lists as *mut u32, words.order as *mut u32, plan);
         let (first, count) = job.at.once(&plan);
         let end = words.lists + ((first + count) * size_of::<u32>()) as Address;
@@ -220,15 +224,16 @@ impl DividePlan {
             threads: count_digits::COUNT_THREADS as u32,
             shared_bytes: once::COUNT_ONCE_SHARED_BYTES,
         };
-        let always_divides = 0u32;
-        launch("count_once", count, &arguments![job, keys, coding, random, always_divides])?;
+        // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+        unsafe { queue.launch(&suffix, count, &CountOnce { job, keys, coding, random, always_divides: 0 })? };
         let divide = Shape {
             blocks: parts + 1,
             threads: tile.threads as u32,
             shared_bytes: once::shared_bytes(tile.keys(), size_of::<K>()),
         };
         let decodes = u32::from(coding != Coding::NONE);
-        launch("divide_once", divide, &arguments![job, keys, scratch, coding, decodes])
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, divide, &DivideOnce { job, from: keys, to: scratch, coding, decodes }) }
     }
 
     /// Queues the sort of what [`divide_once`](Self::divide_once) has made, in place; or else, if there is `tiles_to`, the sort of each tile to the
@@ -254,9 +259,10 @@ impl DividePlan {
             shared_bytes: once::sort_shared_bytes(threads, items_per_thread, size_of::<K>()),
         };
         let (merges, (to, decode)) = (u32::from(tiles_to.is_some()), tiles_to.unwrap_or((keys, Coding::NONE)));
-        let arguments = arguments![job, keys, scratch, coding, to, decode, random, merges];
-        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&("sort_once", bits(size_of::<K>())), shape, &arguments) }
+        let [keys, scratch, to] = [keys, scratch, to].map(|at| at as *mut K::Bits);
+        let sort = SortOnce { job, keys, scratch, coding, to, decode, random, merges };
+        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        unsafe { queue.launch(&bits(size_of::<K>()), shape, &sort) }
     }
 }
 
@@ -266,7 +272,7 @@ pub(super) struct Division<K: Key> {
     how: DividePlan,
     job: Job,
     coding: Coding<K::Bits>,
-    sides: [Elements<K::Bits, u32>; 2],
+    sides: [(Address, Address); 2],
     cleared: u32,
     random: u64,
 }
@@ -322,7 +328,7 @@ impl<K: Key> Division<K> {
     }
 
     /// What a level reads, and what it writes.
-    fn sides_at(&self, level: u32) -> (Elements<K::Bits, u32>, Elements<K::Bits, u32>) {
+    fn sides_at(&self, level: u32) -> ((Address, Address), (Address, Address)) {
         (self.sides[level as usize % 2], self.sides[1 - level as usize % 2])
     }
 
@@ -337,15 +343,16 @@ impl<K: Key> Division<K> {
     /// As for [`decide`](Self::decide).
     unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
-        let (keys, coding, always_divides) = (self.sides_at(level).0.keys, self.coding_at(level), 0u32);
+        let (keys, coding) = (self.sides_at(level).0.0 as *mut K::Bits, self.coding_at(level));
         let shape = Shape {
             blocks: Self::segment_blocks(queue, level),
             threads: choose_digits::CHOOSE_THREADS,
             shared_bytes: choose_digits::CHOOSE_SHARED_BYTES,
         };
-        let arguments = arguments![job, keys, level, coding, most_digits, random, cleared, always_divides];
-        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&("choose_digits", bits(size_of::<K>())), shape, &arguments) }
+        let (single, always_divides) = (most_digits, 0);
+        let choose = ChooseDigits { job, keys, level, coding, single, random, cleared, always_divides };
+        // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+        unsafe { queue.launch(&bits(size_of::<K>()), shape, &choose) }
     }
 
     /// Queues the counts of a level's digits, and where they go.
@@ -354,19 +361,16 @@ impl<K: Key> Division<K> {
     /// As for [`decide`](Self::decide).
     unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
-        let launch = |kernel, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(&(kernel, bits(size_of::<K>())), shape, arguments) }
-        };
-        let decodes = u32::from(self.coding != Coding::NONE);
-        let (keys, coding) = (self.sides_at(level).0.keys, self.coding_at(level));
+        let (suffix, decodes) = (bits(size_of::<K>()), u32::from(self.coding != Coding::NONE));
+        let (keys, coding) = (self.sides_at(level).0.0 as *mut K::Bits, self.coding_at(level));
         if level == 0 && plan.twice != 0 {
             let twice = Shape {
                 blocks: queue.multiprocessors(),
                 threads: count_twice::TWICE_THREADS as u32,
                 shared_bytes: count_twice::TWICE_SHARED_BYTES,
             };
-            launch("count_twice", twice, &arguments![job, keys, coding])?;
+            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            unsafe { queue.launch(&suffix, twice, &CountTwice { job, keys, coding })? };
         }
         let parts = plan.parts(plan.n) as usize;
         let count = Shape {
@@ -374,19 +378,22 @@ impl<K: Key> Division<K> {
             threads: count_digits::COUNT_THREADS as u32,
             shared_bytes: count_digits::COUNT_SHARED_BYTES,
         };
-        launch("count_digits", count, &arguments![job, keys, level, coding])?;
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, count, &CountDigits { job, keys, level, coding })? };
         if value_bytes > 0 {
             // Some blocks for each segment, as a rule; and a warp for each digit of the first one.
             let blocks = if level == 0 { PLACE_FIRST_BLOCKS } else { PLACE_BLOCKS * queue.multiprocessors() };
             let parts = Shape { blocks, threads: place_parts::PARTS_THREADS, shared_bytes: 0 };
-            launch("place_parts", parts, &arguments![job, level])?;
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, parts, &PlaceParts { job, level })? };
         }
         let place = Shape {
             blocks: Self::segment_blocks(queue, level),
             threads: place_buckets::PLACE_THREADS,
             shared_bytes: place_buckets::PLACE_SHARED_BYTES,
         };
-        launch("place_buckets", place, &arguments![job, level, decodes])
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, place, &PlaceBuckets { job, level, decodes }) }
     }
 
     /// Queues the division of a level.
@@ -406,11 +413,17 @@ impl<K: Key> Division<K> {
             left_blocks(plan.levels) * queue.multiprocessors()
         };
         let shape = how.divide_shape::<K>(blocks);
-        let keys_alone = arguments![job, from.keys, to.keys, level, coding];
-        let with_values = arguments![job, from, to, level, coding, indexes];
-        let [entry, ..] = self.how.moving_entries::<K>();
-        // SAFETY: these are the arguments of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&entry, shape, if value_bytes == 0 { &keys_alone } else { &with_values }) }
+        let [(_, suffix), ..] = self.how.moving_entries::<K>();
+        if value_bytes == 0 {
+            let (from, to) = (from.0 as *mut K::Bits, to.0 as *mut K::Bits);
+            // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+            return unsafe { queue.launch(&suffix, shape, &Divide { job, from, to, level, coding }) };
+        }
+        with_numbers!(value_bytes, V => {
+            let (from, to) = (elements::<K, V>(from), elements::<K, V>(to));
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, shape, &DivideWithValues { job, from, to, level, coding, indexes }) }
+        })
     }
 
     /// Queues the sort of buckets, and of what is left.
@@ -419,14 +432,7 @@ impl<K: Key> Division<K> {
     /// As for [`finish`](Self::finish).
     unsafe fn sort_buckets(&self, queue: &impl Queue) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, bucket, .. }, job, coding, sides, .. } = self;
-        let launch = |entry: &Entry, shape, arguments: &[*mut c_void]| {
-            // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(entry, shape, arguments) }
-        };
-        let [_, buckets_entry, rest_entry] = self.how.moving_entries::<K>();
-        let keys_alone = arguments![job, sides[0].keys, sides[1].keys, coding];
-        let with_values = arguments![job, sides[0], sides[1], coding];
-        let arguments = if value_bytes == 0 { &keys_alone } else { &with_values };
+        let [_, (_, suffix), _] = self.how.moving_entries::<K>();
         let Tile { threads, items_per_thread } = bucket;
         let shared_bytes = match (value_bytes, size_of::<K>()) {
             (0, 4) => sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread),
@@ -441,15 +447,37 @@ impl<K: Key> Division<K> {
         let takes_several = value_bytes == 0 && size_of::<K>() == 4;
         let most_blocks = if takes_several { BUCKET_BLOCKS * queue.multiprocessors() } else { blocks };
         let blocks = blocks.min(most_blocks);
-        launch(&buckets_entry, Shape { blocks, threads: threads as u32, shared_bytes }, arguments)?;
+        let shape = Shape { blocks, threads: threads as u32, shared_bytes };
+        let rest = queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes);
+        if value_bytes > 0 {
+            return with_numbers!(value_bytes, V => {
+                let (at, scratch) = (elements::<K, V>(sides[0]), elements::<K, V>(sides[1]));
+                // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+                unsafe {
+                    queue.launch(&suffix, shape, &SortBucketsWithValues { job, at, scratch, coding })?;
+                    queue.launch(&suffix, rest, &SortRestWithValues { job, at, scratch, coding })
+                }
+            });
+        }
+        let (keys, scratch) = (sides[0].0 as *mut K::Bits, sides[1].0 as *mut K::Bits);
+        // SAFETY: as above.
+        unsafe {
+            if size_of::<K>() == 4 {
+                queue.launch(&suffix, shape, &SortBuckets { job, keys, scratch, coding })?;
+            } else {
+                queue.launch(&suffix, shape, &SortWideBuckets { job, keys, scratch, coding })?;
+            }
+        }
         if plan.long > 0 {
             let Tile { threads, items_per_thread } = LONG_BUCKETS;
             let shared_bytes = sort_buckets::shared_bytes::<K::Bits>(threads, items_per_thread);
             let blocks = long_bucket_blocks(plan.levels) * queue.multiprocessors();
             let shape = Shape { blocks, threads: threads as u32, shared_bytes };
-            launch(&("sort_long_buckets", bits(size_of::<K>())), shape, arguments)?;
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, shape, &SortLongBuckets { job, keys, scratch, coding })? };
         }
-        launch(&rest_entry, queue.persistent(FEW_BLOCKS, threads as u32, rest_bytes), arguments)
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, rest, &SortRest { job, keys, scratch, coding }) }
     }
 }
 

@@ -1,10 +1,17 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Entry, Queue, arguments, suffix};
+use super::{Address, Arrays, Entry, Queue, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::{indexed_merge, merge_circular, merge_fused, merge_path, merge_small, merge_tiled, tile, tuning};
+use kernels_gpu::merge_basic::MergeBasic;
+use kernels_gpu::merge_circular::{self, MergeCircular};
+use kernels_gpu::merge_fused::{self, MergeFused};
+use kernels_gpu::merge_pairs::MergePairs;
+use kernels_gpu::merge_path::{self, MergeBig, PathBig};
+use kernels_gpu::merge_small::{self, MergeSmall};
+use kernels_gpu::merge_tiled::{self, MergeTiled};
+use kernels_gpu::{indexed_merge, tile, tuning};
 
 /// Threads of a block of the textbook's kernels.
 const TEXTBOOK_THREADS: u32 = 256;
@@ -100,63 +107,64 @@ fn path_shape(tiles: usize) -> Shape {
 pub(in crate::gpu) unsafe fn merge<K: Key>(
     queue: &impl Queue,
     kernel: MergeKernel,
-    Arrays { keys: a, len: m, .. }: Arrays,
-    Arrays { keys: b, len: n, .. }: Arrays,
+    a: Arrays,
+    b: Arrays,
     out: Address,
     workspace: Address,
 ) -> Result<(), Error> {
-    let total = m + n;
+    let total = a.len + b.len;
     if total == 0 {
         return Ok(());
     }
-    let (entry, coding) = (|kernel| (kernel, suffix::<K>(0)), Coding::of::<K>(false));
-    let launch = |kernel, shape| {
-        let arguments = arguments![a, m, b, n, out, coding];
-        // SAFETY: the arguments are those of the kernels without others; the caller's promise for the arrays.
-        unsafe { queue.launch(&entry(kernel), shape, &arguments) }
-    };
-    match (kernel, AutoMerge::of::<K>(total)) {
-        (MergeKernel::Basic, _) => {
-            // Enough threads to fill the GPU; with more keys, each of them merges more.
-            let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
-            launch("merge_basic", Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 })
-        }
-        (MergeKernel::Tiled | MergeKernel::Circular, _) => {
-            let (name, shared_bytes) = match kernel {
-                MergeKernel::Tiled => ("merge_tiled", merge_tiled::shared_bytes::<K>(TEXTBOOK_TILE)),
-                _ => ("merge_circular", merge_circular::shared_bytes::<K>(TEXTBOOK_TILE)),
-            };
-            let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
-            let tile_size = TEXTBOOK_TILE;
-            let arguments = arguments![a, m, b, n, out, tile_size, coding];
-            // SAFETY: the arguments are those of both kernels; the caller's promise for the arrays.
-            unsafe { queue.launch(&entry(name), Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }, &arguments) }
-        }
-        (MergeKernel::Auto, AutoMerge::Small) => {
-            let threads = (total as u32).next_multiple_of(32);
-            let shared_bytes = merge_small::shared_bytes::<K>(total as u32);
-            launch("merge_small", Shape { blocks: 1, threads, shared_bytes })
-        }
-        (MergeKernel::Auto, AutoMerge::Fused) => {
-            let tile = tuning::fused(size_of::<K>());
-            let blocks = total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors());
-            let threads = merge_fused::block_threads(tile.threads);
-            launch("merge_fused", Shape { blocks, threads, shared_bytes: merge_fused::shared_bytes::<K>(tile.keys()) })
-        }
-        (MergeKernel::Auto | MergeKernel::MergePath, _) => {
-            let shape = tuning::merge(size_of::<K>());
-            let (tile_keys, tiles, splits) = (shape.keys(), total.div_ceil(shape.keys()), workspace);
-            let threads = shape.threads as u32;
-            let tile_shape = Shape { blocks: tiles, threads, shared_bytes: tile::shared_bytes::<K>(tile_keys) };
-            let path = arguments![a, m, b, n, splits, tiles, tile_keys, coding];
-            let merge = arguments![a, m, b, n, out, splits, coding];
-            // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
-            unsafe {
-                queue.launch(&entry("path_big"), path_shape(tiles), &path)?;
-                queue.launch(&entry("merge_big"), tile_shape, &merge)
+    let (suffix, coding) = (suffix::<K>(0), Coding::of::<K>(false));
+    let (a, m, b, n, c) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len, out as *mut K::Bits);
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    unsafe {
+        match (kernel, AutoMerge::of::<K>(total)) {
+            (MergeKernel::Basic, _) => {
+                // Enough threads to fill the GPU; with more keys, each of them merges more.
+                let blocks = total.div_ceil(16 * TEXTBOOK_THREADS as usize).min(32 * queue.multiprocessors());
+                let shape = Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes: 0 };
+                queue.launch(&suffix, shape, &MergeBasic { a, m, b, n, c, coding })
+            }
+            (MergeKernel::Tiled, _) => {
+                let shape = textbook_shape(queue, total, merge_tiled::shared_bytes::<K>(TEXTBOOK_TILE));
+                queue.launch(&suffix, shape, &MergeTiled { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
+            }
+            (MergeKernel::Circular, _) => {
+                let shape = textbook_shape(queue, total, merge_circular::shared_bytes::<K>(TEXTBOOK_TILE));
+                queue.launch(&suffix, shape, &MergeCircular { a, m, b, n, c, tile_size: TEXTBOOK_TILE, coding })
+            }
+            (MergeKernel::Auto, AutoMerge::Small) => {
+                let threads = (total as u32).next_multiple_of(32);
+                let shape = Shape { blocks: 1, threads, shared_bytes: merge_small::shared_bytes::<K>(total as u32) };
+                queue.launch(&suffix, shape, &MergeSmall { a, m, b, n, c, coding })
+            }
+            (MergeKernel::Auto, AutoMerge::Fused) => {
+                let tile = tuning::fused(size_of::<K>());
+                let shape = Shape {
+                    blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
+                    threads: merge_fused::block_threads(tile.threads),
+                    shared_bytes: merge_fused::shared_bytes::<K>(tile.keys()),
+                };
+                queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
+            }
+            (MergeKernel::Auto | MergeKernel::MergePath, _) => {
+                let tile = tuning::merge(size_of::<K>());
+                let (tile_keys, tiles, splits) = (tile.keys(), total.div_ceil(tile.keys()), workspace as *mut usize);
+                let shared_bytes = tile::shared_bytes::<K>(tile_keys);
+                let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+                queue.launch(&suffix, path_shape(tiles), &PathBig { a, m, b, n, splits, tiles, tile_keys, coding })?;
+                queue.launch(&suffix, shape, &MergeBig { a, m, b, n, c, splits, coding })
             }
         }
     }
+}
+
+/// The launch of the textbook's tiled and circular merges into `total` keys.
+fn textbook_shape(queue: &impl Queue, total: usize, shared_bytes: u32) -> Shape {
+    let blocks = total.div_ceil(TEXTBOOK_TILE as usize).min(8 * queue.multiprocessors());
+    Shape { blocks, threads: TEXTBOOK_THREADS, shared_bytes }
 }
 
 /// Queues the merge of `a` and `b`, which have values, to `out`.
@@ -170,16 +178,21 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     out: Arrays,
     workspace: Address,
 ) -> Result<(), Error> {
-    let shape = tuning::indexed(size_of::<K>());
-    let (tile_keys, tiles, splits) = (shape.keys(), out.len.div_ceil(shape.keys()), workspace);
-    let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, shape.items_per_thread);
-    let tile_shape = Shape { blocks: tiles, threads: shape.threads as u32, shared_bytes };
+    let tile = tuning::indexed(size_of::<K>());
+    let (tile_keys, tiles, splits) = (tile.keys(), out.len.div_ceil(tile.keys()), workspace as *mut usize);
+    let shared_bytes = indexed_merge::shared_bytes::<K>(tile_keys, tile.items_per_thread);
+    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+    let (a_keys, m, b_keys, n) = (a.keys as *const K::Bits, a.len, b.keys as *const K::Bits, b.len);
     let coding = Coding::of::<K>(false);
-    let path = arguments![a.keys, a.len, b.keys, b.len, splits, tiles, tile_keys, coding];
-    let merge = arguments![a.keys, a.values, a.len, b.keys, b.values, b.len, out.keys, out.values, splits, coding];
-    // SAFETY: the arguments are those of the kernels; the caller's promise for the arrays.
+    let path = PathBig { a: a_keys, m, b: b_keys, n, splits, tiles, tile_keys, coding };
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
     unsafe {
-        queue.launch(&("path_big", suffix::<K>(0)), path_shape(tiles), &path)?;
-        queue.launch(&("merge_pairs", suffix::<K>(out.value_bytes)), tile_shape, &merge)
+        queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+        with_values!(out.value_bytes, V => {
+            let (a_values, b_values) = (a.values as *const V, b.values as *const V);
+            let (c_keys, c_values) = (out.keys as *mut K::Bits, out.values as *mut V);
+            let merge = MergePairs { a_keys, a_values, m, b_keys, b_values, n, c_keys, c_values, splits, coding };
+            queue.launch(&suffix::<K>(out.value_bytes), shape, &merge)
+        })
     }
 }

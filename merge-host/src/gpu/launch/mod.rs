@@ -23,14 +23,15 @@ pub(super) mod runs;
 pub(super) mod sort;
 
 use super::failure::OrFailure;
-use super::kernels::{Shape, arguments};
+use super::kernels::Shape;
 use super::{Address, Gpu};
 use crate::{Error, GpuKey};
+use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::{Stream, StreamWaitEventFlags};
 use kernels_gpu::key::Key;
-use std::ffi::c_void;
+use kernels_gpu::sort::elements::Elements;
 
 /// Blocks of persistent kernels on a multiprocessor: as many as it holds.
 const PERSISTENT_BLOCKS: usize = 8;
@@ -43,12 +44,11 @@ pub(super) trait Queue {
     /// Multiprocessors of the GPU.
     fn multiprocessors(&self) -> usize;
 
-    /// Adds a launch.
+    /// Adds a launch of the kernel's instance whose name ends in `suffix`.
     ///
     /// # Safety
-    /// `arguments` point to the kernel's arguments, in number and types, and these are as the kernel's documentation
-    /// requires until the launch has ended.
-    unsafe fn launch(&self, entry: &Entry, shape: Shape, arguments: &[*mut c_void]) -> Result<(), Error>;
+    /// The arguments are as the kernel's documentation requires until the launch has ended.
+    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error>;
 
     /// Sets `count` words from `at` on to 0, in order with the launches.
     ///
@@ -76,9 +76,9 @@ impl Queue for OnStream<'_> {
         self.gpu.shared.multiprocessors
     }
 
-    unsafe fn launch(&self, (kernel, suffix): &Entry, shape: Shape, arguments: &[*mut c_void]) -> Result<(), Error> {
+    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.gpu.shared.kernels.launch(kernel, suffix, shape, arguments, self.stream) }
+        unsafe { self.gpu.shared.kernels.launch(suffix, shape, arguments, self.stream) }
     }
 
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
@@ -180,6 +180,38 @@ fn suffix<K: Key>(value_bytes: usize) -> String {
     let keys = bits(size_of::<K>());
     if value_bytes == 0 { keys } else { format!("{keys}v{value_bytes}") }
 }
+
+/// Keys and values at these addresses.
+fn elements<K: Key, V>((keys, values): (Address, Address)) -> Elements<K::Bits, V> {
+    Elements { keys: keys as *mut K::Bits, values: values as *mut V }
+}
+
+/// Does something with `V` as the type of numbers of that many bytes: `u32` or `u64`.
+macro_rules! with_numbers {
+    ($bytes:expr, $V:ident => $work:expr) => {
+        if $bytes == 4 {
+            type $V = u32;
+            $work
+        } else {
+            type $V = u64;
+            $work
+        }
+    };
+}
+use with_numbers;
+
+/// Does something with `V` as the type of values of that many bytes: `()`, `u32` or `u64`.
+macro_rules! with_values {
+    ($bytes:expr, $V:ident => $work:expr) => {
+        if $bytes == 0 {
+            type $V = ();
+            $work
+        } else {
+            $crate::gpu::launch::with_numbers!($bytes, $V => $work)
+        }
+    };
+}
+use with_values;
 
 /// The suffix of kernels for all numbers of `bytes` bytes, 4 or 8.
 fn bits(bytes: usize) -> String {

@@ -1,11 +1,11 @@
 //! The sort by all bits, for keys of 4 bytes that are not divided.
 
-use super::{Address, Arrays, Entry, Queue, arguments, bits};
+use super::{Address, Arrays, Entry, Queue, bits, elements, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::sort::divide::MOST_KEYS;
-use kernels_gpu::sort::elements::Elements;
+use kernels_gpu::sort::radix::sort_by_radix::SortByRadix;
 use kernels_gpu::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::tuning::{self, DivideTile};
 
@@ -81,8 +81,6 @@ impl RadixPlan {
         words: Words,
     ) -> Result<(), Error> {
         let (n, tile) = (self.n as usize, self.tile());
-        let side = |keys: Address, values: Address| Elements { keys: keys as *mut K::Bits, values: values as *mut u32 };
-        let (at, scratch) = (side(at.keys, at.values), side(scratch.0, scratch.1));
         let tiles = n.div_ceil(tile.keys());
         // Few tiles are to be on multiprocessors of their own.
         let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
@@ -90,10 +88,13 @@ impl RadixPlan {
         let [words, published, order] = [words.cleared, words.published, words.order].map(|at| at as *mut u32);
         let job = Job { words, published, order, n: self.n, tiles: tiles as u32, shares: shares as u32 };
         let shared_bytes = sweep::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), self.value_bytes);
-        let indexes = u32::from(self.indexes);
         let shape = Shape { blocks: tiles.max(shares).min(at_once), threads: tile.threads as u32, shared_bytes };
-        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&self.entry::<K>(), shape, &arguments![job, at, scratch, coding, indexes]) }
+        let (indexes, (_, suffix)) = (u32::from(self.indexes), self.entry::<K>());
+        with_values!(self.value_bytes, V => {
+            let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&suffix, shape, &SortByRadix { job, at, scratch, coding, indexes }) }
+        })
     }
 }
 

@@ -14,9 +14,11 @@ impl Queue for Record {
         132
     }
 
-    unsafe fn launch(&self, entry: &Entry, shape: Shape, _: &[*mut c_void]) -> Result<(), Error> {
+    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, _: &A) -> Result<(), Error> {
+        let kernel = A::KERNEL;
+        assert!(kernel.instance(suffix).is_some_and(|instance| instance.takes::<A>()), "{} {suffix}", kernel.name);
         if shape.blocks > 0 {
-            self.0.borrow_mut().insert(entry.clone());
+            self.0.borrow_mut().insert((kernel.name, suffix.to_owned()));
         }
         Ok(())
     }

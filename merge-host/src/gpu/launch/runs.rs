@@ -1,15 +1,15 @@
 //! The merge of many runs, and of those that the sort has detected.
 
 use super::merge::{merge, merge_pairs};
-use super::sort::{SortPlan, elements, splits_shape};
-use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
+use super::sort::{SortPlan, splits_shape};
+use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::detect_runs;
+use kernels_gpu::sort::detect_runs::{self, CopyRuns};
+use kernels_gpu::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
 use kernels_gpu::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
 use kernels_gpu::sort::runs::MAX_RUNS;
-use std::ffi::c_void;
 
 /// Bytes of the words that describe detected runs.
 const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>());
@@ -72,32 +72,36 @@ pub(super) unsafe fn merge_long_runs<K: Key>(
     detected: DetectedRuns,
 ) -> Result<(), Error> {
     let DetectedRuns { at: words, scratch: (scratch, scratch_values), splits } = detected;
-    let (begins, starts) = (detected.begins(), detected.starts());
+    let (found, splits) = (words as *mut u32, splits as *mut u32);
+    let (begins, starts) = (detected.begins() as *const usize, detected.starts() as *mut usize);
     let width = bits(size_of::<K>());
-    let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
-        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
-    };
     let copy_shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-    let Coding { always, when_negative } = coding;
-    let copy = arguments![keys, scratch, n, always, when_negative, words, begins, starts];
-    launch("copy_runs", &width, copy_shape, &copy)?;
+    let (from, to) = (keys as *const K::Bits, scratch as *mut K::Bits);
+    // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+    unsafe { queue.launch(&width, copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? };
     if value_bytes > 0 {
-        // As they are; where runs begin is put in order once more.
-        let none = 0u64;
-        let copy = arguments![values, scratch_values, n, none, none, words, begins, starts];
-        launch("copy_runs", &bits(value_bytes), copy_shape, &copy)?;
+        with_numbers!(value_bytes, V => {
+            // As they are; where runs begin is put in order once more.
+            let (from, to, coding) = (values as *const V, scratch_values as *mut V, Coding::NONE);
+            // SAFETY: as above.
+            unsafe { queue.launch(&bits(value_bytes), copy_shape, &CopyRuns { from, to, n, coding, found, begins, starts })? }
+        });
     }
     let tile_keys = plan.long_run_tile_keys();
     let tiles = n.div_ceil(tile_keys as usize);
     let per_warp = split_runs::boundaries_per_warp(tiles);
-    let split = arguments![scratch, n, tile_keys, splits, starts, per_warp, words];
-    launch("split_long_runs", &width, splits_shape(tiles), &split)?;
+    let split = SplitLongRuns { from: to as *const K::Bits, n, tile_keys, splits, starts, per_warp, order: found };
+    // SAFETY: as above.
+    unsafe { queue.launch(&width, splits_shape(tiles), &split)? };
     let Shape { threads, shared_bytes, .. } = plan.runs_shape::<K>(tiles);
-    let (from, to) = (elements::<K>((scratch, scratch_values)), elements::<K>((keys, values)));
-    let merge = arguments![from, to, n, splits, starts, coding, words];
     let shape = queue.persistent(MIN_BLOCKS_PER_SM, threads, shared_bytes);
-    launch("merge_long_runs", &SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>(), shape, &merge)
+    let suffix = SortPlan::of_long_runs::<K>(value_bytes).suffix::<K>();
+    with_values!(value_bytes, V => {
+        let (from, to) = (elements::<K, V>((scratch, scratch_values)), elements::<K, V>((keys, values)));
+        let merge = MergeLongRuns { from, to, n, splits, starts, decode: coding, order: found };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, shape, &merge) }
+    })
 }
 
 /// Passes that make one run of many: each merges groups of neighbouring runs, up to [`MAX_RUNS`] of them, in place.

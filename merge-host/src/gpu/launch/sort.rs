@@ -3,16 +3,18 @@
 use super::divide::{DividePlan, Words};
 use super::radix::{self, RadixPlan};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
-use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, arguments, bits};
+use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::elements::Elements;
-use kernels_gpu::sort::merge_pass::{self, merge_runs, split_runs};
+use kernels_gpu::sort::block_sort::{self, BlockSort};
+use kernels_gpu::sort::detect_runs::{self, DetectRuns, Reverse};
+use kernels_gpu::sort::indices::SetIndices;
+use kernels_gpu::sort::merge_pass;
+use kernels_gpu::sort::merge_pass::merge_runs::{self, MergeRuns};
+use kernels_gpu::sort::merge_pass::split_runs::{self, SplitRuns};
 use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
-use kernels_gpu::sort::{block_sort, detect_runs};
 use kernels_gpu::tuning::{self, Tile};
-use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Fewer keys that are merged in any case are sorted without detecting runs first, which takes about 40 µs.
@@ -277,11 +279,6 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
     indexes.flat_map(|indexes| sizes.into_iter().flat_map(move |n| entries(n, indexes))).collect()
 }
 
-/// Keys and values at these addresses, for kernels with values of any width and for those without.
-pub(super) fn elements<K: Key>((keys, values): (Address, Address)) -> Elements<K::Bits, u32> {
-    Elements { keys: keys as *mut K::Bits, values: values as *mut u32 }
-}
-
 /// The launch that finds splits for `tiles` tiles.
 pub(super) fn splits_shape(tiles: usize) -> Shape {
     Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
@@ -402,11 +399,7 @@ unsafe fn merge_sort<K: Key>(
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes } = at;
     let Workspace { scratch, detected, lists, splits, .. } = workspace;
-    let suffix = plan.suffix::<K>();
-    let launch = |kernel, suffix: &str, shape, arguments: &[*mut c_void]| {
-        // SAFETY: the arguments below are those of the kernels; the caller's promise for the arrays.
-        unsafe { queue.launch(&(kernel, suffix.to_owned()), shape, arguments) }
-    };
+    let (suffix, order, splits) = (plan.suffix::<K>(), detected as *mut u32, splits as *mut u32);
     let mut passes = plan.passes(n);
     // The last kernel decodes.
     let decode = |passes: Passes| if passes.left() == 0 { coding } else { Coding::NONE };
@@ -433,9 +426,13 @@ unsafe fn merge_sort<K: Key>(
             divide.sort_once::<K>(queue, coding, sides, Some(tiles), words, random)?;
         }
     } else {
-        let (input, output, decode) = (elements::<K>((keys, values)), elements::<K>(from), decode(passes));
-        let arguments = arguments![input, output, n, coding, decode, detected, random];
-        launch("block_sort", &plan.block_suffix::<K>(), plan.block_shape::<K>(n), &arguments)?;
+        let (input, output, encode, decode) = ((keys, values), from, coding, decode(passes));
+        with_values!(value_bytes, V => {
+            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
+            let sort = BlockSort { from, to, n, encode, decode, order, random };
+            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            unsafe { queue.launch(&plan.block_suffix::<K>(), plan.block_shape::<K>(n), &sort)? }
+        });
     }
     let mut run = plan.first_run();
     // Runs whose order cannot be predicted; merging them makes runs of which that is true as well.
@@ -444,13 +441,18 @@ unsafe fn merge_sort<K: Key>(
         let runs = plan.runs_of_pass(n, run, k).shuffled(Shuffle { runs: shuffled, random });
         let tiles = runs.tile_count();
         let per_warp = split_runs::boundaries_per_warp(tiles);
-        let (input, output, decode) = (elements::<K>(from), elements::<K>(to), decode(passes));
-        if splits != 0 {
-            let arguments = arguments![from.0, runs, splits, per_warp, detected];
-            launch("split_runs", &bits(size_of::<K>()), splits_shape(tiles), &arguments)?;
+        if !splits.is_null() {
+            let split = SplitRuns { from: from.0 as *const K::Bits, runs, splits, per_warp, order };
+            // SAFETY: as above.
+            unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
         }
-        let arguments = arguments![input, output, runs, splits, decode, detected];
-        launch("merge_runs", &suffix, few_blocks(plan.runs_shape::<K>(tiles)), &arguments)?;
+        let (input, output, decode) = (from, to, decode(passes));
+        with_values!(value_bytes, V => {
+            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
+            let merge = MergeRuns { from, to, runs, splits, decode, order };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, few_blocks(plan.runs_shape::<K>(tiles)), &merge)? }
+        });
         (from, to) = (to, from);
         run *= k as usize;
         shuffled = 0;
@@ -473,8 +475,11 @@ unsafe fn use_order<K: Key>(
     if plan.sets_indices(n) {
         let merges = u32::from(plan.radix.is_none());
         let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
-        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&("set_indices", bits(value_bytes)), shape, &arguments![values, n, detected, merges])? };
+        let order = detected as *mut u32;
+        with_numbers!(value_bytes, I => {
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, order, merges })? }
+        });
     }
     if plan.detects(n) {
         // SAFETY: the caller's promise; all of this is in the workspace.
@@ -499,16 +504,15 @@ unsafe fn detect_runs<K: Key>(
     words: Address,
 ) -> Result<(), Error> {
     let Arrays { keys, len: n, value_bytes, .. } = at;
-    let Coding { always, when_negative } = coding;
     // Equal keys are the same bits, and may be reversed, but not with their values.
     let equal_ascends = u32::from(value_bytes > 0);
     let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
-    let begins = runs_begin_at(words);
-    let arguments = arguments![keys, n, always, when_negative, equal_ascends, most_descents, words, begins];
+    let (keys, found, starts) = (keys as *const K::Bits, words as *mut u32, runs_begin_at(words) as *mut usize);
+    let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
     let shape =
         queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
-    // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-    unsafe { queue.launch(&("detect_runs", bits(size_of::<K>())), shape, &arguments) }
+    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+    unsafe { queue.launch(&bits(size_of::<K>()), shape, &detect) }
 }
 
 /// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The other kernels of
@@ -524,11 +528,13 @@ unsafe fn use_runs<K: Key>(
     detected: DetectedRuns,
 ) -> Result<(), Error> {
     let Arrays { keys, values, len: n, value_bytes, .. } = at;
-    let words = detected.at;
+    let found = detected.at as *mut u32;
     let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
     let reverse = |array: Address, width| {
-        // SAFETY: these are the arguments of the kernel; the caller's promise for the arrays.
-        unsafe { queue.launch(&("reverse", bits(width)), shape, &arguments![array, n, words]) }
+        with_numbers!(width, T => {
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&bits(width), shape, &Reverse { array: array as *mut T, n, found }) }
+        })
     };
     reverse(keys, size_of::<K>())?;
     if value_bytes > 0 {
@@ -544,6 +550,8 @@ unsafe fn use_runs<K: Key>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuda_std::launch::Arguments;
+    use kernels_gpu::sort::merge_pass::merge_runs::MERGE_RUNS;
     use std::cell::Cell;
 
     /// A GPU of few multiprocessors, which notes how many blocks merge runs.
@@ -556,8 +564,8 @@ mod tests {
             4
         }
 
-        unsafe fn launch(&self, (kernel, _): &Entry, shape: Shape, _: &[*mut c_void]) -> Result<(), Error> {
-            if *kernel == "merge_runs" {
+        unsafe fn launch<A: Arguments>(&self, _: &str, shape: Shape, _: &A) -> Result<(), Error> {
+            if A::KERNEL.name == MERGE_RUNS.name {
                 self.merging.set(shape.blocks);
             }
             Ok(())
