@@ -150,6 +150,8 @@ impl Detection {
 /// Keys that a thread compares between two votes of its warp.
 const KEYS_BETWEEN_VOTES: usize = 8;
 
+const _: () = assert!(KEYS_BETWEEN_VOTES <= u32::BITS as usize, "a word has a bit for each");
+
 /// Those of the warp.
 const BETWEEN_VOTES: usize = KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
 

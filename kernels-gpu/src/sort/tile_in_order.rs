@@ -9,8 +9,8 @@
 //!
 //! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are found.
 
-use super::clear;
 use super::elements::{Arrays, has_values};
+use super::{clear, is_whole_warps};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
@@ -192,6 +192,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     let TileMemory { counters, distances, scan, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
     let mut own = [B::MIN; VT];

@@ -22,6 +22,8 @@ pub(super) const fn of_thread(threads: u32) -> usize {
 /// Intervals in which sampled keys are counted.
 pub(super) const INTERVALS: u32 = WARP_SIZE;
 
+const _: () = assert!(INTERVALS == WARP_SIZE && SAMPLE < 1 << 16, "a lane has an interval, and a count 16 bits");
+
 /// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there are to be 32; of many, by
 /// less.
 const FINE: u32 = 32;
@@ -259,6 +261,7 @@ pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     scan: Shared<u32>,
     intervals: Shared<u32>,
 ) -> Result<Choice<B>, Undivided> {
+    const { assert!((SAMPLE as usize).is_multiple_of(SAMPLED), "each thread samples as many keys") };
     let (plan, len) = (job.plan, part.len() as u32);
     let places = places::<SAMPLED>(len, seed);
     let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);

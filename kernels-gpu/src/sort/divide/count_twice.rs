@@ -13,7 +13,7 @@ use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
+use crate::sort::{clear, is_whole_warps};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 
@@ -35,6 +35,7 @@ pub const TWICE_SHARED_BYTES: u32 = (COUNTERS + BLOCK_WORDS) * size_of::<u32>() 
     u64 = <u64, TWICE_THREADS> within (TWICE_THREADS, 1),
 )]
 pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, coding: Coding<B>) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and `keys` has `job.plan.n` keys, which this launch
     // only reads.
     let (workspace, keys) = unsafe { (Workspace::new(&job), GlobalMut::new(keys, job.plan.n as usize)) };

@@ -12,7 +12,7 @@ use super::tiles::{Tile, Tiles};
 use super::workspace::Job;
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
+use crate::sort::{clear, is_whole_warps};
 use crate::tuning::ROW;
 use core::ops::Range;
 use cuda_std::prelude::*;
@@ -47,6 +47,7 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     level: u32,
     coding: Coding<B>,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
     // says. Keys are read from one array and written to the other, each to an index of its own: tiles reserve those of
     // their keys by `fetch_add`.

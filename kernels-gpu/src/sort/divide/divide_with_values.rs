@@ -30,6 +30,7 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     coding: Coding<B>,
     indexes: u32,
 ) {
+    const { assert!(NT * VT <= u16::MAX as usize, "the counts of a tile have 16 bits") };
     let n = job.plan.n as usize;
     // SAFETY: all arrays have `plan.n` elements, and those of `from` and `to` do not overlap; the lists have
     // `job.at.words` words, as `Job` says. Elements are read from one side and written to the other, each to an index

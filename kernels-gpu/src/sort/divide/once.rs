@@ -22,9 +22,9 @@ use super::workspace::{Bucket, Job, Segment, Workspace};
 use super::{divide, sort_buckets, sort_buckets_with_values};
 use crate::block_scan::BLOCK_WORDS;
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
 use crate::sort::detect_runs::Detection;
 use crate::sort::sort_tile::sort_tile;
+use crate::sort::{clear, is_whole_warps};
 use crate::tile;
 use crate::tuning::ROW;
 use core::cell::Cell;
@@ -160,6 +160,7 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     coding: Coding<B>,
     decodes: u32,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     let plan = job.plan;
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
@@ -277,6 +278,7 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     random: u64,
     merges: u32,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
     let n = job.plan.n as usize;
     // SAFETY: all arrays have `n` keys. Those that are the same array are used one after the other by each block, and
     // no two blocks use the same keys: buckets do not overlap, and neither do tiles. The lists have `job.at.words`

@@ -196,6 +196,7 @@ pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
     scan: Shared<u32>,
     mut each: impl FnMut(u32, u32, u32),
 ) {
+    const { assert!(OWN >= own_digits_capacity(NT), "a thread has registers for its digits") };
     let (first, end) = own_digits::<NT>(counts.len() as u32);
     let mut own = [0; OWN];
     let mut sum = 0;

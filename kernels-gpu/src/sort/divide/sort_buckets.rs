@@ -17,6 +17,7 @@ use super::digits::{MOST_EVEN, Scale};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
+use crate::sort::is_whole_warps;
 use crate::sort::network::sort_registers;
 use crate::tuning::ROW;
 use core::hint::select_unpredictable;
@@ -226,6 +227,8 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
+        const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "there is a power of two bins") };
+        const { assert!(NT * VT < 1 << 15, "a counter has 16 bits, of which one is for what is too many") };
         let Self { disorder, counters, .. } = self;
         let (thread, slots) = (thread::thread_idx_x(), const { slots(NT, VT) });
         let tile = self.tile.slice(0, slots);
@@ -546,6 +549,7 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
     number: impl Fn(u32) -> u32,
     fail: impl Fn(u32),
 ) {
+    const { assert!(FEW <= VT, "the memory is that of a full bucket") };
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Barriers of `sort_bucket` come between
     // writing and reading, and another one before the next bucket; `buckets` is written before a barrier, once.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };

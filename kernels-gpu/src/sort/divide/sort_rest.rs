@@ -4,6 +4,7 @@
 use super::workspace::{Bucket, Job, Workspace};
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Coding};
+use crate::sort::is_whole_warps;
 use crate::sort::sort_tile::sort_tile;
 use crate::tile;
 use crate::tuning::ROW;
@@ -30,6 +31,7 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     scratch: *mut B,
     coding: Coding<B>,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
     // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists, which are only read, have
     // `job.at.words` words, as `Job` says.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };

@@ -5,6 +5,7 @@ use super::sort_rest::each_left;
 use super::workspace::{Job, Workspace};
 use crate::key::{Bits, Coding};
 use crate::sort::elements::{Arrays, Elements};
+use crate::sort::is_whole_warps;
 use crate::sort::sort_tile::sort_tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -32,6 +33,8 @@ pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT:
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and are only read.
     let workspace = unsafe { Workspace::new(&job) };
     let n = job.plan.n as usize;

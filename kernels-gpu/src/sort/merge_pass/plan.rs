@@ -20,6 +20,8 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 /// how many keys; where the tile begins, which is two words.
 const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 5;
 
+const _: () = assert!(MAX_RUNS == WARP_SIZE, "a lane has a run");
+
 /// Bytes of shared memory of a [`Plan`].
 pub(in crate::sort) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32;
 

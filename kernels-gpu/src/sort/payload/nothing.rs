@@ -46,9 +46,10 @@ impl<B: Bits, const NT: usize, const VT: usize> Payload<B, (), NT, VT> for Nothi
         shared::wait_for_copies();
         merge_segments::<B, NT, VT>(plan, keys);
 
-        // Shared to global. A warp writes whole lines of memory, wherever the tile begins. Indices taken modulo 2^32 first are
-        // different for all threads only if `NT` divides that.
-        const { assert!(NT.is_power_of_two()) };
+        // Shared to global. A warp writes whole lines of memory, wherever the tile begins.
+        const {
+            assert!(NT.is_power_of_two(), "indices modulo 2^32 are different for all threads only if `NT` divides that")
+        };
         let first = thread::thread_idx_x().wrapping_sub(plan.begin() as u32) % NT as u32;
         tile::decode_to_global::<_, NT>(keys, plan.part_of(to.keys), decode, first);
     }

@@ -6,7 +6,7 @@
 //! ```
 
 use super::Payload;
-use super::packing::{PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile, tile_bytes};
+use super::packing::{PackedTile, UNSURE_ROWS, copy_tile, each_row, gather, gathered, own, prefetch_tile, tile_bytes};
 use crate::key::{Bits, Coding};
 use crate::sort::elements::{Arrays, Source};
 use crate::sort::merge_pass::plan::Plan;
@@ -20,7 +20,10 @@ pub struct Packed;
 
 impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> for Packed {
     const KEEPS_ORDER: bool = true;
-    const TILE_BYTES: u32 = tile_bytes(NT * VT);
+    const TILE_BYTES: u32 = {
+        assert!(VT >= UNSURE_ROWS, "a full tile has rows that all threads have a key of, or none");
+        tile_bytes(NT * VT)
+    };
 
     #[inline(always)]
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64) {

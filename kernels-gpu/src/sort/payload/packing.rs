@@ -41,7 +41,7 @@ const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
 
 /// Bytes of shared memory of a tile of `slots` packed keys.
 pub(super) const fn tile_bytes(slots: usize) -> u32 {
-    assert!(slots <= SLOTS);
+    assert!(slots <= SLOTS, "a slot has 13 bits");
     (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
 }
 
@@ -156,6 +156,7 @@ impl<B: Bits> PackedTile<B> {
     #[inline(always)]
     #[track_caller]
     fn greatest_of_block<const NT: usize>(self, numbers: (u32, u32)) -> (u32, u32) {
+        const { assert!(NT as u32 <= WARPS * WARP_SIZE, "each warp has two words") };
         // SAFETY: all threads of the block are here.
         let of_warp = |(a, b)| unsafe { (warp::reduce_max(FULL_MASK, a), warp::reduce_max(FULL_MASK, b)) };
         let (lane, warp, (a, b)) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE, of_warp(numbers));
@@ -364,7 +365,7 @@ impl<B: Bits> PackedTile<B> {
 }
 
 /// The last rows of a full tile, of which it is not known whether the thread has a key there.
-const UNSURE_ROWS: usize = 2;
+pub(super) const UNSURE_ROWS: usize = 2;
 
 /// Whether there is a key for each thread in all rows but for the last ones.
 const fn is_full<const NT: usize, const VT: usize>(count: usize) -> bool {

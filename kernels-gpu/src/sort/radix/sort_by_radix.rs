@@ -1,11 +1,12 @@
 //! The kernel: all phases of a sort by all bits, one after the other.
 
 use super::count::count_share;
-use super::look_back::own_tiles;
+use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
 use super::sweep::{TaskWords, sweep_tile};
 use super::{Job, PHASES};
 use crate::key::{Bits, Coding};
 use crate::sort::elements::Elements;
+use crate::sort::is_whole_warps;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -37,6 +38,16 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     coding: Coding<B>,
     indexes: u32,
 ) {
+    const { assert!(size_of::<B>() == 4, "four sweeps are all bits of a key, and a key has the counts of two digits") };
+    const {
+        assert!(
+            NT.is_multiple_of(128) && is_whole_warps(NT),
+            "threads that look back have two digits each, and a scan has words for 32 warps"
+        )
+    };
+    const { assert!(NT * VT <= MOST_KEYS, "the counts of a tile have 16 bits") };
+    const { assert!(NT * VT >= TILE_WORDS as usize, "the counts of a tile are where its keys have been") };
+    const { assert!(OWN >= own_tiles(NT), "a thread adds up all tiles that are its own") };
     // SAFETY: `Job` says what is at `order`, and this launch does not write it.
     if unsafe { job.detection() }.is_done() {
         return;
