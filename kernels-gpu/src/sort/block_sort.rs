@@ -6,6 +6,7 @@
 //! ```
 
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::detect_runs::Detection;
 use crate::sort::elements::Elements;
 use crate::sort::is_whole_warps;
@@ -56,6 +57,7 @@ pub unsafe fn block_sort<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: u
 ) {
     const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
     const { assert!(is_of_host::<B, V, P, NT, VT>(), "the host launches with memory for another payload") };
+    const { shared_memory::check(P::TILE_BYTES) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;
