@@ -20,6 +20,7 @@
 //! | [`merge_path`] | partition, then merge: arrays of any size |
 //! | [`warp_search`] | the search by a whole warp |
 //! | [`merge_fused`] | arrays of any size in one launch |
+//! | [`shared_memory`] | shared memory of a kernel, declared once for the kernel and the host |
 //! | [`block_scan`] | sums over the threads of a block |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 //! | [`indexed_merge`] | a merge of a tile that returns source indices |
@@ -58,6 +59,7 @@ pub mod merge_tiled;
 pub mod modules;
 pub mod sequence;
 pub mod sequential;
+pub mod shared_memory;
 pub mod sort;
 pub mod tile;
 pub mod tuning;

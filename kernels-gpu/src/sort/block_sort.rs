@@ -6,8 +6,10 @@
 //! ```
 
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::detect_runs::Detection;
 use crate::sort::elements::Elements;
+use crate::sort::is_whole_warps;
 use crate::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use crate::sort::payload::beside::Beside;
 use crate::sort::payload::nothing::Nothing;
@@ -53,7 +55,9 @@ pub unsafe fn block_sort<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: u
     order: *mut u32,
     random: u64,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a block has a power of two threads, and whole warps") };
     const { assert!(is_of_host::<B, V, P, NT, VT>(), "the host launches with memory for another payload") };
+    const { shared_memory::check(P::TILE_BYTES) };
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if unsafe { Detection::new(order) }.is_done() {
         return;

@@ -10,6 +10,7 @@
 //! What has been found is noted in global memory: words that are 0 before, and where runs begin.
 
 use crate::key::{Bits, Coding};
+use crate::shared_memory::shared_memory;
 use crate::sort::runs::MAX_RUNS;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add};
@@ -17,8 +18,16 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_add};
 /// Threads of a block of [`detect_runs`] and of [`reverse`].
 pub const DETECTION_THREADS: u32 = 256;
 
-/// Bytes of dynamic shared memory of [`detect_runs`]: a word for each warp.
-pub const DETECTION_SHARED_BYTES: u32 = DETECTION_THREADS / WARP_SIZE * size_of::<u32>() as u32;
+shared_memory! {
+    /// Shared memory of [`detect_runs`].
+    struct Memory() {
+        /// What each warp has found.
+        of_warps: [u32; DETECTION_THREADS / WARP_SIZE],
+    }
+}
+
+/// Bytes of dynamic shared memory of [`detect_runs`].
+pub const DETECTION_SHARED_BYTES: u32 = Memory::bytes();
 
 /// Words that [`detect_runs`] writes, and [`choose_digits`](crate::sort::divide::choose_digits::choose_digits).
 pub const DETECTION_WORDS: usize = 4;
@@ -150,6 +159,8 @@ impl Detection {
 /// Keys that a thread compares between two votes of its warp.
 const KEYS_BETWEEN_VOTES: usize = 8;
 
+const _: () = assert!(KEYS_BETWEEN_VOTES <= u32::BITS as usize, "a word has a bit for each");
+
 /// Those of the warp.
 const BETWEEN_VOTES: usize = KEYS_BETWEEN_VOTES * WARP_SIZE as usize;
 
@@ -252,9 +263,9 @@ pub unsafe fn detect_runs<B: Bits>(
         at += BETWEEN_VOTES * warps;
     }
     // Once a block: writes to one address wait for each other.
-    // SAFETY: one word for each warp, of up to `DETECTION_THREADS / WARP_SIZE`, is the `DETECTION_SHARED_BYTES` of the
-    // launch. Lane 0 of each warp writes the word of its warp, before the barrier; thread 0 reads them after it.
-    let of_warps = unsafe { Shared::<u32>::dynamic(0, thread::block_dim_x() / WARP_SIZE) };
+    // SAFETY: the launch has `DETECTION_SHARED_BYTES`. Lane 0 of each warp writes the word of its warp, before the
+    // barrier; thread 0 reads them after it.
+    let of_warps = unsafe { Memory::at_start() }.of_warps.slice(0, thread::block_dim_x() / WARP_SIZE);
     if lane == 0 {
         of_warps.set(thread::thread_idx_x() / WARP_SIZE, u32::from(many) | u32::from(ascends) << 1);
     }

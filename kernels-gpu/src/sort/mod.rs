@@ -45,6 +45,13 @@ mod sort_tile;
 pub mod tile_in_order;
 
 use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and the packing of keys have
+/// words for each.
+const fn is_whole_warps(threads: usize) -> bool {
+    threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
+}
 
 /// Sets the first `count` of `words` to 0.
 #[inline(always)]

@@ -6,9 +6,17 @@
 //! ```
 
 use crate::key::Bits;
+use crate::shared_memory::shared_memory;
 use crate::sort::network::sort_registers;
 use crate::tile;
 use cuda_std::prelude::*;
+
+shared_memory! {
+    /// Shared memory of a tile of `slots` keys.
+    pub(super) struct KeyTile<B: Word>(slots: usize) {
+        pub keys: [B; slots],
+    }
+}
 
 /// Registers to shared: sorts the `VT` keys that each thread has, all together.
 ///

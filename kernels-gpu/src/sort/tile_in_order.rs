@@ -9,10 +9,11 @@
 //!
 //! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are found.
 
-use super::clear;
 use super::elements::{Arrays, has_values};
+use super::{clear, is_whole_warps};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::{of_widths, shared_memory};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, lanes_alike, sync_warp};
@@ -23,16 +24,12 @@ pub const DIGIT_BITS: u32 = 8;
 /// The most digits.
 pub const DIGITS: u32 = 1 << DIGIT_BITS;
 
-/// Words of shared memory besides those of keys, values, and counters.
-const WORDS: u32 = BLOCK_WORDS + DIGITS;
-
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 4;
 
 /// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    let words = threads as u32 / WARP_SIZE * DIGITS + WORDS;
-    (threads * items_per_thread * (key_bytes + value_bytes)) as u32 + words * size_of::<u32>() as u32
+    of_widths!(key_bytes, value_bytes, TileMemory::bytes(threads, items_per_thread))
 }
 
 /// How keys become digits.
@@ -86,48 +83,20 @@ pub(super) struct Span {
     pub len: u32,
 }
 
-/// Shared memory of a tile.
-#[derive(Clone, Copy)]
-pub(super) struct TileMemory<B, V> {
-    keys: Shared<B>,
-    values: Shared<V>,
-    /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
-    counters: Shared<u32>,
-    scan: Shared<u32>,
-    /// For each digit how far its slots are from where the keys go.
-    distances: Shared<u32>,
+shared_memory! {
+    /// Shared memory of a tile, for blocks of `threads` threads with `items_per_thread` keys each.
+    pub(super) struct TileMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        keys: [B; threads * items_per_thread],
+        values: [V; threads * items_per_thread],
+        /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
+        counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
+        scan: [u32; BLOCK_WORDS],
+        /// For each digit how far its slots are from where the keys go.
+        distances: [u32; DIGITS],
+    }
 }
 
 impl<B: Bits, V: Word> TileMemory<B, V> {
-    /// At the start of the block's shared memory.
-    ///
-    /// # Safety
-    /// The launch has [`shared_bytes`]; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn at_start<const NT: usize, const VT: usize>() -> Self {
-        let slots = const { (NT * VT) as u32 };
-        // The greater ones first.
-        let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
-        let (keys_at, values_at) =
-            if key_bytes < value_bytes { (slots * value_bytes, 0) } else { (0, slots * key_bytes) };
-        let counters_at = slots * (key_bytes + value_bytes);
-        let counters = const { NT as u32 / WARP_SIZE * DIGITS };
-        let scan_at = counters_at + counters * 4;
-        // SAFETY: keys and values take `slots * (key_bytes + value_bytes)` bytes, the greater ones first so that each
-        // is aligned; counters, `BLOCK_WORDS` and `DIGITS` words follow: together the `shared_bytes` of the launch. The
-        // caller promises barriers between writing and reading.
-        unsafe {
-            Self {
-                keys: Shared::dynamic(keys_at, slots),
-                values: Shared::dynamic(values_at, slots),
-                counters: Shared::dynamic(counters_at, counters),
-                scan: Shared::dynamic(scan_at, BLOCK_WORDS),
-                distances: Shared::dynamic(scan_at + BLOCK_WORDS * 4, DIGITS),
-            }
-        }
-    }
-
     /// The counter of `digit` of warp `warp`.
     #[inline(always)]
     fn counter(warp: u32, digit: u32) -> u32 {
@@ -192,6 +161,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
     memory: TileMemory<B, V>,
     to: Arrays<B, V>,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     let TileMemory { counters, distances, scan, .. } = memory;
     let thread = || recomputed(thread::thread_idx_x());
     let mut own = [B::MIN; VT];

@@ -4,6 +4,7 @@ use super::digits::{ANY, Curve, Digits, FINER, WHOLE};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Pending, Segment, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::shared_memory;
 use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max};
@@ -21,6 +22,8 @@ pub(super) const fn of_thread(threads: u32) -> usize {
 
 /// Intervals in which sampled keys are counted.
 pub(super) const INTERVALS: u32 = WARP_SIZE;
+
+const _: () = assert!(INTERVALS == WARP_SIZE && SAMPLE < 1 << 16, "a lane has an interval, and a count 16 bits");
 
 /// Digits of an interval. The widths of few digits are rounded by up to a thirtieth, so that there are 33 where there are to be 32; of many, by
 /// less.
@@ -47,8 +50,18 @@ const DEPTH: u32 = 3;
 /// The same where there is one division only.
 const DEPTH_ONCE: u32 = 2;
 
+shared_memory! {
+    /// Shared memory of a block that chooses digits.
+    pub(super) struct ChooseMemory() {
+        /// Words of a scan.
+        pub scan: [u32; BLOCK_WORDS],
+        /// For each interval, how many sampled keys are in it.
+        pub intervals: [u32; INTERVALS],
+    }
+}
+
 /// Bytes of dynamic shared memory.
-pub const CHOOSE_SHARED_BYTES: u32 = (BLOCK_WORDS + INTERVALS) * size_of::<u32>() as u32;
+pub const CHOOSE_SHARED_BYTES: u32 = ChooseMemory::bytes();
 
 /// A number that looks random, another one for each `i`.
 #[inline(always)]
@@ -124,10 +137,9 @@ pub unsafe fn choose_digits<B: Bits>(
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
     // says. The array is not constant: these are the keys that later kernels move.
     let (keys, workspace) = unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job)) };
-    // SAFETY: `BLOCK_WORDS` words, and `INTERVALS` behind them, are the `CHOOSE_SHARED_BYTES` of the launch. Barriers
-    // of `choose` come between writing and reading, and one before the next segment.
-    let (scan, intervals) =
-        unsafe { (Shared::<u32>::dynamic(0, BLOCK_WORDS), Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS)) };
+    // SAFETY: the launch has `CHOOSE_SHARED_BYTES`. Barriers of `choose` come between writing and reading, and one before
+    // the next segment.
+    let memory = unsafe { ChooseMemory::at_start() };
     let thread = thread::thread_idx_x();
     if level == 0 {
         // There is one block, and nothing has been launched before it.
@@ -171,8 +183,7 @@ pub unsafe fn choose_digits<B: Bits>(
         let how = How { level, single, most, seed: start ^ random as u32, always_divides: always_divides != 0 };
         let part = keys.slice(start as usize, len as usize);
         // SAFETY: all threads of the block are here, since they all know the same.
-        let choice =
-            unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, scan, intervals) };
+        let choice = unsafe { choose::<B, { of_thread(CHOOSE_THREADS) }, false>(&job, part, coding, how, memory) };
         let Choice { digits, exact, twice } = match choice {
             Ok(choice) => choice,
             Err(Undivided { in_order, .. }) => {
@@ -195,10 +206,10 @@ pub unsafe fn choose_digits<B: Bits>(
                 workspace.set_segment(COUNTED_TWICE, segment);
                 workspace.count_twice();
             }
-            scan.set(0, counters);
+            memory.scan.set(0, counters);
         }
         thread::sync_threads();
-        let counters = workspace.counters(scan.get(0), count);
+        let counters = workspace.counters(memory.scan.get(0), count);
         let mut at = thread;
         while at < count {
             counters.set(at as usize, 0);
@@ -248,17 +259,16 @@ pub(super) struct Undivided {
 /// need not stay in order are divided `ONCE`, or there are several levels.
 ///
 /// # Safety
-/// All threads of the block make this call, of whom [`of_thread`] samples `SAMPLED`; nothing else uses `scan`, of [`BLOCK_WORDS`], nor
-/// `intervals`, which has a word for each of [`INTERVALS`].
+/// All threads of the block make this call, each of which samples `SAMPLED` keys, as [`of_thread`] says; nothing else uses the memory.
 #[inline(always)]
 pub(super) unsafe fn choose<B: Bits, const SAMPLED: usize, const ONCE: bool>(
     job: &Job,
     part: GlobalMut<B>,
     coding: Coding<B>,
     How { level, single, most, seed, always_divides }: How,
-    scan: Shared<u32>,
-    intervals: Shared<u32>,
+    ChooseMemory { scan, intervals }: ChooseMemory,
 ) -> Result<Choice<B>, Undivided> {
+    const { assert!((SAMPLE as usize).is_multiple_of(SAMPLED), "each thread samples as many keys") };
     let (plan, len) = (job.plan, part.len() as u32);
     let places = places::<SAMPLED>(len, seed);
     let (mut sample, mut next) = ([B::MIN; SAMPLED], [B::MIN; SAMPLED]);

@@ -1,16 +1,26 @@
 //! The second step of a division: how many keys of each segment have each digit.
 
 use super::DIGITS_CAPACITY;
-use super::counters::{COUNTER_WORDS, Counters};
+use super::counters::Counters;
 use super::digits::{Curve, Digits, LINEAR};
 use super::offsets::Offsets;
 use super::workspace::{Job, Plan, Segment, Workspace};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::shared_memory;
 use crate::sort::clear;
 use cuda_std::prelude::*;
 
-/// Bytes of dynamic shared memory: for each digit its counters, and how many keys they had counted before a tile.
-pub const COUNT_SHARED_BYTES: u32 = (COUNTER_WORDS + DIGITS_CAPACITY) * size_of::<u32>() as u32;
+shared_memory! {
+    /// Shared memory of a block that counts.
+    struct Memory() {
+        counts: Counters {},
+        /// For each digit, how many keys had been counted before a tile.
+        before: [u32; DIGITS_CAPACITY],
+    }
+}
+
+/// Bytes of dynamic shared memory.
+pub const COUNT_SHARED_BYTES: u32 = Memory::bytes();
 
 /// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
@@ -40,17 +50,14 @@ pub unsafe fn count_digits<B: Bits, const NT: usize>(job: Job, keys: *mut B, lev
     }
     // SAFETY: `keys` has `plan.n` keys, which this launch only reads; segments are within.
     let keys = unsafe { GlobalMut::new(keys, plan.n as usize) };
-    // SAFETY: `COUNTER_WORDS` are the first of the `COUNT_SHARED_BYTES` of the launch. Barriers come between clearing,
-    // adding and reading.
-    let counts = unsafe { Counters::at(0) };
+    // SAFETY: the launch has `COUNT_SHARED_BYTES`. Barriers come between clearing, adding to and reading counts. One
+    // comes after `before` is cleared; then its words of digits `2 * word` and `2 * word + 1` are used by one thread only,
+    // the same for all tiles.
+    let Memory { counts, before } = unsafe { Memory::at_start() };
     let parts = workspace.parts(level);
     if plan.in_order != 0 {
         let mut part = thread::block_idx_x();
         while part < parts {
-            // SAFETY: `DIGITS_CAPACITY` words behind the counters are the rest of `COUNT_SHARED_BYTES`. A barrier comes
-            // after they are cleared; then those of digits `2 * word` and `2 * word + 1` are used by one thread only,
-            // the same for all tiles.
-            let before = unsafe { Shared::<u32>::dynamic(COUNTER_WORDS * 4, DIGITS_CAPACITY) };
             let i = workspace.segment_of_part(part);
             let segment: Segment<B> = workspace.segment(i);
             let keys = keys.slice(segment.start as usize, segment.len as usize);

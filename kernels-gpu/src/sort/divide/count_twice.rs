@@ -13,7 +13,8 @@ use super::digits::{Digits, FINER};
 use super::workspace::{COUNTED_TWICE, Job, MOST_TWICE, Workspace};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
+use crate::shared_memory::{self, shared_memory};
+use crate::sort::{clear, is_whole_warps};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 
@@ -23,8 +24,18 @@ pub const TWICE_THREADS: usize = 1024;
 /// Words of counters: one of the lower half of the finer digits and one of the upper half in each.
 const COUNTERS: u32 = MOST_TWICE * FINER / 2;
 
+shared_memory! {
+    /// Shared memory of a block.
+    struct Memory() {
+        counters: [u32; COUNTERS],
+        scan: [u32; BLOCK_WORDS],
+    }
+}
+
 /// Bytes of dynamic shared memory.
-pub const TWICE_SHARED_BYTES: u32 = (COUNTERS + BLOCK_WORDS) * size_of::<u32>() as u32;
+pub const TWICE_SHARED_BYTES: u32 = Memory::bytes();
+
+const _: () = shared_memory::check(TWICE_SHARED_BYTES);
 
 /// Kernel: counts the digits of the first two levels, if they are to be counted at once.
 ///
@@ -35,16 +46,16 @@ pub const TWICE_SHARED_BYTES: u32 = (COUNTERS + BLOCK_WORDS) * size_of::<u32>() 
     u64 = <u64, TWICE_THREADS> within (TWICE_THREADS, 1),
 )]
 pub unsafe fn count_twice<B: Bits, const NT: usize>(job: Job, keys: *mut B, coding: Coding<B>) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and `keys` has `job.plan.n` keys, which this launch
     // only reads.
     let (workspace, keys) = unsafe { (Workspace::new(&job), GlobalMut::new(keys, job.plan.n as usize)) };
     if !workspace.is_twice() {
         return;
     }
-    // SAFETY: `COUNTERS` words, and `BLOCK_WORDS` behind them, are the `TWICE_SHARED_BYTES` of the launch. One barrier
-    // comes between clearing and adding, another between adding and reading; `scan` is used once.
-    let (counters, scan) =
-        unsafe { (Shared::<u32>::dynamic(0, COUNTERS), Shared::<u32>::dynamic(COUNTERS * 4, BLOCK_WORDS)) };
+    // SAFETY: the launch has `TWICE_SHARED_BYTES`. One barrier comes between clearing and adding, another between adding
+    // and reading; `scan` is used once.
+    let Memory { counters, scan } = unsafe { Memory::at_start() };
     let thread = thread::thread_idx_x();
     let digits: Digits<B> = workspace.segment(COUNTED_TWICE).digits;
     clear::<NT>(counters, COUNTERS);

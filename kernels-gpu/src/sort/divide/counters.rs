@@ -10,33 +10,20 @@
 //! same digit, fewer of a warp's do at the same word.
 
 use super::DIGITS_CAPACITY;
+use crate::shared_memory::shared_memory;
 use cuda_std::prelude::*;
 
 /// Counters of each digit.
 const COPIES: u32 = 2;
 
-/// Words of the counters of all digits.
-pub const COUNTER_WORDS: u32 = COPIES * DIGITS_CAPACITY;
-
-/// The counters of a block's digits.
-#[derive(Clone, Copy)]
-pub(super) struct Counters {
-    words: Shared<u32>,
+shared_memory! {
+    /// The counters of a block's digits. That of a digit in a copy is `digit * COPIES + copy`.
+    pub(super) struct Counters() {
+        words: [u32; COPIES * DIGITS_CAPACITY],
+    }
 }
 
 impl Counters {
-    /// From byte `offset` of the block's shared memory on.
-    ///
-    /// # Safety
-    /// There are [`COUNTER_WORDS`]; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn at(offset: u32) -> Self {
-        // SAFETY: the caller promises `COUNTER_WORDS` words from `offset` on. A counter is `digit * COPIES + copy` with
-        // `digit < DIGITS_CAPACITY` and `copy < COPIES`, which is below that.
-        Self { words: unsafe { Shared::dynamic(offset, COUNTER_WORDS) } }
-    }
-
     /// Sets those of the first `count` digits to 0.
     #[inline(always)]
     #[track_caller]

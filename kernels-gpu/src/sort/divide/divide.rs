@@ -12,7 +12,8 @@ use super::tiles::{Tile, Tiles};
 use super::workspace::Job;
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
+use crate::shared_memory::{self, shared_memory};
+use crate::sort::{clear, is_whole_warps};
 use crate::tuning::ROW;
 use core::ops::Range;
 use cuda_std::prelude::*;
@@ -21,12 +22,9 @@ use cuda_std::recomputed;
 /// Keys of a thread that are on their way at once, at most.
 const BATCH: usize = 8;
 
-/// Words of shared memory besides the tile: those of a scan, and two for each digit.
-const WORDS: u32 = BLOCK_WORDS + 2 * DIGITS_CAPACITY;
-
-/// Bytes of dynamic shared memory for tiles of that many keys of `bytes` bytes.
+/// Bytes of dynamic shared memory for tiles of that many keys of `bytes` bytes, 4 or 8.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
-    (tile * bytes) as u32 + WORDS * size_of::<u32>() as u32
+    if bytes == 8 { TileMemory::<u64>::bytes(tile) } else { TileMemory::<u32>::bytes(tile) }
 }
 
 /// Kernel: moves the keys of each segment of `level` from `from` to `to`, to where `place_buckets` says.
@@ -47,6 +45,8 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     level: u32,
     coding: Coding<B>,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>())) };
     // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
     // says. Keys are read from one array and written to the other, each to an index of its own: tiles reserve those of
     // their keys by `fetch_add`.
@@ -72,37 +72,20 @@ pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     }
 }
 
-/// Shared memory of a tile.
-#[derive(Clone, Copy)]
-pub(super) struct TileMemory<B> {
-    keys: Shared<B>,
-    /// Words of a scan.
-    pub scan: Shared<u32>,
-    /// For each digit how many keys have it, and then the slot of the first.
-    pub begins: Shared<u32>,
-    /// For each digit how far its slots are from where the keys go.
-    pub distances: Shared<u32>,
+shared_memory! {
+    /// Shared memory of a tile of `slots` keys.
+    pub(super) struct TileMemory<B: Word>(slots: usize) {
+        keys: [B; slots],
+        /// Words of a scan.
+        pub scan: [u32; BLOCK_WORDS],
+        /// For each digit how far its slots are from where the keys go.
+        pub distances: [u32; DIGITS_CAPACITY],
+        /// For each digit how many keys have it, and then the slot of the first.
+        pub begins: [u32; DIGITS_CAPACITY],
+    }
 }
 
 impl<B: Bits> TileMemory<B> {
-    /// # Safety
-    /// The launch has [`shared_bytes`] for tiles of `slots` keys; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn at_start(slots: usize) -> Self {
-        let end = (slots * size_of::<B>()) as u32;
-        // SAFETY: `slots` keys, `BLOCK_WORDS`, and twice `DIGITS_CAPACITY` words follow one another: together the
-        // `shared_bytes` of the launch. The caller promises barriers between writing and reading.
-        unsafe {
-            Self {
-                keys: Shared::dynamic(0, slots as u32),
-                scan: Shared::dynamic(end, BLOCK_WORDS),
-                distances: Shared::dynamic(end + BLOCK_WORDS * 4, DIGITS_CAPACITY),
-                begins: Shared::dynamic(end + (BLOCK_WORDS + DIGITS_CAPACITY) * 4, DIGITS_CAPACITY),
-            }
-        }
-    }
-
     /// Makes the counters slots, and reserves room for the keys of each digit, from `base` of it on. That takes long to arrive: of this
     /// thread's first digit it is for [`settle`](Self::settle). Ends with a barrier.
     ///

@@ -4,6 +4,7 @@ use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Job, Workspace};
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::elements::Elements;
 use crate::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, ToDigit, move_tile};
 use crate::tuning::ROW;
@@ -30,6 +31,8 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     coding: Coding<B>,
     indexes: u32,
 ) {
+    const { assert!(NT * VT <= u16::MAX as usize, "the counts of a tile have 16 bits") };
+    const { shared_memory::check(TileMemory::<B, V>::bytes(NT, VT)) };
     let n = job.plan.n as usize;
     // SAFETY: all arrays have `plan.n` elements, and those of `from` and `to` do not overlap; the lists have
     // `job.at.words` words, as `Job` says. Elements are read from one side and written to the other, each to an index
@@ -37,7 +40,7 @@ pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: us
     let (workspace, from, to) = unsafe { (Workspace::new(&job), from.arrays(n), to.arrays(n)) };
     // SAFETY: the launch has `shared_bytes` for tiles of `NT * VT` keys. Barriers of `move_tile` come between writing
     // and reading, and another one before the next tile.
-    let memory = unsafe { TileMemory::<B, V>::at_start::<NT, VT>() };
+    let memory = unsafe { TileMemory::<B, V>::at_start(NT, VT) };
     let makes_indices = level == 0 && indexes != 0;
     let mut tiles = Tiles::<B, true>::of(job.plan, workspace, level);
     while let Some(tile) = tiles.next() {

@@ -8,23 +8,21 @@
 //!
 //! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
 
-use super::choose_digits::{Choice, How, INTERVALS, Undivided, choose, note_parts, of_thread};
+use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_parts, of_thread};
 use super::count_digits::{COUNT_THREADS, count};
-use super::counters::{COUNTER_WORDS, Counters};
+use super::counters::Counters;
 use super::digits::{ANY, Curve, Digits, LINEAR};
 use super::divide::{TileMemory, load, move_keys};
-use super::place_buckets::{
-    PLACE_SHARED_BYTES, PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment,
-};
+use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
 use super::sort_buckets::{fail, few};
 use super::tiles::{Tile, Tiles};
 use super::workspace::{Bucket, Job, Segment, Workspace};
-use super::{divide, sort_buckets, sort_buckets_with_values};
-use crate::block_scan::BLOCK_WORDS;
+use super::{sort_buckets, sort_buckets_with_values};
 use crate::key::{Bits, Coding};
-use crate::sort::clear;
+use crate::shared_memory::{self, shared_memory};
 use crate::sort::detect_runs::Detection;
-use crate::sort::sort_tile::sort_tile;
+use crate::sort::sort_tile::{KeyTile, sort_tile};
+use crate::sort::{clear, is_whole_warps};
 use crate::tile;
 use crate::tuning::ROW;
 use core::cell::Cell;
@@ -33,13 +31,37 @@ use cuda_std::prelude::*;
 /// Blocks of a multiprocessor that count.
 pub const ONCE_BLOCKS: usize = 2;
 
-/// Bytes of dynamic shared memory of [`count_once`].
-pub const COUNT_ONCE_SHARED_BYTES: u32 = (BLOCK_WORDS + INTERVALS + COUNTER_WORDS) * size_of::<u32>() as u32;
+shared_memory! {
+    /// Shared memory of a block that chooses digits and counts them.
+    struct CountMemory() {
+        choice: ChooseMemory {},
+        counts: Counters {},
+    }
+}
 
-/// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes.
+shared_memory! {
+    /// Shared memory of a block that finds where digits begin and moves a tile of `slots` keys.
+    struct MoveMemory<B: Word>(slots: usize) {
+        tile: TileMemory<B> { slots },
+        /// How many threads have found a digit that too many keys have.
+        too_long: [u32; 1],
+    }
+}
+
+shared_memory! {
+    /// A block moves a tile, or lists the buckets.
+    union DivideMemory<B: Word>(slots: usize) {
+        tile: MoveMemory<B> { slots },
+        list: PlaceMemory {},
+    }
+}
+
+/// Bytes of dynamic shared memory of [`count_once`].
+pub const COUNT_ONCE_SHARED_BYTES: u32 = CountMemory::bytes();
+
+/// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes, 4 or 8.
 pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
-    let of_tile = divide::shared_bytes(tile, bytes) + size_of::<u32>() as u32;
-    if of_tile > PLACE_SHARED_BYTES { of_tile } else { PLACE_SHARED_BYTES }
+    if bytes == 8 { DivideMemory::<u64>::bytes(tile) } else { DivideMemory::<u32>::bytes(tile) }
 }
 
 /// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there is one level and
@@ -60,15 +82,8 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     // `MANY`, where that one sets another word.
     let (keys, workspace, detection) =
         unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
-    // SAFETY: `BLOCK_WORDS`, `INTERVALS` and `COUNTER_WORDS` words follow one another: together the
-    // `COUNT_ONCE_SHARED_BYTES` of the launch. Barriers come between clearing, adding and reading.
-    let (scan, intervals, counts) = unsafe {
-        (
-            Shared::<u32>::dynamic(0, BLOCK_WORDS),
-            Shared::<u32>::dynamic(BLOCK_WORDS * 4, INTERVALS),
-            Counters::at((BLOCK_WORDS + INTERVALS) * 4),
-        )
-    };
+    // SAFETY: the launch has `COUNT_ONCE_SHARED_BYTES`. Barriers come between clearing, adding and reading.
+    let CountMemory { choice: memory, counts } = unsafe { CountMemory::at_start() };
     let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
     if block == 0 && thread == 0 {
         workspace.clear();
@@ -77,8 +92,7 @@ pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, ran
     let most = plan.most_first_digits() - 2;
     let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
     // SAFETY: all threads of the block are here.
-    let choice =
-        unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, scan, intervals) };
+    let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, memory) };
     // A share of whole rows of threads.
     let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
     let first = (block as usize * share).min(keys.len());
@@ -160,6 +174,8 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     coding: Coding<B>,
     decodes: u32,
 ) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>())) };
     let plan = job.plan;
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
     let workspace = unsafe { Workspace::new(&job) };
@@ -180,9 +196,9 @@ pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: 
     } else if workspace.segments(0) > 0 {
         let segment = workspace.segment::<B>(0);
         let [counts, _] = workspace.once(plan, segment.digits.count);
-        // SAFETY: `PLACE_SHARED_BYTES` are no more than the `shared_bytes` of the launch. Barriers of `place_segment`
-        // come between writing and reading.
-        let memory = unsafe { PlaceMemory::at_start() };
+        // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_segment` come
+        // between writing and reading.
+        let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
         // SAFETY: all threads of the block are here.
         let is_possible = unsafe {
             // Where all keys are equal the other blocks move them all the same, and nothing reads that.
@@ -216,12 +232,9 @@ unsafe fn place_and_move<
     coding: Coding<B>,
     to: GlobalMut<B>,
 ) {
-    // SAFETY: `divide::shared_bytes`, for the tile, and one word behind them are no more than the `shared_bytes` of the
-    // launch. Barriers of `place_digits`, of this function and of `move_keys` come between writing and reading.
-    let (memory, too_long) = unsafe {
-        let end = divide::shared_bytes(NT * VT, size_of::<B>());
-        (TileMemory::<B>::at_start(NT * VT), Shared::<u32>::dynamic(end, 1))
-    };
+    // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_digits`, of this
+    // function and of `move_keys` come between writing and reading.
+    let MoveMemory { tile: memory, too_long } = unsafe { DivideMemory::<B>::at_start(NT * VT) }.tile;
     let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
     // While the keys are on their way.
     let digits: Digits<B> = tile.digits();
@@ -277,6 +290,8 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
     random: u64,
     merges: u32,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { shared_memory::check(sort_shared_bytes(NT, VT, size_of::<B>())) };
     let n = job.plan.n as usize;
     // SAFETY: all arrays have `n` keys. Those that are the same array are used one after the other by each block, and
     // no two blocks use the same keys: buckets do not overlap, and neither do tiles. The lists have `job.at.words`
@@ -304,10 +319,16 @@ pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: us
         }
         left = if failed.get() { workspace.buckets() } else { 0 };
     }
-    // SAFETY: `NT * VT` keys are no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort
-    // of buckets reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers
-    // of `sort_tile`, and one after each tile, come between writing and reading.
-    let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
+    const {
+        assert!(
+            KeyTile::<B>::bytes(NT * VT) <= sort_shared_bytes(NT, VT, size_of::<B>()),
+            "a tile is sorted where buckets are"
+        )
+    };
+    // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of buckets
+    // reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers of `sort_tile`,
+    // and one after each tile, come between writing and reading.
+    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());
     while i < left {
         let (from, to, start, len, is_left) = if is_divided {

@@ -11,6 +11,7 @@ use super::workspace::{Job, Segment, Work, Workspace};
 use super::{DIGITS_CAPACITY, MOST_DIGITS};
 use crate::block_scan::{BLOCK_WORDS, sum_before};
 use crate::key::Bits;
+use crate::shared_memory::shared_memory;
 use crate::sort::detect_runs::Detection;
 use cuda_std::prelude::*;
 
@@ -23,43 +24,23 @@ pub const fn own_digits_capacity(threads: usize) -> usize {
 }
 
 /// Bytes of dynamic shared memory.
-pub const PLACE_SHARED_BYTES: u32 = (BLOCK_WORDS + 4 * (DIGITS_CAPACITY + 1)) * size_of::<u32>() as u32;
+pub const PLACE_SHARED_BYTES: u32 = PlaceMemory::bytes();
 
 const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
 
-/// Shared memory of a segment.
-#[derive(Clone, Copy)]
-pub(super) struct PlaceMemory {
-    /// Words of a scan.
-    scan: Shared<u32>,
-    /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the end.
-    begins: Shared<u32>,
-    /// For each bucket its first digit.
-    heads: Shared<u32>,
-    /// For each digit which one begins the next bucket, if this one begins one.
-    next: Shared<u32>,
-    /// For each digit whether it begins a bucket.
-    is_head: Shared<u32>,
-}
-
-impl PlaceMemory {
-    /// # Safety
-    /// The launch has [`PLACE_SHARED_BYTES`], and barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn at_start() -> Self {
-        let capacity = DIGITS_CAPACITY + 1;
-        // SAFETY: `BLOCK_WORDS` and four times `DIGITS_CAPACITY + 1` words follow one another: together the
-        // `PLACE_SHARED_BYTES` of the launch. The caller promises barriers between writing and reading.
-        unsafe {
-            Self {
-                scan: Shared::dynamic(0, BLOCK_WORDS),
-                begins: Shared::dynamic(BLOCK_WORDS * 4, capacity),
-                heads: Shared::dynamic((BLOCK_WORDS + capacity) * 4, capacity),
-                next: Shared::dynamic((BLOCK_WORDS + 2 * capacity) * 4, capacity),
-                is_head: Shared::dynamic((BLOCK_WORDS + 3 * capacity) * 4, capacity),
-            }
-        }
+shared_memory! {
+    /// Shared memory of a segment.
+    pub(super) struct PlaceMemory() {
+        /// Words of a scan.
+        scan: [u32; BLOCK_WORDS],
+        /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the end.
+        begins: [u32; DIGITS_CAPACITY + 1],
+        /// For each bucket its first digit.
+        heads: [u32; DIGITS_CAPACITY + 1],
+        /// For each digit which one begins the next bucket, if this one begins one.
+        next: [u32; DIGITS_CAPACITY + 1],
+        /// For each digit whether it begins a bucket.
+        is_head: [u32; DIGITS_CAPACITY + 1],
     }
 }
 
@@ -196,6 +177,7 @@ pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
     scan: Shared<u32>,
     mut each: impl FnMut(u32, u32, u32),
 ) {
+    const { assert!(OWN >= own_digits_capacity(NT), "a thread has registers for its digits") };
     let (first, end) = own_digits::<NT>(counts.len() as u32);
     let mut own = [0; OWN];
     let mut sum = 0;

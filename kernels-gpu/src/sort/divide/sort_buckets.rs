@@ -17,6 +17,8 @@ use super::digits::{MOST_EVEN, Scale};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{BLOCK_WORDS, block_range, sum_before};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::{self, shared_memory};
+use crate::sort::is_whole_warps;
 use crate::sort::network::sort_registers;
 use crate::tuning::ROW;
 use core::hint::select_unpredictable;
@@ -44,25 +46,15 @@ const FEW_INVERSIONS: u32 = 4;
 /// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
 const MOST_FINER: u32 = 5;
 
-/// Words of shared memory for the bins of `threads` threads: one more for each thread, so that threads which scan theirs use
-/// different banks.
-const fn bin_words(threads: usize) -> u32 {
-    threads as u32 * (OWN_WORDS + 1)
-}
-
 /// Slots of the tile: for each key one, and for half a window.
 const fn slots(threads: usize, items_per_thread: usize) -> u32 {
     (threads * items_per_thread + items_per_thread / 2) as u32
 }
 
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys.
-pub const fn shared_bytes<B>(threads: usize, items_per_thread: usize) -> u32 {
-    let tile = slots(threads, items_per_thread).next_multiple_of(2) * size_of::<B>() as u32;
-    tile + (BLOCK_WORDS + KEPT_WORDS + bin_words(threads) + WARP_SIZE) * size_of::<u32>() as u32
+pub const fn shared_bytes<B: Bits>(threads: usize, items_per_thread: usize) -> u32 {
+    BucketMemory::<B>::bytes(threads, items_per_thread)
 }
-
-/// Words of shared memory for what is kept, of a bucket and of all.
-const KEPT_WORDS: u32 = 6;
 
 /// Flag beside the shift of a scale.
 const EXACT: u32 = 1 << 8;
@@ -101,20 +93,27 @@ impl<B: Bits> Bins<B> {
     }
 }
 
-/// The number of keys in each bin, and then the slot of the next one.
-#[derive(Clone, Copy)]
-struct BinCounters {
-    words: Shared<u32>,
-    /// Half the number of bins.
-    half: u32,
+shared_memory! {
+    /// The number of keys in each bin, and then the slot of the next one.
+    struct BinCounters(threads: usize) {
+        /// One more for each thread than it has, so that threads which scan theirs use different banks; and one for each lane, of which
+        /// nothing is read.
+        words: [u32; threads as u32 * (OWN_WORDS + 1) + WARP_SIZE],
+    }
 }
 
 impl BinCounters {
+    /// Half the number of bins.
+    #[inline(always)]
+    fn half(self) -> u32 {
+        (self.words.len() - WARP_SIZE) / (OWN_WORDS + 1) * OWN_WORDS
+    }
+
     /// Counts a key in its bin and gives how many there were, or the slot that was next.
     #[inline(always)]
     #[track_caller]
     fn add(self, bin: u32, is_here: bool) -> u32 {
-        let (is_upper, word) = (bin >= self.half, bin & (self.half - 1));
+        let (is_upper, word) = (bin >= self.half(), bin & (self.half() - 1));
         // Keys that are not here are counted where nothing is read.
         let unused = self.words.len() - WARP_SIZE + warp::lane_id();
         let word = select_unpredictable(is_here, word + word / OWN_WORDS, unused);
@@ -126,7 +125,7 @@ impl BinCounters {
     #[inline(always)]
     #[track_caller]
     fn begin(self, bin: u32) -> u32 {
-        let (upper, word) = (bin / self.half, bin & (self.half - 1));
+        let (upper, word) = (bin / self.half(), bin & (self.half() - 1));
         self.words.get(word + word / OWN_WORDS) >> (16 * upper) & 0xffff
     }
 
@@ -136,7 +135,7 @@ impl BinCounters {
     #[track_caller]
     fn restore(self) {
         let (thread, own) = (thread::thread_idx_x(), |thread| self.own(thread));
-        let last = own(self.half / OWN_WORDS - 1).get(OWN_WORDS - 1);
+        let last = own(self.half() / OWN_WORDS - 1).get(OWN_WORDS - 1);
         // The upper half of the bins follows the lower one.
         let mut before = if thread == 0 { last << 16 } else { own(thread - 1).get(OWN_WORDS - 1) };
         thread::sync_threads();
@@ -156,48 +155,24 @@ impl BinCounters {
     }
 }
 
-/// Shared memory of a bucket.
-#[derive(Clone, Copy)]
-pub(super) struct BucketMemory<B> {
-    /// The keys, sorted in the end.
-    pub tile: Shared<B>,
-    /// Words of a scan.
-    pub scan: Shared<u32>,
-    disorder: Shared<u32>,
-    /// How keys become bins: there are no registers to spare for that.
-    least: Shared<B>,
-    scale: Shared<u32>,
-    /// How many buckets there are.
-    buckets: Shared<u32>,
-    counters: BinCounters,
+shared_memory! {
+    /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each.
+    pub(super) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
+        /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a time.
+        pub tile: [B; slots(threads, items_per_thread).next_multiple_of(2)],
+        /// Words of a scan.
+        pub scan: [u32; BLOCK_WORDS],
+        /// How keys become bins: there are no registers to spare for that.
+        scale: [u32; 2],
+        least: [B; 1],
+        /// How many buckets there are.
+        buckets: [u32; 1],
+        disorder: [u32; 1],
+        counters: BinCounters { threads },
+    }
 }
 
 impl<B: Bits> BucketMemory<B> {
-    /// # Safety
-    /// The launch has [`shared_bytes`] for these numbers; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    pub unsafe fn at_start(threads: usize, items_per_thread: usize) -> Self {
-        let slots = slots(threads, items_per_thread);
-        let bytes = slots.next_multiple_of(2) * size_of::<B>() as u32;
-        // SAFETY: `bytes` for the slots, `BLOCK_WORDS`, `KEPT_WORDS`, which are 24 bytes, and the words of the bins
-        // follow one another: together the `shared_bytes` of the launch. `kept` is a multiple of 8, as the slots are
-        // rounded up to an even number. The caller promises barriers between writing and reading.
-        unsafe {
-            let kept = bytes + BLOCK_WORDS * 4;
-            let words = Shared::dynamic(kept + KEPT_WORDS * 4, bin_words(threads) + WARP_SIZE);
-            Self {
-                tile: Shared::dynamic(0, slots),
-                scan: Shared::dynamic(bytes, BLOCK_WORDS),
-                least: Shared::dynamic(kept, 1),
-                scale: Shared::dynamic(kept + 8, 2),
-                buckets: Shared::dynamic(kept + 16, 1),
-                disorder: Shared::dynamic(kept + 20, 1),
-                counters: BinCounters { words, half: threads as u32 * OWN_WORDS },
-            }
-        }
-    }
-
     /// Sets the counters to 0, and that of what is out of order.
     #[inline(always)]
     #[track_caller]
@@ -226,6 +201,8 @@ impl<B: Bits> BucketMemory<B> {
         of_bucket: Bins<B>,
         is_here: impl Fn(usize) -> bool,
     ) -> bool {
+        const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "there is a power of two bins") };
+        const { assert!(NT * VT < 1 << 15, "a counter has 16 bits, of which one is for what is too many") };
         let Self { disorder, counters, .. } = self;
         let (thread, slots) = (thread::thread_idx_x(), const { slots(NT, VT) });
         let tile = self.tile.slice(0, slots);
@@ -546,6 +523,8 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
     number: impl Fn(u32) -> u32,
     fail: impl Fn(u32),
 ) {
+    const { assert!(FEW <= VT, "the memory is that of a full bucket") };
+    const { shared_memory::check(shared_bytes::<B>(NT, VT)) };
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Barriers of `sort_bucket` come between
     // writing and reading, and another one before the next bucket; `buckets` is written before a barrier, once.
     let memory = unsafe { BucketMemory::<B>::at_start(NT, VT) };

@@ -10,10 +10,11 @@
 //! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
 //! stay in their order.
 
-use super::sort_buckets::{self, Bins, BucketMemory, bins, fail};
+use super::sort_buckets::{Bins, BucketMemory, bins, fail};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block_scan::{block_range, sum_before};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::{self, of_widths, shared_memory};
 use crate::sort::elements::{Arrays, Elements, has_values};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -28,17 +29,7 @@ const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
 /// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
 /// bytes, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    number_bytes(threads, items_per_thread) + (threads * items_per_thread * (key_bytes + value_bytes)) as u32
-}
-
-/// Bytes of shared memory for numbers, and for how they are made.
-const fn number_bytes(threads: usize, items_per_thread: usize) -> u32 {
-    scheme_at(threads, items_per_thread) + 16
-}
-
-/// Where the words of how they are made begin.
-const fn scheme_at(threads: usize, items_per_thread: usize) -> u32 {
-    sort_buckets::shared_bytes::<u32>(threads, items_per_thread).next_multiple_of(8)
+    of_widths!(key_bytes, value_bytes, Slots::bytes(threads, items_per_thread))
 }
 
 /// Flag beside how many bits are left out.
@@ -86,58 +77,33 @@ impl<B: Bits> Numbers<B> {
     }
 }
 
-/// Shared memory of a bucket of keys with values, if it has any.
-#[derive(Clone, Copy)]
-struct Slots<B, V> {
-    numbers: BucketMemory<u32>,
-    /// How numbers are made: there are no registers to spare for that.
-    scheme: (Shared<B>, Shared<u32>),
-    keys: Shared<B>,
-    values: Shared<V>,
+shared_memory! {
+    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with `items_per_thread` keys each.
+    struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        numbers: BucketMemory<u32> { threads, items_per_thread },
+        /// How numbers are made: there are no registers to spare for that.
+        least: [B; 1],
+        left_out: [u32; 1],
+        keys: [B; threads * items_per_thread],
+        values: [V; threads * items_per_thread],
+    }
 }
 
 impl<B: Bits, V: Word> Slots<B, V> {
-    /// # Safety
-    /// The launch has [`shared_bytes`]; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn at_start<const NT: usize, const VT: usize>() -> Self {
-        let slots = const { (NT * VT) as u32 };
-        // Those of 8 bytes first.
-        let (first, scheme_at) = const { (number_bytes(NT, VT), scheme_at(NT, VT)) };
-        let (key_bytes, value_bytes) = const { (size_of::<B>() as u32, size_of::<V>() as u32) };
-        let (keys_at, values_at) = if key_bytes < value_bytes {
-            (first + slots * value_bytes, first)
-        } else {
-            (first, first + slots * key_bytes)
-        };
-        // SAFETY: the memory of numbers ends at `scheme_at`, where 16 bytes for the scheme follow, and then keys and
-        // values, those of 8 bytes first so that each is aligned: together the `shared_bytes` of the launch. The caller
-        // promises barriers between writing and reading.
-        unsafe {
-            Self {
-                numbers: BucketMemory::at_start(NT, VT),
-                scheme: (Shared::dynamic(scheme_at, 1), Shared::dynamic(scheme_at + 8, 1)),
-                keys: Shared::dynamic(keys_at, slots),
-                values: Shared::dynamic(values_at, slots),
-            }
-        }
-    }
-
     /// Keeps in shared memory how numbers are made, and whether all keys are equal.
     #[inline(always)]
     #[track_caller]
     fn keep(self, numbers: Numbers<B>, all_equal: bool) {
-        self.scheme.0.set(0, numbers.least);
-        self.scheme.1.set(0, numbers.left_out | if all_equal { ALL_EQUAL } else { 0 });
+        self.least.set(0, numbers.least);
+        self.left_out.set(0, numbers.left_out | if all_equal { ALL_EQUAL } else { 0 });
     }
 
     /// What has been kept, after a barrier, of numbers with slots like these.
     #[inline(always)]
     #[track_caller]
     fn kept(self, numbers: Numbers<B>) -> (Numbers<B>, bool) {
-        let left_out = self.scheme.1.get(0);
-        let numbers = Numbers { least: self.scheme.0.get(0), left_out: left_out & (ALL_EQUAL - 1), ..numbers };
+        let left_out = self.left_out.get(0);
+        let numbers = Numbers { least: self.least.get(0), left_out: left_out & (ALL_EQUAL - 1), ..numbers };
         (numbers, left_out & ALL_EQUAL != 0)
     }
 }
@@ -216,9 +182,10 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
     coding: Coding<B>,
     fail: impl Fn(u32),
 ) {
+    const { shared_memory::check(Slots::<B, V>::bytes(NT, VT)) };
     // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
     // this function come between writing and reading, and one before the next bucket.
-    let memory = unsafe { Slots::<B, V>::at_start::<NT, VT>() };
+    let memory = unsafe { Slots::<B, V>::at_start(NT, VT) };
     let slots = const { (NT * VT) as u32 };
     let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.

@@ -4,14 +4,16 @@
 use super::workspace::{Bucket, Job, Workspace};
 use crate::diagonal::diagonal_search;
 use crate::key::{Bits, Coding};
-use crate::sort::sort_tile::sort_tile;
+use crate::shared_memory;
+use crate::sort::is_whole_warps;
+use crate::sort::sort_tile::{KeyTile, sort_tile};
 use crate::tile;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for tiles of `slots` keys.
-pub const fn shared_bytes<B>(slots: usize) -> u32 {
-    (slots * size_of::<B>()) as u32
+pub const fn shared_bytes<B: Bits>(slots: usize) -> u32 {
+    KeyTile::<B>::bytes(slots)
 }
 
 /// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `coding` decodes
@@ -30,6 +32,8 @@ pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     scratch: *mut B,
     coding: Coding<B>,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { shared_memory::check(shared_bytes::<B>(NT * VT)) };
     // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists, which are only read, have
     // `job.at.words` words, as `Job` says.
     let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
@@ -80,9 +84,9 @@ unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     let slots = (NT * VT) as u32;
-    // SAFETY: the launch has memory for `NT * VT` keys. Each way to fill the tile ends with a barrier before it is
-    // stored, and another one follows.
-    let tile = unsafe { Shared::<B>::dynamic(0, slots) };
+    // SAFETY: the launch has `shared_bytes`. Each way to fill the tile ends with a barrier before it is stored, and
+    // another one follows.
+    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
     let thread = thread::thread_idx_x();
     let part = |in_scratch: bool| if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
     // The passes that are left: each goes from one array to the other, the last one to the first.

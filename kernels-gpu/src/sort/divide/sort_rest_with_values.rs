@@ -4,14 +4,16 @@
 use super::sort_rest::each_left;
 use super::workspace::{Job, Workspace};
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::elements::{Arrays, Elements};
-use crate::sort::sort_tile::sort_tile;
+use crate::sort::is_whole_warps;
+use crate::sort::sort_tile::{KeyTile, sort_tile};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// Bytes of dynamic shared memory for tiles of `slots` keys: a number of 8 bytes for each.
 pub const fn shared_bytes(slots: usize) -> u32 {
-    (slots * size_of::<u64>()) as u32
+    KeyTile::<u64>::bytes(slots)
 }
 
 /// Kernel: sorts the buckets that `sort_buckets_with_values` has given up, and the rests, to the same indices of `at`, keys as `coding`
@@ -32,6 +34,9 @@ pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT:
     scratch: Elements<B, V>,
     coding: Coding<B>,
 ) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { assert!(NT * VT <= 1 << 16, "a slot and an element have 16 bits each") };
+    const { shared_memory::check(shared_bytes(NT * VT)) };
     // SAFETY: the lists have `job.at.words` words, as `Job` says, and are only read.
     let workspace = unsafe { Workspace::new(&job) };
     let n = job.plan.n as usize;
@@ -86,9 +91,9 @@ fn sort_elements<B: Bits, V: Word, const NT: usize, const VT: usize>(
     decode: Coding<B>,
 ) {
     let (thread, len) = (thread::thread_idx_x(), from.keys.len() as u32);
-    // SAFETY: the launch has memory for `NT * VT` numbers of 8 bytes. `sort_tile` ends with a barrier, and another one
-    // comes between reading its result and the next round.
-    let tile = unsafe { Shared::<u64>::dynamic(0, (NT * VT) as u32) };
+    // SAFETY: the launch has `shared_bytes`. `sort_tile` ends with a barrier, and another one comes between reading its
+    // result and the next round.
+    let tile = unsafe { KeyTile::<u64>::at_start(NT * VT) }.keys;
     let slot = |i: usize| thread + (i * NT) as u32;
     // Which element is in a slot.
     let mut elements = [0; VT];

@@ -7,16 +7,18 @@
 //!   to         │ … ░░░░░░░░ …             │     whole lines of memory
 //! ```
 
-use super::MIN_BLOCKS_PER_SM;
 use super::plan::Plan;
+use super::{MIN_BLOCKS_PER_SM, tile_keys};
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::detect_runs::Detection;
 use crate::sort::elements::{Arrays, Elements, Source};
+use crate::sort::is_whole_warps;
 use crate::sort::payload::beside::Beside;
 use crate::sort::payload::nothing::Nothing;
 use crate::sort::payload::packed::Packed;
 use crate::sort::payload::{Payload, is_of_host};
-use crate::sort::runs::{Division, Runs, Shuffle};
+use crate::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -101,9 +103,17 @@ pub(super) unsafe fn merge_tile<B: Bits, V: Word, P: Payload<B, V, NT, VT>, cons
     splits: Global<u32>,
     decode: Coding<B>,
 ) {
+    const {
+        assert!(
+            NT.is_power_of_two() && NT >= 64 && is_whole_warps(NT),
+            "two warps divide the runs, and a warp stores whole lines"
+        )
+    };
+    const { assert!(tile_keys(NT * VT, VT, MAX_RUNS, 0) > 0, "a tile has slots for the most runs") };
     const { assert!(is_of_host::<B, V, P, NT, VT>(), "the host launches with memory for another payload") };
-    const { assert!(P::TILE_BYTES.is_multiple_of(8), "the plan has indices of 8 bytes") };
-    // SAFETY: `PLAN_BYTES` behind those of the tile, which are a multiple of 8, are the `shared_bytes` of the launch.
+    const { shared_memory::check(Plan::end(P::TILE_BYTES)) };
+    // SAFETY: what is behind the `TILE_BYTES` of the tile is the end of the `shared_bytes` of the launch. The plan has a
+    // barrier between writing and reading, and one comes before the next tile.
     let plan = unsafe { Plan::at(P::TILE_BYTES) };
     // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
     // those of `split_runs`. The plan is behind the tile, and ends with a barrier.

@@ -10,58 +10,37 @@
 
 use crate::block_scan::sum_up_to;
 use crate::key::Bits;
+use crate::shared_memory::shared_memory;
 use crate::sort::multiway_co_rank::{Range, multiway_co_rank, sum};
 use crate::sort::runs::{Division, MAX_RUNS, TileOfRuns};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 
-/// Words of shared memory besides the tile: for each segment where it begins, which is two words, its length, its first slot and how
-/// many keys come before it; for each pair where it begins, and one for where the last one ends; how many segments there are, and
-/// how many keys; where the tile begins, which is two words.
-const PLAN_WORDS: u32 = 5 * MAX_RUNS + MAX_RUNS / 2 + 5;
+const _: () = assert!(MAX_RUNS == WARP_SIZE, "a lane has a run");
 
-/// Bytes of shared memory of a [`Plan`].
-pub(in crate::sort) const PLAN_BYTES: u32 = PLAN_WORDS * size_of::<u32>() as u32;
-
-/// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all of one run
-/// needs no rounds, and is copied.
-#[derive(Clone, Copy)]
-pub struct Plan {
-    /// Where segments begin in the array.
-    starts: Shared<usize>,
-    pub(super) lengths: Shared<u32>,
-    /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the last.
-    pub(super) first_slots: Shared<u32>,
-    /// Keys of the segments before.
-    pub(in crate::sort) before: Shared<u32>,
-    /// Where pairs begin, and after the last one the end.
-    pub(super) siblings: Shared<u32>,
-    pub(super) segments: Shared<u32>,
-    keys: Shared<u32>,
-    begin: Shared<u32>,
+shared_memory! {
+    /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all of one run
+    /// needs no rounds, and is copied.
+    ///
+    /// The first two warps write it in [`divide`](Self::divide), with a barrier before others read it.
+    pub struct Plan() {
+        /// Where segments begin in the array.
+        starts: [usize; MAX_RUNS],
+        pub(super) lengths: [u32; MAX_RUNS],
+        /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the last.
+        pub(super) first_slots: [u32; MAX_RUNS],
+        /// Keys of the segments before.
+        pub(in crate::sort) before: [u32; MAX_RUNS],
+        /// Where pairs begin, and after the last one the end.
+        pub(super) siblings: [u32; MAX_RUNS / 2 + 1],
+        pub(super) segments: [u32; 1],
+        keys: [u32; 1],
+        /// Where the tile begins, in two words.
+        begin: [u32; 2],
+    }
 }
 
 impl Plan {
-    /// # Safety
-    /// The launch has [`PLAN_BYTES`] of dynamic shared memory from byte `at` on, which is a multiple of 8.
-    #[inline(always)]
-    pub(in crate::sort) unsafe fn at(at: u32) -> Self {
-        // SAFETY: arrays end by word `5 * MAX_RUNS + MAX_RUNS / 2 + 5`, which is `PLAN_WORDS`, and do not overlap. The
-        // first two warps write them in `divide`, with a barrier before others read them.
-        let array = |word: u32, length| unsafe { Shared::dynamic(at + word * 4, length) };
-        Self {
-            // SAFETY: `MAX_RUNS` indices of 8 bytes are words 0 to `2 * MAX_RUNS - 1`, and `at` is a multiple of 8.
-            starts: unsafe { Shared::dynamic(at, MAX_RUNS) },
-            lengths: array(2 * MAX_RUNS, MAX_RUNS),
-            first_slots: array(3 * MAX_RUNS, MAX_RUNS),
-            before: array(4 * MAX_RUNS, MAX_RUNS),
-            siblings: array(5 * MAX_RUNS, MAX_RUNS / 2 + 1),
-            segments: array(5 * MAX_RUNS + MAX_RUNS / 2 + 1, 1),
-            keys: array(5 * MAX_RUNS + MAX_RUNS / 2 + 2, 1),
-            begin: array(5 * MAX_RUNS + MAX_RUNS / 2 + 3, 2),
-        }
-    }
-
     /// Lays out segments, the lane's own from `start` of the array on and `length` long, in pairs of whole
     /// multiples of `items_per_thread`.
     ///

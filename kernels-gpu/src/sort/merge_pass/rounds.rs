@@ -33,7 +33,7 @@ pub(in crate::sort) struct Position {
 impl Plan {
     /// Where the last pair ends.
     #[inline(always)]
-    fn end(self) -> u32 {
+    fn end_of_siblings(self) -> u32 {
         self.siblings.get(MAX_RUNS / 2)
     }
 
@@ -63,7 +63,7 @@ impl Plan {
     /// The position of the thread with slots from `slot` on.
     #[inline(always)]
     pub(in crate::sort) fn position(self, slot: u32) -> Position {
-        Position { slot, pair: (slot < self.end()).then(|| self.siblings_of(slot)) }
+        Position { slot, pair: (slot < self.end_of_siblings()).then(|| self.siblings_of(slot)) }
     }
 
     /// The pair that slot `slot` is in, if it is before the end.

@@ -10,6 +10,7 @@
 
 use super::Payload;
 use crate::key::Coding;
+use crate::shared_memory::shared_memory;
 use crate::sort::elements::{Arrays, Source};
 use crate::sort::indexed_key::{INDICES, indexed, key_and_index};
 use crate::sort::merge_pass::plan::Plan;
@@ -21,30 +22,15 @@ use cuda_std::prelude::*;
 /// Values move beside their keys.
 pub struct Beside;
 
-/// Bytes of shared memory of a tile of `slots` keys and as many values.
-pub(super) const fn tile_bytes(slots: usize) -> u32 {
-    (slots * 2 * size_of::<u32>()) as u32
-}
-
-/// The keys and the values of a tile in shared memory.
-#[derive(Clone, Copy)]
-struct PairTile {
-    keys: Shared<u32>,
-    values: Shared<u32>,
+shared_memory! {
+    /// The keys and the values of a tile in shared memory.
+    pub(super) struct PairTile(slots: usize) {
+        keys: [u32; slots],
+        values: [u32; slots],
+    }
 }
 
 impl PairTile {
-    /// # Safety
-    /// The launch has [`tile_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn at_start(slots: usize) -> Self {
-        let (slots, keys_bytes) = (slots as u32, (slots * size_of::<u32>()) as u32);
-        // SAFETY: `slots` keys of 4 bytes, and as many values behind them, are the `tile_bytes` of the launch. The caller
-        // promises barriers between writing and reading.
-        unsafe { Self { keys: Shared::dynamic(0, slots), values: Shared::dynamic(keys_bytes, slots) } }
-    }
-
     /// Registers to shared: the thread's pairs, which are those from slot `slot` on of the merge of `list`, upwards from
     /// there or downwards from as far before the list's end.
     #[inline(always)]
@@ -87,7 +73,7 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
     const KEEPS_ORDER: bool = true;
     const TILE_BYTES: u32 = {
         assert!(VT <= INDICES, "a thread's keys have indices of 20 bits");
-        tile_bytes(NT * VT)
+        PairTile::bytes(NT * VT)
     };
 
     #[inline(always)]
@@ -98,8 +84,7 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
         decode: Coding<u32>,
         _random: u64,
     ) {
-        // SAFETY: the caller promises `TILE_BYTES`, which are `tile_bytes` for `NT * VT` slots. Thread `t < NT` copies to
-        // slots `t + i * NT`, and each round writes slots of which no two threads have one; barriers come between, as a
+        // SAFETY: the caller promises `TILE_BYTES`. Thread `t < NT` copies to slots `t + i * NT`, and each round writes slots of which no two threads have one; barriers come between, as a
         // round reads before it writes.
         let tile = unsafe { PairTile::at_start(NT * VT) };
         let thread = thread::thread_idx_x();

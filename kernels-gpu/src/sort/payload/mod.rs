@@ -23,7 +23,8 @@ pub mod packed;
 mod packing;
 
 use super::elements::{Arrays, Source};
-use super::merge_pass::plan::{PLAN_BYTES, Plan};
+use super::merge_pass::plan::Plan;
+use super::sort_tile::KeyTile;
 use crate::key::{Bits, Coding};
 use cuda_std::Word;
 
@@ -32,7 +33,7 @@ pub trait Payload<B: Bits, V: Word, const NT: usize, const VT: usize> {
     /// Whether equal keys stay in their order. Those of keys alone cannot be told apart.
     const KEEPS_ORDER: bool;
 
-    /// Bytes of shared memory of a tile, a multiple of 8.
+    /// Bytes of shared memory of a tile.
     const TILE_BYTES: u32;
 
     /// Sorts the elements of `from`, which are a tile or the last, shorter one, to `to`. Keys are loaded as `encode` encodes them and stored
@@ -56,9 +57,9 @@ pub trait Payload<B: Bits, V: Word, const NT: usize, const VT: usize> {
 /// of `value_bytes` bytes, or 0.
 pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
     match (key_bytes, value_bytes) {
-        (4, 0) => nothing::tile_bytes::<u32>(slots),
-        (_, 0) => nothing::tile_bytes::<u64>(slots),
-        (4, 4) => beside::tile_bytes(slots),
+        (4, 0) => KeyTile::<u32>::bytes(slots),
+        (_, 0) => KeyTile::<u64>::bytes(slots),
+        (4, 4) => beside::PairTile::bytes(slots),
         _ => packing::tile_bytes(slots),
     }
 }
@@ -66,7 +67,7 @@ pub const fn block_sort_bytes(key_bytes: usize, value_bytes: usize, slots: usize
 /// The same of [`merge_runs`](super::merge_pass::merge_runs::merge_runs) and of
 /// [`merge_long_runs`](super::merge_pass::long_runs::merge_long_runs).
 pub const fn merge_runs_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
-    block_sort_bytes(key_bytes, value_bytes, slots) + PLAN_BYTES
+    Plan::end(block_sort_bytes(key_bytes, value_bytes, slots))
 }
 
 /// Whether `P` is the payload that the host takes for keys and values of these types.

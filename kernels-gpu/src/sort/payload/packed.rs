@@ -6,7 +6,9 @@
 //! ```
 
 use super::Payload;
-use super::packing::{PackedTile, copy_tile, each_row, gather, gathered, own, prefetch_tile, tile_bytes};
+use super::packing::{
+    PackedMemory, PackedTile, UNSURE_ROWS, copy_tile, each_row, gather, own, prefetch_tile, tile_bytes,
+};
 use crate::key::{Bits, Coding};
 use crate::sort::elements::{Arrays, Source};
 use crate::sort::merge_pass::plan::Plan;
@@ -20,16 +22,18 @@ pub struct Packed;
 
 impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> for Packed {
     const KEEPS_ORDER: bool = true;
-    const TILE_BYTES: u32 = tile_bytes(NT * VT);
+    const TILE_BYTES: u32 = {
+        assert!(VT >= UNSURE_ROWS, "a full tile has rows that all threads have a key of, or none");
+        tile_bytes(NT * VT)
+    };
 
     #[inline(always)]
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64) {
         let count = from.keys.len();
-        // SAFETY: the caller promises `TILE_BYTES`, which are `tile_bytes` for `NT * VT` slots. The packed keys take 8
-        // bytes a slot, and what is gathered no more, in their memory: barriers come between the last use of the one and
-        // the first of the other.
-        let (mut tile, tile_keys, tile_values) =
-            unsafe { (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT)) };
+        // SAFETY: the caller promises `TILE_BYTES`. Barriers come between the last use of the packed keys, of the keys and
+        // of the values, and the first one of what is in their slots next.
+        let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
+        let mut tile = PackedTile::new(memory);
 
         prefetch_tile::<V, NT>(from.values);
         let keys = tile::global_to_registers::<B, NT, VT>(from.keys, encode, random);
@@ -64,23 +68,23 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
         // Packed keys are not read any more.
         thread::sync_threads();
         if tile.ranked {
-            copy_tile::<B, NT>(from.keys, tile_keys);
-            gather::<B, NT, VT>(tile_keys, slots, to.keys, |key| decode.decode(encode.encode(key)));
+            copy_tile::<B, NT>(from.keys, memory.slots.keys);
+            gather::<B, NT, VT>(memory.slots.keys, slots, to.keys, |key| decode.decode(encode.encode(key)));
             thread::sync_threads();
         }
-        copy_tile::<V, NT>(from.values, tile_values);
+        copy_tile::<V, NT>(from.values, memory.slots.values);
         if !tile.ranked {
             let own = own(to.keys);
             each_row::<NT, VT>(0, count, |i| own.set(i * NT, decode.decode(keys[i])));
         }
-        gather::<V, NT, VT>(tile_values, slots, to.values, |value| value);
+        gather::<V, NT, VT>(memory.slots.values, slots, to.values, |value| value);
     }
 
     #[inline(always)]
     unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, decode: Coding<B>) {
         // SAFETY: as above.
-        let (mut tile, tile_keys, tile_values) =
-            unsafe { (PackedTile::<B>::at_start(NT * VT), gathered::<B>(NT * VT), gathered::<V>(NT * VT)) };
+        let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
+        let mut tile = PackedTile::new(memory);
         plan.prefetch::<NT, V>(from.values);
         loop {
             if tile.ranked {
@@ -114,15 +118,15 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
         if tile.ranked {
             plan.each_segment::<NT, _>(|segment| {
                 let (keys, before) = (plan.segment_of(segment, from.keys), plan.before.get(segment));
-                move |i, _| tile_keys.copy_async(before + i, keys, i as usize)
+                move |i, _| memory.slots.keys.copy_async(before + i, keys, i as usize)
             });
-            gather::<B, NT, VT>(tile_keys, slots, plan.part_of(to.keys), |key| decode.decode(key));
+            gather::<B, NT, VT>(memory.slots.keys, slots, plan.part_of(to.keys), |key| decode.decode(key));
             thread::sync_threads();
         }
         plan.each_segment::<NT, _>(|segment| {
             let (values, before) = (plan.segment_of(segment, from.values), plan.before.get(segment));
-            move |i, _| tile_values.copy_async(before + i, values, i as usize)
+            move |i, _| memory.slots.values.copy_async(before + i, values, i as usize)
         });
-        gather::<V, NT, VT>(tile_values, slots, plan.part_of(to.values), |value| value);
+        gather::<V, NT, VT>(memory.slots.values, slots, plan.part_of(to.values), |value| value);
     }
 }

@@ -16,6 +16,7 @@
 //! ```
 
 use crate::key::Bits;
+use crate::shared_memory::shared_memory;
 use crate::sort::merge_pass::load::LINE;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
@@ -30,19 +31,36 @@ const SLOTS: usize = 1 << SLOT_BITS;
 /// Warps of a block, at most.
 const WARPS: u32 = 32;
 
-/// Words of shared memory: two numbers that each warp tells the others, and those for how keys are packed.
+/// Words of shared memory: two for each warp, and two for how keys are packed.
 const WORDS: u32 = WARPS * 2 + 2;
 
 /// The first of the words for how keys are packed.
 const PACKING: u32 = WARPS * 2;
 
-/// Bytes of these words.
-const WORDS_BYTES: u32 = WORDS * size_of::<u32>() as u32;
+shared_memory! {
+    /// What is in the slots of a tile: its packed keys, and in the end what their slots lead to, which takes no more bytes.
+    pub(super) union Slots<B: Word, V: Word>(slots: usize) {
+        packed: [u64; slots],
+        pub(super) keys: [B; slots],
+        pub(super) values: [V; slots],
+    }
+}
 
-/// Bytes of shared memory of a tile of `slots` packed keys.
+shared_memory! {
+    /// Shared memory of a tile of `slots` packed keys.
+    pub(super) struct PackedMemory<B: Word, V: Word>(slots: usize) {
+        pub(super) slots: Slots<B, V> { slots },
+        /// Two numbers that each warp tells the others, and how keys are packed.
+        words: [u32; WORDS],
+        /// For each slot, those of its key.
+        low_bits: [u16; slots],
+    }
+}
+
+/// Bytes of shared memory of a tile of `slots` keys, whatever their width and that of their values.
 pub(super) const fn tile_bytes(slots: usize) -> u32 {
-    assert!(slots <= SLOTS);
-    (slots * (size_of::<u64>() + size_of::<u16>())) as u32 + WORDS_BYTES
+    assert!(slots <= SLOTS, "a slot has 13 bits");
+    PackedMemory::<u64, u64>::bytes(slots)
 }
 
 /// How the keys of a tile become numbers of 51 bits.
@@ -132,30 +150,17 @@ impl<B: Bits> PackedTile<B> {
     /// Whether keys may have bits that do not fit.
     const HAS_LOW_BITS: bool = size_of::<B>() == size_of::<u64>();
 
-    /// # Safety
-    /// The launch has [`tile_bytes`] of dynamic shared memory for `slots` keys; barriers divide writing from reading.
+    /// In that memory.
     #[inline(always)]
-    #[track_caller]
-    pub(super) unsafe fn at_start(slots: usize) -> Self {
-        let (slots, packed_bytes) = (slots as u32, (slots * size_of::<u64>()) as u32);
-        // SAFETY: `slots` numbers of 8 bytes, `WORDS` of 4 and `slots` of 2 follow one another, together the
-        // `tile_bytes` of the launch; each begins at a multiple of its elements' size. The caller promises barriers
-        // between writing and reading.
-        unsafe {
-            Self {
-                packed: Shared::dynamic(0, slots),
-                low_bits: Shared::dynamic(packed_bytes + WORDS_BYTES, slots),
-                words: Shared::dynamic(packed_bytes, WORDS),
-                ranked: false,
-                of: PhantomData,
-            }
-        }
+    pub(super) fn new<V>(PackedMemory { slots, words, low_bits }: PackedMemory<B, V>) -> Self {
+        Self { packed: slots.packed, low_bits, words, ranked: false, of: PhantomData }
     }
 
     /// The greatest of each of two numbers that the threads of the block pass. Has a barrier.
     #[inline(always)]
     #[track_caller]
     fn greatest_of_block<const NT: usize>(self, numbers: (u32, u32)) -> (u32, u32) {
+        const { assert!(NT as u32 <= WARPS * WARP_SIZE, "each warp has two words") };
         // SAFETY: all threads of the block are here.
         let of_warp = |(a, b)| unsafe { (warp::reduce_max(FULL_MASK, a), warp::reduce_max(FULL_MASK, b)) };
         let (lane, warp, (a, b)) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE, of_warp(numbers));
@@ -364,7 +369,7 @@ impl<B: Bits> PackedTile<B> {
 }
 
 /// The last rows of a full tile, of which it is not known whether the thread has a key there.
-const UNSURE_ROWS: usize = 2;
+pub(super) const UNSURE_ROWS: usize = 2;
 
 /// Whether there is a key for each thread in all rows but for the last ones.
 const fn is_full<const NT: usize, const VT: usize>(count: usize) -> bool {
@@ -389,18 +394,6 @@ pub(super) fn each_row<const NT: usize, const VT: usize>(first: usize, count: us
 pub(super) fn own<T: Word>(array: GlobalMut<T>) -> GlobalMut<T> {
     let first = array.len().min(thread::thread_idx_x() as usize);
     array.slice(first, array.len() - first)
-}
-
-/// The memory of a tile's packed keys, used for what their slots lead to.
-///
-/// # Safety
-/// As for [`PackedTile::at_start`].
-#[inline(always)]
-#[track_caller]
-pub(super) unsafe fn gathered<T: Word>(slots: usize) -> Shared<T> {
-    // SAFETY: `slots` elements of at most 8 bytes are within the memory of the packed keys, which is the first
-    // `8 * slots` bytes of the `tile_bytes` of the launch.
-    unsafe { Shared::dynamic(0, slots as u32) }
 }
 
 /// Has the lines of what is to be copied brought to the cache.

@@ -2,6 +2,7 @@
 
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS};
 use crate::key::{Bits, Coding};
+use crate::shared_memory::shared_memory;
 use cuda_std::prelude::*;
 use cuda_std::warp::lane_id;
 
@@ -10,8 +11,12 @@ const COPIES: u32 = 2;
 
 const COUNTERS: u32 = SWEEPS * DIGITS * COPIES;
 
-/// Bytes of dynamic shared memory.
-pub(super) const COUNT_SHARED_BYTES: u32 = COUNTERS * size_of::<u32>() as u32;
+shared_memory! {
+    /// Shared memory of a block that counts. A counter is `(sweep * DIGITS + digit) * COPIES + copy`.
+    pub(super) struct CountMemory() {
+        counters: [u32; COUNTERS],
+    }
+}
 
 /// Keys of a thread that are on their way at once.
 const BATCH: usize = 8;
@@ -19,14 +24,17 @@ const BATCH: usize = 8;
 /// Counts the digits of a share of `keys`, as `coding` encodes them, and sets a share of what tiles publish to 0.
 ///
 /// # Safety
-/// What [`Job`] says holds; `keys` are the job's. All `NT` threads of the block make this call, after a barrier, with [`COUNT_SHARED_BYTES`].
+/// What [`Job`] says holds; `keys` are the job's. All `NT` threads of the block make this call, after a barrier, and nothing else uses the memory.
 #[inline(always)]
-pub(super) unsafe fn count_share<B: Bits, const NT: usize>(job: &Job, keys: *mut B, coding: Coding<B>, share: u32) {
-    // SAFETY: `job` and its `n` keys are as `Job` says. `COUNTERS` words are `COUNT_SHARED_BYTES`; a counter is
-    // `(sweep * DIGITS + digit) * COPIES + copy`, below `SWEEPS * DIGITS * COPIES`. One barrier comes between clearing
-    // and adding, another between adding and summing up; keys are only read.
-    let (workspace, keys, counters) =
-        unsafe { (job.open(), GlobalMut::new(keys, job.n as usize), Shared::<u32>::dynamic(0, COUNTERS)) };
+pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
+    job: &Job,
+    keys: *mut B,
+    coding: Coding<B>,
+    share: u32,
+    CountMemory { counters }: CountMemory,
+) {
+    // SAFETY: `job` and its `n` keys are as `Job` says, which are only read.
+    let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
     let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);
     crate::sort::clear::<NT>(counters, COUNTERS);
     workspace.published.clear(share as usize * NT + thread as usize, job.shares as usize * NT);

@@ -31,6 +31,8 @@ use cuda_std::prelude::*;
 /// Sweeps of keys of 4 bytes. An even number, so that the last one ends where the first one began.
 pub const SWEEPS: u32 = u32::BITS / DIGIT_BITS;
 
+const _: () = assert!(SWEEPS.is_multiple_of(2), "the last sweep ends where the first one began");
+
 /// The phases: counting, and the sweeps.
 pub const PHASES: u32 = 1 + SWEEPS;
 

@@ -1,11 +1,13 @@
 //! The kernel: all phases of a sort by all bits, one after the other.
 
 use super::count::count_share;
-use super::look_back::own_tiles;
-use super::sweep::{TaskWords, sweep_tile};
+use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
+use super::sweep::{Memory, sweep_tile};
 use super::{Job, PHASES};
 use crate::key::{Bits, Coding};
+use crate::shared_memory;
 use crate::sort::elements::Elements;
+use crate::sort::is_whole_warps;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -37,13 +39,25 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
     coding: Coding<B>,
     indexes: u32,
 ) {
+    const { assert!(size_of::<B>() == 4, "four sweeps are all bits of a key, and a key has the counts of two digits") };
+    const {
+        assert!(
+            NT.is_multiple_of(128) && is_whole_warps(NT),
+            "threads that look back have two digits each, and a scan has words for 32 warps"
+        )
+    };
+    const { assert!(NT * VT <= MOST_KEYS, "the counts of a tile have 16 bits") };
+    const { assert!(NT * VT >= TILE_WORDS as usize, "the counts of a tile are where its keys have been") };
+    const { assert!(OWN >= own_tiles(NT), "a thread adds up all tiles that are its own") };
+    const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     // SAFETY: `Job` says what is at `order`, and this launch does not write it.
     if unsafe { job.detection() }.is_done() {
         return;
     }
-    // SAFETY: the launch has `shared_bytes`, of which these words are the last. Thread 0 alone writes them: the task
-    // before the first barrier of a round, the next number after the last one; the others read between the two.
-    let words = unsafe { TaskWords::at_end::<B, V, NT, VT>() };
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words: the task before the first barrier of a round,
+    // the next number after the last one; the others read between the two. Barriers of each task come between writing and
+    // reading its memory, and one after it.
+    let Memory { task: memory, words } = unsafe { Memory::<B, V>::at_start(NT, VT) };
     // SAFETY: the words are those that `Job` describes, and no other kernel uses them during this launch.
     let workspace = || unsafe { job.open() };
     if thread::thread_idx_x() == 0 {
@@ -67,13 +81,12 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
             return;
         }
         // SAFETY: all `NT` threads of the block are here, after a barrier, with one task: `share < shares`, or a tile
-        // below `tiles`. Memory is the `shared_bytes` of the launch, which are no fewer than `COUNT_SHARED_BYTES`, and
-        // a barrier comes before the next task uses it.
+        // below `tiles`. A barrier comes before the next task uses the memory.
         unsafe {
             if phase == 0 {
-                count_share::<B, NT>(&job, at.keys, coding, words.task());
+                count_share::<B, NT>(&job, at.keys, coding, words.task(), memory.count);
             } else {
-                sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0);
+                sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0, memory.sweep);
             }
         }
         thread::sync_threads();

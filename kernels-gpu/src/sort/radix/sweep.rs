@@ -1,32 +1,56 @@
 //! A sweep: the keys of each tile go to the places of their digits.
 
+use super::count::CountMemory;
 use super::look_back::Counts;
-use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace, count};
+use super::{DIGIT_BITS, DIGITS, Job, SWEEPS, Workspace};
 use crate::block_scan::sum_before;
 use crate::key::{Bits, Coding};
+use crate::shared_memory::{of_widths, shared_memory};
 use crate::sort::clear;
 use crate::sort::elements::Elements;
-use crate::sort::tile_in_order::{self, Places, Span, TileMemory, ToDigit, move_tile};
+use crate::sort::tile_in_order::{Places, Span, TileMemory, ToDigit, move_tile};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, shuffle_xor};
 
 /// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
 pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    let words = (2 * DIGITS + TASK_WORDS) * size_of::<u32>() as u32;
-    let bytes = sums_at(threads, items_per_thread, key_bytes, value_bytes) + words;
-    assert!(bytes >= count::COUNT_SHARED_BYTES, "digits are counted in the same memory");
-    bytes
+    of_widths!(key_bytes, value_bytes, Memory::bytes(threads, items_per_thread))
 }
 
-/// Where the sums of a tile's group are, then where the keys of each digit begin, and then what the block's task is.
-const fn sums_at(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
-    tile_in_order::shared_bytes(threads, items_per_thread, key_bytes, value_bytes)
+shared_memory! {
+    /// Shared memory of a block that sweeps.
+    pub(super) struct SweepMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        tile: TileMemory<B, V> { threads, items_per_thread },
+        /// A sum for each digit over the tiles before one in its group, at first 0.
+        sums: [u32; DIGITS],
+        /// Where the keys of each digit begin, which is found with the first tile of a sweep.
+        begins: [u32; DIGITS],
+    }
 }
 
-/// The words of a block in shared memory that tell its task. Thread 0 sets them.
-#[derive(Clone, Copy)]
-pub(super) struct TaskWords(Shared<u32>);
+shared_memory! {
+    /// What a task uses: all of the first phase come before those of others, with a barrier between two.
+    pub(super) union TaskMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        pub count: CountMemory {},
+        pub sweep: SweepMemory<B, V> { threads, items_per_thread },
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a block.
+    pub(super) struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        pub task: TaskMemory<B, V> { threads, items_per_thread },
+        pub words: TaskWords {},
+    }
+}
+
+shared_memory! {
+    /// The words of a block in shared memory that tell its task. Thread 0 sets them.
+    pub(super) struct TaskWords() {
+        words: [u32; TASK_WORDS],
+    }
+}
 
 const TASK_WORDS: u32 = 4;
 
@@ -41,25 +65,13 @@ const NEXT: u32 = 2;
 const BEGUN: u32 = 3;
 
 impl TaskWords {
-    /// At the end of the block's shared memory.
-    ///
-    /// # Safety
-    /// The launch has [`shared_bytes`]; barriers divide the accesses.
-    #[inline(always)]
-    pub unsafe fn at_end<B: Bits, V: Word, const NT: usize, const VT: usize>() -> Self {
-        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) + 2 * DIGITS * size_of::<u32>() as u32 };
-        // SAFETY: `TASK_WORDS` words behind the sums and the begins, `2 * DIGITS` words from `sums_at` on, are the end
-        // of the `shared_bytes` of the launch.
-        Self(unsafe { Shared::dynamic(at, TASK_WORDS) })
-    }
-
     /// Before the first task, whose number among those of all phases is `next`.
     #[inline(always)]
     #[track_caller]
     pub fn begin(self, next: u32) {
-        self.0.set(PHASE, 0);
-        self.0.set(BEGUN, 0);
-        self.0.set(NEXT, next);
+        self.words.set(PHASE, 0);
+        self.words.set(BEGUN, 0);
+        self.words.set(NEXT, next);
     }
 
     /// Sets the task.
@@ -67,47 +79,47 @@ impl TaskWords {
     #[track_caller]
     pub fn set(self, phase: u32, task: u32) {
         let begun = if phase == self.phase() { self.begun() } else { 0 };
-        self.0.set(PHASE, phase);
-        self.0.set(TASK, task);
-        self.0.set(BEGUN, begun + 1);
+        self.words.set(PHASE, phase);
+        self.words.set(TASK, task);
+        self.words.set(BEGUN, begun + 1);
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn set_next(self, next: u32) {
-        self.0.set(NEXT, next);
+        self.words.set(NEXT, next);
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn phase(self) -> u32 {
-        self.0.get(PHASE)
+        self.words.get(PHASE)
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn task(self) -> u32 {
-        self.0.get(TASK)
+        self.words.get(TASK)
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn next(self) -> u32 {
-        self.0.get(NEXT)
+        self.words.get(NEXT)
     }
 
     #[inline(always)]
     #[track_caller]
     pub fn begun(self) -> u32 {
-        self.0.get(BEGUN)
+        self.words.get(BEGUN)
     }
 }
 
 /// Moves the keys of the tile that is the task, with their values, from one of both `sides` to the other.
 ///
 /// # Safety
-/// What [`Job`] says holds. All threads of the block make this call, after a barrier. The rest is as for
-/// [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
+/// What [`Job`] says holds. All threads of the block make this call, after a barrier, and nothing else uses the memory; its `begins` stay as they
+/// are from one tile of a sweep to the next. The rest is as for [`sort_by_radix`](super::sort_by_radix::sort_by_radix).
 #[inline(always)]
 pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
     job: &Job,
@@ -115,20 +127,16 @@ pub(super) unsafe fn sweep_tile<B: Bits, V: Word, const NT: usize, const VT: usi
     words: TaskWords,
     coding: Coding<B>,
     indexes: bool,
+    SweepMemory { tile: memory, sums, begins }: SweepMemory<B, V>,
 ) {
     let sweep = words.phase() - 1;
     let [from, to] = if sweep.is_multiple_of(2) { sides } else { [sides[1], sides[0]] };
     let n = job.n as usize;
     // SAFETY: all arrays have `n` elements and do not overlap. Tiles read one side and write the other; counts are put
-    // where a tile's own keys were, once all threads have read these. `TileMemory` ends at `sums_at`, and `2 * DIGITS`
-    // words follow, before those of the task. Barriers come between writing and reading: those of `move_tile`, and
-    // those before and after each task.
-    let (from, to, counts, memory, sums, begins) = unsafe {
-        let at = const { sums_at(NT, VT, size_of::<B>(), size_of::<V>()) };
-        let (sums, begins) =
-            (Shared::dynamic(at, DIGITS), Shared::dynamic(at + DIGITS * size_of::<u32>() as u32, DIGITS));
+    // where a tile's own keys were, once all threads have read these.
+    let (from, to, counts) = unsafe {
         let counts = Counts::new(from.keys, job.n, const { (NT * VT) as u32 });
-        (from.arrays(n), to.arrays(n), counts, TileMemory::<B, V>::at_start::<NT, VT>(), sums, begins)
+        (from.arrays(n), to.arrays(n), counts)
     };
     let encode = if sweep == 0 { coding } else { Coding::NONE };
     let decode = if sweep == SWEEPS - 1 { coding } else { Coding::NONE };
