@@ -27,7 +27,7 @@ fn launch_bounds(line: &str) -> Option<(&str, [&str; 2])> {
 /// Divides `ptx` into modules: each entry point goes to the module that `module_of` names, and everything else, the
 /// header and shared declarations, to all of them. Returns module names with their texts.
 ///
-/// Launch bounds, which are comments of their own, become directives of their entry points.
+/// Launch bounds, which are comments of their own, become directives of their entry points. Other lines of comments are left out.
 ///
 /// # Errors
 /// [`CudaBuilderError::Ptx`] where an entry point has no module, or has no end.
@@ -61,8 +61,11 @@ pub fn split_modules(
             {
                 text.push_str(&format!(".maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n"));
             }
-            text.push_str(line);
-            text.push('\n');
+            // The compiler frames each instruction that a kernel writes itself with two comments.
+            if !line.trim_start().starts_with("//") {
+                text.push_str(line);
+                text.push('\n');
+            }
             if line.starts_with('}') {
                 break;
             }
@@ -100,6 +103,7 @@ mod tests {
 \t// .globl\tb_u32
 .visible .entry b_u32()
 {
+\t// begin inline asm
 \t{ // callseq
 \t}
 \tret;
@@ -115,7 +119,7 @@ mod tests {
             assert_eq!(entry_points(text), [format!("{module}_u32")]);
             assert!(text.ends_with("}\n"), "{module}: {text}");
         }
-        assert!(modules["b"].contains("callseq"));
+        assert!(modules["b"].contains("callseq") && !modules["b"].contains("inline asm"));
     }
 
     #[test]
