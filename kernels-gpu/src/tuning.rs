@@ -1,7 +1,8 @@
-//! Tile shapes: how many threads a block has and how many keys each of them merges.
+//! Tile shapes: how many threads a block has and how many keys each of them merges, sorts or moves.
 //!
-//! A table: a row for each architecture that was tuned, a column for each kernel and key size. Kernels are compiled with
-//! the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
+//! A [`Row`] has the shapes for one architecture. Those of the sort are a table, [`ByWidths`]: a line for each kernel, a column for each width
+//! of keys and of values. Sizes of arrays at which one way of sorting takes the place of another are apart from them. Kernels are
+//! compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
 //! `scripts/tune`, add a row, name it in `ROW` and compile.
 
 use crate::sort::runs::MAX_RUNS;
@@ -40,9 +41,47 @@ impl DivideTile {
     }
 }
 
-/// The shapes for one architecture. Names end in the bytes of a key.
+/// The shape of a tile, in the table.
+const fn tile(threads: usize, items_per_thread: usize) -> Option<Tile> {
+    Some(Tile { threads, items_per_thread })
+}
+
+/// The shape of a division or of a sort by all bits, in the table.
+const fn tiles(threads: usize, items_per_thread: usize, blocks: usize) -> Option<DivideTile> {
+    Some(DivideTile { threads, items_per_thread, blocks })
+}
+
+/// The shapes of a kernel for keys alone of 4 and of 8 bytes, and for those with values: 4 + 4, 4 + 8, 8 + 4 and 8 + 8 bytes. There is none
+/// where there is no such kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct ByWidths<T>([Option<T>; 6]);
+
+impl<T: Copy> ByWidths<T> {
+    /// The shape for keys of `key_bytes` bytes, 4 or 8, with values of `value_bytes` bytes, 4 or 8, or 0.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub const fn of(self, key_bytes: usize, value_bytes: usize) -> T {
+        let column = match (key_bytes, value_bytes) {
+            (4, 0) => 0,
+            (8, 0) => 1,
+            (4, 4) => 2,
+            (4, 8) => 3,
+            (8, 4) => 4,
+            (8, 8) => 5,
+            _ => panic!("a key has 4 or 8 bytes, and a value 0, 4 or 8"),
+        };
+        match self.0[column] {
+            Some(shape) => shape,
+            None => panic!("the kernel has no shape for these widths"),
+        }
+    }
+}
+
+/// The shapes for one architecture, and the sizes of arrays that they are for.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
+    // Merges. Names end in the bytes of a key.
     /// The merge.
     pub merge_4: Tile,
     /// The merge.
@@ -61,26 +100,43 @@ pub struct Row {
     pub ragged_4: Tile,
     /// Ragged batches.
     pub ragged_8: Tile,
+
+    // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
-    pub block_4: Tile,
-    /// The first phase of the sort.
-    pub block_8: Tile,
-    /// The passes of the sort.
-    pub runs_4: Tile,
-    /// The passes of the sort.
-    pub runs_8: Tile,
-    /// The first phase of the sort of few keys, where what counts is how long one block takes.
-    pub small_block_4: Tile,
-    /// The first phase of the sort of few keys.
-    pub small_block_8: Tile,
+    pub block_sort: ByWidths<Tile>,
+    /// The same of few keys, where what counts is how long one block takes.
+    pub block_sort_small: ByWidths<Tile>,
     /// The same of so few that one pass merges all tiles: the smaller these are, the more blocks share the work.
-    pub tiny_block_4: Tile,
-    /// The same.
-    pub tiny_block_8: Tile,
+    pub block_sort_tiny: ByWidths<Tile>,
+    /// The passes of the sort.
+    pub merge_runs: ByWidths<Tile>,
     /// The passes of the sort of few keys.
-    pub small_runs_4: Tile,
-    /// The passes of the sort of few keys.
-    pub small_runs_8: Tile,
+    pub merge_runs_small: ByWidths<Tile>,
+    /// Divisions.
+    pub divide: ByWidths<DivideTile>,
+    /// Divisions of very many keys.
+    pub divide_many: ByWidths<DivideTile>,
+    /// Buckets that one block sorts: a power of two threads.
+    pub sort_buckets: ByWidths<Tile>,
+    /// Long buckets, which one larger block sorts: a power of two threads.
+    pub sort_long_buckets: ByWidths<Tile>,
+    /// Sorts by all bits.
+    pub sort_by_radix: ByWidths<DivideTile>,
+    /// The same of few keys.
+    pub sort_by_radix_small: ByWidths<DivideTile>,
+    /// The same of some more keys.
+    pub sort_by_radix_middle: ByWidths<DivideTile>,
+
+    // Searches of the sort.
+    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
+    /// tolerance makes searches shorter and tiles smaller.
+    pub rank_tolerance: u32,
+    /// The same in the sort of few keys, alone or with values.
+    pub small_rank_tolerance: u32,
+    /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
+    pub split_warps: usize,
+
+    // Sizes of arrays. Names end in the bytes of a key, and `v` if it has a value.
     /// The most keys that are few.
     pub small_sort: usize,
     /// The most keys of 4 bytes alone that are merged even if they could be sorted by all bits.
@@ -99,64 +155,14 @@ pub struct Row {
     pub few_radix: usize,
     /// The most keys that are not many for it.
     pub middle_radix: usize,
-    /// The same with values of 4 bytes.
+    /// The most keys that are few for it with values of 4 bytes.
     pub few_radix_v4: usize,
-    /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
-    /// tolerance makes searches shorter and tiles smaller.
-    pub rank_tolerance: u32,
-    /// The same in the sort of few keys, alone or with values.
-    pub small_rank_tolerance: u32,
-    /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
-    pub split_warps: usize,
-    /// The first phase of the sort of 4-byte keys with 4-byte values: a power of two threads.
-    pub block_4v4: Tile,
-    /// The passes of the sort of 4-byte keys with 4-byte values.
-    pub runs_4v4: Tile,
-    /// The first phase of the sort of keys with values, one of them of 8 bytes: a power of two threads.
-    pub block_packed: Tile,
-    /// The passes of that sort.
-    pub runs_packed: Tile,
-    /// Divisions.
-    pub divide_4: DivideTile,
-    /// Divisions.
-    pub divide_8: DivideTile,
-    /// Divisions of very many keys.
-    pub divide_many_4: DivideTile,
-    /// Divisions of keys of 4 bytes with values of 4 bytes.
-    pub divide_4v4: DivideTile,
-    /// Divisions of keys of 4 bytes with values of 8 bytes.
-    pub divide_4v8: DivideTile,
-    /// Divisions of keys of 8 bytes with values of 4 bytes.
-    pub divide_8v4: DivideTile,
-    /// Divisions of keys of 8 bytes with values of 8 bytes.
-    pub divide_8v8: DivideTile,
-    /// Sorts by all bits of keys of 4 bytes.
-    pub radix_4: DivideTile,
-    /// The same of few keys.
-    pub few_radix_4: DivideTile,
-    /// The same of some more keys.
-    pub middle_radix_4: DivideTile,
-    /// The same with values of 4 bytes.
-    pub radix_4v4: DivideTile,
-    /// The same of few keys.
-    pub few_radix_4v4: DivideTile,
-    /// The same with values of 8 bytes.
-    pub radix_4v8: DivideTile,
-    /// Buckets that one block sorts: a power of two threads.
-    pub buckets_4: Tile,
-    /// Buckets that one block sorts: a power of two threads.
-    pub buckets_8: Tile,
-    /// Long buckets, which one larger block sorts: a power of two threads.
-    pub long_buckets_4: Tile,
-    /// Buckets of keys with values: a power of two threads.
-    pub buckets_4v: Tile,
-    /// Buckets of keys with values: a power of two threads.
-    pub buckets_8v: Tile,
     /// From so many keys of 4 bytes on they are very many.
     pub many_4: usize,
 }
 
 /// Compute capability 9.0, measured on an H200.
+#[rustfmt::skip]
 pub const SM_90: Row = Row {
     merge_4: Tile { threads: 256, items_per_thread: 31 },
     merge_8: Tile { threads: 256, items_per_thread: 19 },
@@ -167,16 +173,29 @@ pub const SM_90: Row = Row {
     indexed_8: Tile { threads: 320, items_per_thread: 15 },
     ragged_4: Tile { threads: 256, items_per_thread: 15 },
     ragged_8: Tile { threads: 160, items_per_thread: 15 },
-    block_4: Tile { threads: 256, items_per_thread: 37 },
-    block_8: Tile { threads: 256, items_per_thread: 19 },
-    runs_4: Tile { threads: 256, items_per_thread: 55 },
-    runs_8: Tile { threads: 256, items_per_thread: 29 },
-    small_block_4: Tile { threads: 512, items_per_thread: 9 },
-    small_block_8: Tile { threads: 512, items_per_thread: 9 },
-    tiny_block_4: Tile { threads: 256, items_per_thread: 9 },
-    tiny_block_8: Tile { threads: 256, items_per_thread: 9 },
-    small_runs_4: Tile { threads: 256, items_per_thread: 5 },
-    small_runs_8: Tile { threads: 256, items_per_thread: 9 },
+
+    // Threads and keys of a thread, for these bytes of a key and of a value:
+    //                              4               8               4 + 4           4 + 8           8 + 4           8 + 8
+    block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
+    block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
+    block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
+    merge_runs:           ByWidths([tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
+    merge_runs_small:     ByWidths([tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
+    sort_buckets:         ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
+    sort_long_buckets:    ByWidths([tile(1024, 15), None,           None,           None,           None,           None]),
+
+    // Threads, keys of a thread, and blocks of a multiprocessor:
+    //                              4                  8                  4 + 4              4 + 8              8 + 4              8 + 8
+    divide:               ByWidths([tiles(512, 16, 3), tiles(384, 16, 3), tiles(384, 32, 2), tiles(384, 22, 2), tiles(384, 22, 2), tiles(384, 16, 2)]),
+    divide_many:          ByWidths([tiles(512, 24, 2), None,              None,              None,              None,              None]),
+    sort_by_radix:        ByWidths([tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
+    sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
+    sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
+
+    rank_tolerance: 16,
+    small_rank_tolerance: 64,
+    split_warps: 5280,
+
     small_sort: 1 << 20,
     merged_4: 1 << 17,
     merged_4v: 1 << 15,
@@ -187,31 +206,6 @@ pub const SM_90: Row = Row {
     few_radix: 1 << 19,
     middle_radix: 1 << 20,
     few_radix_v4: 1 << 18,
-    rank_tolerance: 16,
-    small_rank_tolerance: 64,
-    split_warps: 5280,
-    block_4v4: Tile { threads: 256, items_per_thread: 33 },
-    runs_4v4: Tile { threads: 256, items_per_thread: 29 },
-    block_packed: Tile { threads: 256, items_per_thread: 19 },
-    runs_packed: Tile { threads: 256, items_per_thread: 29 },
-    divide_4: DivideTile { threads: 512, items_per_thread: 16, blocks: 3 },
-    divide_8: DivideTile { threads: 384, items_per_thread: 16, blocks: 3 },
-    divide_many_4: DivideTile { threads: 512, items_per_thread: 24, blocks: 2 },
-    divide_4v4: DivideTile { threads: 384, items_per_thread: 32, blocks: 2 },
-    divide_4v8: DivideTile { threads: 384, items_per_thread: 22, blocks: 2 },
-    divide_8v4: DivideTile { threads: 384, items_per_thread: 22, blocks: 2 },
-    divide_8v8: DivideTile { threads: 384, items_per_thread: 16, blocks: 2 },
-    radix_4: DivideTile { threads: 512, items_per_thread: 33, blocks: 2 },
-    few_radix_4: DivideTile { threads: 512, items_per_thread: 9, blocks: 1 },
-    middle_radix_4: DivideTile { threads: 512, items_per_thread: 17, blocks: 2 },
-    radix_4v4: DivideTile { threads: 384, items_per_thread: 30, blocks: 2 },
-    few_radix_4v4: DivideTile { threads: 512, items_per_thread: 7, blocks: 1 },
-    radix_4v8: DivideTile { threads: 512, items_per_thread: 15, blocks: 2 },
-    buckets_4: Tile { threads: 512, items_per_thread: 9 },
-    buckets_8: Tile { threads: 512, items_per_thread: 9 },
-    long_buckets_4: Tile { threads: 1024, items_per_thread: 15 },
-    buckets_4v: Tile { threads: 512, items_per_thread: 9 },
-    buckets_8v: Tile { threads: 512, items_per_thread: 9 },
     many_4: 1 << 29,
 };
 
@@ -240,21 +234,18 @@ pub const fn ragged(bytes: usize) -> Tile {
 
 /// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.
 pub const fn block(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.block_8 } else { ROW.block_4 }
+    ROW.block_sort.of(bytes, 0)
 }
 
 /// The shape for the passes of the sort of keys of `bytes` bytes, 4 or 8.
 pub const fn runs(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.runs_8 } else { ROW.runs_4 }
+    ROW.merge_runs.of(bytes, 0)
 }
 
 /// The shape for the first phase of the sort of `n` keys of `bytes` bytes, 4 or 8, which are few, and how the names of the kernels end that are
 /// compiled with it.
 pub const fn small_block(bytes: usize, n: usize) -> (Tile, &'static str) {
-    let (small, tiny) = match bytes {
-        8 => (ROW.small_block_8, ROW.tiny_block_8),
-        _ => (ROW.small_block_4, ROW.tiny_block_4),
-    };
+    let (small, tiny) = (ROW.block_sort_small.of(bytes, 0), ROW.block_sort_tiny.of(bytes, 0));
     // One larger block sorts all keys sooner than several do.
     let is_one_pass = n > small.keys() && n <= tiny.keys() * MAX_RUNS as usize;
     if n <= tiny.keys() || is_one_pass { (tiny, "tiny") } else { (small, "small") }
@@ -262,36 +253,28 @@ pub const fn small_block(bytes: usize, n: usize) -> (Tile, &'static str) {
 
 /// The shape for the passes of the sort of few keys of `bytes` bytes, 4 or 8.
 pub const fn small_runs(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.small_runs_8 } else { ROW.small_runs_4 }
+    ROW.merge_runs_small.of(bytes, 0)
 }
 
 /// The shapes for the two phases of the sort of keys of `bytes` bytes with values of `value_bytes` bytes, each 4 or 8.
 pub const fn sort_pairs(bytes: usize, value_bytes: usize) -> (Tile, Tile) {
-    match (bytes, value_bytes) {
-        (4, 4) => (ROW.block_4v4, ROW.runs_4v4),
-        _ => (ROW.block_packed, ROW.runs_packed),
-    }
+    (ROW.block_sort.of(bytes, value_bytes), ROW.merge_runs.of(bytes, value_bytes))
 }
 
 /// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes, 4 or 8.
 pub const fn divide(bytes: usize, n: usize) -> (DivideTile, Tile) {
-    match bytes {
-        8 => (ROW.divide_8, ROW.buckets_8),
-        _ if n >= ROW.many_4 => (ROW.divide_many_4, ROW.buckets_4),
-        _ => (ROW.divide_4, ROW.buckets_4),
-    }
+    let is_many = bytes == 4 && n >= ROW.many_4;
+    (if is_many { ROW.divide_many } else { ROW.divide }.of(bytes, 0), ROW.sort_buckets.of(bytes, 0))
 }
 
 /// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how the names of the kernels end
 /// that are compiled with it.
 pub const fn radix(value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
     match value_bytes {
-        0 if n <= ROW.few_radix => (ROW.few_radix_4, "small"),
-        0 if n <= ROW.middle_radix => (ROW.middle_radix_4, "middle"),
-        0 => (ROW.radix_4, ""),
-        4 if n <= ROW.few_radix_v4 => (ROW.few_radix_4v4, "small"),
-        4 => (ROW.radix_4v4, ""),
-        _ => (ROW.radix_4v8, ""),
+        0 if n <= ROW.few_radix => (ROW.sort_by_radix_small.of(4, 0), "small"),
+        0 if n <= ROW.middle_radix => (ROW.sort_by_radix_middle.of(4, 0), "middle"),
+        4 if n <= ROW.few_radix_v4 => (ROW.sort_by_radix_small.of(4, 4), "small"),
+        _ => (ROW.sort_by_radix.of(4, value_bytes), ""),
     }
 }
 
@@ -312,10 +295,5 @@ pub const fn undivided(bytes: usize, value_bytes: usize) -> usize {
 
 /// The same as [`divide`] for keys with values of `value_bytes` bytes, 4 or 8.
 pub const fn divide_with_values(bytes: usize, value_bytes: usize) -> (DivideTile, Tile) {
-    match (bytes, value_bytes) {
-        (4, 4) => (ROW.divide_4v4, ROW.buckets_4v),
-        (4, _) => (ROW.divide_4v8, ROW.buckets_4v),
-        (_, 4) => (ROW.divide_8v4, ROW.buckets_8v),
-        _ => (ROW.divide_8v8, ROW.buckets_8v),
-    }
+    (ROW.divide.of(bytes, value_bytes), ROW.sort_buckets.of(bytes, value_bytes))
 }

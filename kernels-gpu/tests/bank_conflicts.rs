@@ -169,11 +169,11 @@ fn compare(what: &str, bad: &[Vec<Count>], random: &[Vec<Count>]) -> (f64, f64) 
 /// The shapes, the size of a key, and how many times the wavefronts of random keys there are at least: in the first
 /// phase and in the passes.
 const SHAPES: [(Tile, Tile, usize, f64, f64); 4] = [
-    (ROW.block_4, ROW.runs_4, 4, 5.0, 4.0),
-    (ROW.block_8, ROW.runs_8, 8, 3.0, 2.5),
+    (ROW.block_sort.of(4, 0), ROW.merge_runs.of(4, 0), 4, 5.0, 4.0),
+    (ROW.block_sort.of(8, 0), ROW.merge_runs.of(8, 0), 8, 3.0, 2.5),
     // A thread has so few keys that lanes begin at four banks or two, not at one; with five keys each they hardly meet at all.
-    (ROW.small_block_4, ROW.small_runs_4, 4, 1.5, 1.05),
-    (ROW.small_block_8, ROW.small_runs_8, 8, 1.8, 2.0),
+    (ROW.block_sort_small.of(4, 0), ROW.merge_runs_small.of(4, 0), 4, 1.5, 1.05),
+    (ROW.block_sort_small.of(8, 0), ROW.merge_runs_small.of(8, 0), 8, 1.8, 2.0),
 ];
 
 #[test]

@@ -207,8 +207,8 @@ const ROW: tuning::Row = tuning::ROW;
 fn values_move_with_their_keys_and_equal_keys_keep_their_order() {
     check_all_pairs::<u32, u32, Beside, 64, 5>(&[1, 2, 319, 320, 321, 961, 320 * 5 + 3, 320 * 33]);
     check_all_pairs::<i32, u32, Beside, 64, 3>(&[1, 191, 193, 1000, 192 * 32 + 191]);
-    const BLOCK: tuning::Tile = ROW.block_4v4;
-    const RUNS: tuning::Tile = ROW.runs_4v4;
+    const BLOCK: tuning::Tile = ROW.block_sort.of(4, 4);
+    const RUNS: tuning::Tile = ROW.merge_runs.of(4, 4);
     check_all_pairs::<f32, u32, Beside, { BLOCK.threads }, { BLOCK.items_per_thread }>(&[BLOCK.keys() - 1, 20_000]);
     check_all_pairs::<u32, u32, Beside, { RUNS.threads }, { RUNS.items_per_thread }>(&[20_000]);
 }
@@ -220,8 +220,8 @@ fn keys_packed_with_their_slots_keep_their_order() {
     check_all_pairs::<u64, u32, Packed, 64, 5>(&[1, 319, 321, 320 * 33]);
     check_all_pairs::<f64, u64, Packed, 64, 3>(&[1, 192, 1000, 192 * 17]);
     check_all_pairs::<i64, u32, Packed, 64, 5>(&[2, 3000]);
-    const BLOCK: tuning::Tile = ROW.block_packed;
-    const RUNS: tuning::Tile = ROW.runs_packed;
+    const BLOCK: tuning::Tile = ROW.block_sort.of(8, 8);
+    const RUNS: tuning::Tile = ROW.merge_runs.of(8, 8);
     let sizes = [BLOCK.keys() - 1, BLOCK.keys() + 1, 20_000];
     check_all_pairs::<i64, u32, Packed, { BLOCK.threads }, { BLOCK.items_per_thread }>(&sizes);
     check_all_pairs::<f64, u64, Packed, { RUNS.threads }, { RUNS.items_per_thread }>(&[20_000]);
@@ -341,8 +341,8 @@ fn sorted_or_nearly<K: TestKey>(keys: Vec<K>, seed: u64) -> Vec<Vec<K>> {
 
 #[test]
 fn the_tiles_that_ship() {
-    const W4: [tuning::Tile; 2] = [tuning::ROW.block_4, tuning::ROW.runs_4];
-    const W8: [tuning::Tile; 2] = [tuning::ROW.block_8, tuning::ROW.runs_8];
+    const W4: [tuning::Tile; 2] = [ROW.block_sort.of(4, 0), ROW.merge_runs.of(4, 0)];
+    const W8: [tuning::Tile; 2] = [ROW.block_sort.of(8, 0), ROW.merge_runs.of(8, 0)];
     fn all<K: TestKey, const NT: usize, const VT: usize>() {
         let tile = NT * VT;
         check::<K, NT, VT>(&[tile - 1, tile, 2 * tile + tile / 2]);
@@ -353,7 +353,7 @@ fn the_tiles_that_ship() {
     all::<u64, { W8[0].threads }, { W8[0].items_per_thread }>();
     all::<i64, { W8[1].threads }, { W8[1].items_per_thread }>();
     all::<f64, { W8[0].threads }, { W8[0].items_per_thread }>();
-    const SMALL: [tuning::Tile; 2] = [tuning::ROW.small_block_4, tuning::ROW.small_runs_8];
+    const SMALL: [tuning::Tile; 2] = [ROW.block_sort_small.of(4, 0), ROW.merge_runs_small.of(8, 0)];
     all::<f32, { SMALL[0].threads }, { SMALL[0].items_per_thread }>();
     all::<i64, { SMALL[1].threads }, { SMALL[1].items_per_thread }>();
 }
@@ -375,10 +375,13 @@ fn keys_with_many_bank_conflicts() {
     }
     check::<u32, 64, 33>(&[1, 2111, 2112, 64 * 33 * 8 + 1]);
     check::<u64, 64, 5>(&[319, 320 * 4, 320 * 33 + 7]);
-    check::<u32, { tuning::ROW.block_4.threads }, { tuning::ROW.block_4.items_per_thread }>(&[3 * 256 * 33]);
-    check::<u64, { tuning::ROW.block_8.threads }, { tuning::ROW.block_8.items_per_thread }>(&[2 * 256 * 19]);
-    check::<u32, { tuning::ROW.runs_4.threads }, { tuning::ROW.runs_4.items_per_thread }>(&[2 * 256 * 47 + 99]);
-    check::<u32, { tuning::ROW.small_block_4.threads }, { tuning::ROW.small_block_4.items_per_thread }>(&[3 * 512 * 9]);
+    const BLOCK: [tuning::Tile; 2] = [ROW.block_sort.of(4, 0), ROW.block_sort.of(8, 0)];
+    const RUNS: tuning::Tile = ROW.merge_runs.of(4, 0);
+    const SMALL: tuning::Tile = ROW.block_sort_small.of(4, 0);
+    check::<u32, { BLOCK[0].threads }, { BLOCK[0].items_per_thread }>(&[3 * 256 * 33]);
+    check::<u64, { BLOCK[1].threads }, { BLOCK[1].items_per_thread }>(&[2 * 256 * 19]);
+    check::<u32, { RUNS.threads }, { RUNS.items_per_thread }>(&[2 * 256 * 47 + 99]);
+    check::<u32, { SMALL.threads }, { SMALL.items_per_thread }>(&[3 * 512 * 9]);
 }
 
 #[test]

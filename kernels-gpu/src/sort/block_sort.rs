@@ -31,20 +31,21 @@ pub use crate::sort::payload::block_sort_bytes as shared_bytes;
 /// a power of two from 32 to 1024, one for each tile, with [`shared_bytes`] of dynamic shared memory. `order` is null or what
 /// `detect_runs` or `choose_digits` wrote, which nothing writes during the launch.
 #[kernel(
-    u32 = <u32, (), Nothing, { ROW.block_4.threads }, { ROW.block_4.items_per_thread }> within (ROW.block_4.threads, 5),
-    u64 = <u64, (), Nothing, { ROW.block_8.threads }, { ROW.block_8.items_per_thread }>,
-    u32small = <u32, (), Nothing, { ROW.small_block_4.threads }, { ROW.small_block_4.items_per_thread }>,
-    u64small = <u64, (), Nothing, { ROW.small_block_8.threads }, { ROW.small_block_8.items_per_thread }>,
-    u32tiny = <u32, (), Nothing, { ROW.tiny_block_4.threads }, { ROW.tiny_block_4.items_per_thread }>,
-    u64tiny = <u64, (), Nothing, { ROW.tiny_block_8.threads }, { ROW.tiny_block_8.items_per_thread }>,
-    u32v4 = <u32, u32, Beside, { ROW.block_4v4.threads }, { ROW.block_4v4.items_per_thread }>
-        within (ROW.block_4v4.threads, MIN_BLOCKS_PER_SM),
-    u32v8 = <u32, u64, Packed, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }>
-        within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v4 = <u64, u32, Packed, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }>
-        within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v8 = <u64, u64, Packed, { ROW.block_packed.threads }, { ROW.block_packed.items_per_thread }>
-        within (ROW.block_packed.threads, MIN_BLOCKS_PER_SM),
+    u32 = <u32, (), Nothing, { ROW.block_sort.of(4, 0).threads }, { ROW.block_sort.of(4, 0).items_per_thread }>
+        within (ROW.block_sort.of(4, 0).threads, 5),
+    u64 = <u64, (), Nothing, { ROW.block_sort.of(8, 0).threads }, { ROW.block_sort.of(8, 0).items_per_thread }>,
+    u32small = <u32, (), Nothing, { ROW.block_sort_small.of(4, 0).threads }, { ROW.block_sort_small.of(4, 0).items_per_thread }>,
+    u64small = <u64, (), Nothing, { ROW.block_sort_small.of(8, 0).threads }, { ROW.block_sort_small.of(8, 0).items_per_thread }>,
+    u32tiny = <u32, (), Nothing, { ROW.block_sort_tiny.of(4, 0).threads }, { ROW.block_sort_tiny.of(4, 0).items_per_thread }>,
+    u64tiny = <u64, (), Nothing, { ROW.block_sort_tiny.of(8, 0).threads }, { ROW.block_sort_tiny.of(8, 0).items_per_thread }>,
+    u32v4 = <u32, u32, Beside, { ROW.block_sort.of(4, 4).threads }, { ROW.block_sort.of(4, 4).items_per_thread }>
+        within (ROW.block_sort.of(4, 4).threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { ROW.block_sort.of(4, 8).threads }, { ROW.block_sort.of(4, 8).items_per_thread }>
+        within (ROW.block_sort.of(4, 8).threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { ROW.block_sort.of(8, 4).threads }, { ROW.block_sort.of(8, 4).items_per_thread }>
+        within (ROW.block_sort.of(8, 4).threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, Packed, { ROW.block_sort.of(8, 8).threads }, { ROW.block_sort.of(8, 8).items_per_thread }>
+        within (ROW.block_sort.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
 pub unsafe fn block_sort<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
     from: Elements<B, V>,

@@ -34,9 +34,12 @@ pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
 /// does not overlap `from`; tiles are of `NT * VT` keys, which need not stay in order, blocks of `NT` threads with
 /// [`shared_bytes`].
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }> within (ROW.divide_4.threads, ROW.divide_4.blocks),
-    u32many = <u32, { ROW.divide_many_4.threads }, { ROW.divide_many_4.items_per_thread }> within (ROW.divide_many_4.threads, ROW.divide_many_4.blocks),
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }> within (ROW.divide_8.threads, ROW.divide_8.blocks),
+    u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }>
+        within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
+    u32many = <u32, { ROW.divide_many.of(4, 0).threads }, { ROW.divide_many.of(4, 0).items_per_thread }>
+        within (ROW.divide_many.of(4, 0).threads, ROW.divide_many.of(4, 0).blocks),
+    u64 = <u64, { ROW.divide.of(8, 0).threads }, { ROW.divide.of(8, 0).items_per_thread }>
+        within (ROW.divide.of(8, 0).threads, ROW.divide.of(8, 0).blocks),
 )]
 pub unsafe fn divide<B: Bits, const NT: usize, const VT: usize>(
     job: Job,

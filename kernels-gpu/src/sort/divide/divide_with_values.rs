@@ -18,10 +18,14 @@ use cuda_std::prelude::*;
 /// As for `divide`, for all arrays of `from` and `to`, with [`shared_bytes`](crate::sort::tile_in_order::shared_bytes), after
 /// [`place_parts`](super::place_parts::place_parts); keys are to stay in order.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.divide_4v4.threads }, { ROW.divide_4v4.items_per_thread }> within (ROW.divide_4v4.threads, ROW.divide_4v4.blocks),
-    u64v4 = <u64, u32, { ROW.divide_8v4.threads }, { ROW.divide_8v4.items_per_thread }> within (ROW.divide_8v4.threads, ROW.divide_8v4.blocks),
-    u32v8 = <u32, u64, { ROW.divide_4v8.threads }, { ROW.divide_4v8.items_per_thread }> within (ROW.divide_4v8.threads, ROW.divide_4v8.blocks),
-    u64v8 = <u64, u64, { ROW.divide_8v8.threads }, { ROW.divide_8v8.items_per_thread }> within (ROW.divide_8v8.threads, ROW.divide_8v8.blocks),
+    u32v4 = <u32, u32, { ROW.divide.of(4, 4).threads }, { ROW.divide.of(4, 4).items_per_thread }>
+        within (ROW.divide.of(4, 4).threads, ROW.divide.of(4, 4).blocks),
+    u64v4 = <u64, u32, { ROW.divide.of(8, 4).threads }, { ROW.divide.of(8, 4).items_per_thread }>
+        within (ROW.divide.of(8, 4).threads, ROW.divide.of(8, 4).blocks),
+    u32v8 = <u32, u64, { ROW.divide.of(4, 8).threads }, { ROW.divide.of(4, 8).items_per_thread }>
+        within (ROW.divide.of(4, 8).threads, ROW.divide.of(4, 8).blocks),
+    u64v8 = <u64, u64, { ROW.divide.of(8, 8).threads }, { ROW.divide.of(8, 8).items_per_thread }>
+        within (ROW.divide.of(8, 8).threads, ROW.divide.of(8, 8).blocks),
 )]
 pub unsafe fn divide_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,

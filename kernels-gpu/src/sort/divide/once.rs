@@ -162,10 +162,10 @@ pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: u
 /// `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with [`shared_bytes`]; `OWN` is what
 /// [`own_digits_capacity`] says.
 #[kernel(
-    u32 = <u32, { ROW.divide_4.threads }, { ROW.divide_4.items_per_thread }, { own_digits_capacity(ROW.divide_4.threads) }>
-        within (ROW.divide_4.threads, ROW.divide_4.blocks),
-    u64 = <u64, { ROW.divide_8.threads }, { ROW.divide_8.items_per_thread }, { own_digits_capacity(ROW.divide_8.threads) }>
-        within (ROW.divide_8.threads, ROW.divide_8.blocks - 1),
+    u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
+        within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
+    u64 = <u64, { ROW.divide.of(8, 0).threads }, { ROW.divide.of(8, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(8, 0).threads) }>
+        within (ROW.divide.of(8, 0).threads, ROW.divide.of(8, 0).blocks - 1),
 )]
 pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: usize>(
     job: Job,
@@ -274,10 +274,10 @@ unsafe fn place_and_move<
 /// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a power of two, with
 /// [`sort_shared_bytes`]; `FEW` is what [`few`] says.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { few(ROW.buckets_4.items_per_thread) }>
-        within (ROW.buckets_4.threads, 2),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }, { few(ROW.buckets_8.items_per_thread) }>
-        within (ROW.buckets_8.threads, 2),
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
+        within (ROW.sort_buckets.of(4, 0).threads, 2),
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }, { few(ROW.sort_buckets.of(8, 0).items_per_thread) }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(

@@ -429,8 +429,8 @@ const fn factor_above_one(bins: u32, keys: usize) -> u32 {
 /// As for [`divide`](super::divide::divide), which has been called for all levels; `scratch` is the other array of theirs;
 /// buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`]; `FEW` is what [`few`] says.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }, { few(ROW.buckets_4.items_per_thread) }>
-        within (ROW.buckets_4.threads, 3),
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
+        within (ROW.sort_buckets.of(4, 0).threads, 3),
 )]
 pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,
@@ -458,8 +458,8 @@ pub unsafe fn sort_buckets<B: Bits, const NT: usize, const VT: usize, const FEW:
 /// # Safety
 /// As for [`sort_buckets`], of which one kernel need not wait for the other; long buckets are of `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.long_buckets_4.threads }, { ROW.long_buckets_4.items_per_thread }, { few(ROW.long_buckets_4.items_per_thread) }>
-        within (ROW.long_buckets_4.threads, 1),
+    u32 = <u32, { ROW.sort_long_buckets.of(4, 0).threads }, { ROW.sort_long_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_long_buckets.of(4, 0).items_per_thread) }>
+        within (ROW.sort_long_buckets.of(4, 0).threads, 1),
 )]
 pub unsafe fn sort_long_buckets<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
     job: Job,

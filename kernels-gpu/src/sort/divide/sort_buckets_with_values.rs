@@ -114,10 +114,14 @@ impl<B: Bits, V: Word> Slots<B, V> {
 /// As for [`divide_with_values`](super::divide_with_values::divide_with_values), which has been called for all levels; `scratch` is the
 /// other side of theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
 #[kernel(
-    u32v4 = <u32, u32, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }> within (ROW.buckets_4v.threads, 2),
-    u64v4 = <u64, u32, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }> within (ROW.buckets_8v.threads, 2),
-    u32v8 = <u32, u64, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }> within (ROW.buckets_4v.threads, 2),
-    u64v8 = <u64, u64, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }> within (ROW.buckets_8v.threads, 2),
+    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 4).threads, 2),
+    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 4).threads, 2),
+    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 8).threads, 2),
+    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 8).threads, 2),
 )]
 pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,
@@ -138,7 +142,8 @@ pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const 
 /// # Safety
 /// As for `sort_buckets`, with [`shared_bytes`].
 #[kernel(
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
 )]
 pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
     job: Job,

@@ -23,8 +23,10 @@ pub const fn shared_bytes<B: Bits>(slots: usize) -> u32 {
 /// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
 /// of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { ROW.buckets_4.threads }, { ROW.buckets_4.items_per_thread }> within (ROW.buckets_4.threads, 2),
-    u64 = <u64, { ROW.buckets_8.threads }, { ROW.buckets_8.items_per_thread }> within (ROW.buckets_8.threads, 2),
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 0).threads, 2),
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
 )]
 pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
     job: Job,

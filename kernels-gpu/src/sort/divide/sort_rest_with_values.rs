@@ -23,10 +23,10 @@ pub const fn shared_bytes(slots: usize) -> u32 {
 /// As for [`sort_buckets_with_values`](super::sort_buckets_with_values::sort_buckets_with_values), which has been called before; blocks are
 /// of `NT` threads, a power of two, with [`shared_bytes`] for `NT * VT` keys.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.buckets_4v.threads }, { ROW.buckets_4v.items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.buckets_8v.threads }, { ROW.buckets_8v.items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn sort_rest_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
     job: Job,

@@ -56,16 +56,18 @@ pub unsafe fn split_long_runs<B: Bits>(
 /// # Safety
 /// As for `merge_runs`, but for the number of blocks, with `n` keys; `starts` and `order` are as for [`split_long_runs`].
 #[kernel(
-    u32 = <u32, (), Nothing, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, (), Nothing, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
-    u32v4 = <u32, u32, Beside, { ROW.runs_4v4.threads }, { ROW.runs_4v4.items_per_thread }>
-        within (ROW.runs_4v4.threads, MIN_BLOCKS_PER_SM),
-    u32v8 = <u32, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v4 = <u64, u32, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v8 = <u64, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
+        within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread }>
+        within (ROW.merge_runs.of(8, 0).threads, MIN_BLOCKS_PER_SM),
+    u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread }>
+        within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }>
+        within (ROW.merge_runs.of(4, 8).threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread }>
+        within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }>
+        within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
 pub unsafe fn merge_long_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
     from: Elements<B, V>,

@@ -36,18 +36,20 @@ pub use crate::sort::payload::merge_runs_bytes as shared_bytes;
 /// `split_runs`. Blocks are of `NT` threads, a power of two from 64 to 1024, one for each tile unless `SEVERAL`, with [`shared_bytes`] of
 /// dynamic shared memory for `NT * VT` slots.
 #[kernel(
-    u32 = <u32, (), Nothing, { ROW.runs_4.threads }, { ROW.runs_4.items_per_thread }, true> within (ROW.runs_4.threads, MIN_BLOCKS_PER_SM),
-    u64 = <u64, (), Nothing, { ROW.runs_8.threads }, { ROW.runs_8.items_per_thread }, true> within (ROW.runs_8.threads, MIN_BLOCKS_PER_SM),
-    u32small = <u32, (), Nothing, { ROW.small_runs_4.threads }, { ROW.small_runs_4.items_per_thread }, false>,
-    u64small = <u64, (), Nothing, { ROW.small_runs_8.threads }, { ROW.small_runs_8.items_per_thread }, false>,
-    u32v4 = <u32, u32, Beside, { ROW.runs_4v4.threads }, { ROW.runs_4v4.items_per_thread }, true>
-        within (ROW.runs_4v4.threads, MIN_BLOCKS_PER_SM),
-    u32v8 = <u32, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }, false>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v4 = <u64, u32, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }, false>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
-    u64v8 = <u64, u64, Packed, { ROW.runs_packed.threads }, { ROW.runs_packed.items_per_thread }, false>
-        within (ROW.runs_packed.threads, MIN_BLOCKS_PER_SM),
+    u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }, true>
+        within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread }, true>
+        within (ROW.merge_runs.of(8, 0).threads, MIN_BLOCKS_PER_SM),
+    u32small = <u32, (), Nothing, { ROW.merge_runs_small.of(4, 0).threads }, { ROW.merge_runs_small.of(4, 0).items_per_thread }, false>,
+    u64small = <u64, (), Nothing, { ROW.merge_runs_small.of(8, 0).threads }, { ROW.merge_runs_small.of(8, 0).items_per_thread }, false>,
+    u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread }, true>
+        within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }, false>
+        within (ROW.merge_runs.of(4, 8).threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread }, false>
+        within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }, false>
+        within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
 pub unsafe fn merge_runs<
     B: Bits,

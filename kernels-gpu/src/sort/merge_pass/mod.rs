@@ -29,8 +29,8 @@ pub(super) mod plan;
 pub(super) mod rounds;
 pub mod split_runs;
 
-use crate::sort::runs::Runs;
-use crate::tuning::Tile;
+use crate::sort::runs::{MAX_RUNS, Runs};
+use crate::tuning::{ROW, Tile};
 
 /// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
 pub const MIN_BLOCKS_PER_SM: usize = 3;
@@ -49,3 +49,27 @@ pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_toler
 pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, rank_tolerance: u32) -> Runs {
     Runs::new(n, run, k, tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance), rank_tolerance)
 }
+
+/// Whether tiles of that shape, in which a pass may merge the most runs, have more keys than tolerance at both ends.
+const fn has_slots(shape: Tile, rank_tolerance: u32) -> bool {
+    tile_keys(shape.keys(), shape.items_per_thread, MAX_RUNS, rank_tolerance) > 2 * rank_tolerance
+}
+
+const _: () = {
+    let (of_many, of_few) = (ROW.rank_tolerance, ROW.small_rank_tolerance);
+    let tolerated = [
+        (ROW.merge_runs.of(4, 0), of_many),
+        (ROW.merge_runs.of(8, 0), of_many),
+        (ROW.merge_runs_small.of(4, 0), of_few),
+        (ROW.merge_runs_small.of(8, 0), of_few),
+        (ROW.merge_runs.of(4, 4), of_few),
+        (ROW.merge_runs.of(4, 8), of_few),
+        (ROW.merge_runs.of(8, 4), of_few),
+        (ROW.merge_runs.of(8, 8), of_few),
+    ];
+    let mut i = 0;
+    while i < tolerated.len() {
+        assert!(has_slots(tolerated[i].0, tolerated[i].1), "a tile has slots for the most runs and the tolerance");
+        i += 1;
+    }
+};

@@ -18,18 +18,18 @@ use cuda_std::prelude::*;
 /// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups
 /// of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
 #[kernel(
-    u32 = <u32, (), { ROW.radix_4.threads }, { ROW.radix_4.items_per_thread }, { own_tiles(ROW.radix_4.threads) }>
-        within (ROW.radix_4.threads, ROW.radix_4.blocks),
-    u32small = <u32, (), { ROW.few_radix_4.threads }, { ROW.few_radix_4.items_per_thread }, { own_tiles(ROW.few_radix_4.threads) }>
-        within (ROW.few_radix_4.threads, ROW.few_radix_4.blocks),
-    u32middle = <u32, (), { ROW.middle_radix_4.threads }, { ROW.middle_radix_4.items_per_thread }, { own_tiles(ROW.middle_radix_4.threads) }>
-        within (ROW.middle_radix_4.threads, ROW.middle_radix_4.blocks),
-    u32v4 = <u32, u32, { ROW.radix_4v4.threads }, { ROW.radix_4v4.items_per_thread }, { own_tiles(ROW.radix_4v4.threads) }>
-        within (ROW.radix_4v4.threads, ROW.radix_4v4.blocks),
-    u32v4small = <u32, u32, { ROW.few_radix_4v4.threads }, { ROW.few_radix_4v4.items_per_thread }, { own_tiles(ROW.few_radix_4v4.threads) }>
-        within (ROW.few_radix_4v4.threads, ROW.few_radix_4v4.blocks),
-    u32v8 = <u32, u64, { ROW.radix_4v8.threads }, { ROW.radix_4v8.items_per_thread }, { own_tiles(ROW.radix_4v8.threads) }>
-        within (ROW.radix_4v8.threads, ROW.radix_4v8.blocks),
+    u32 = <u32, (), { ROW.sort_by_radix.of(4, 0).threads }, { ROW.sort_by_radix.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 0).threads) }>
+        within (ROW.sort_by_radix.of(4, 0).threads, ROW.sort_by_radix.of(4, 0).blocks),
+    u32small = <u32, (), { ROW.sort_by_radix_small.of(4, 0).threads }, { ROW.sort_by_radix_small.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 0).threads) }>
+        within (ROW.sort_by_radix_small.of(4, 0).threads, ROW.sort_by_radix_small.of(4, 0).blocks),
+    u32middle = <u32, (), { ROW.sort_by_radix_middle.of(4, 0).threads }, { ROW.sort_by_radix_middle.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_middle.of(4, 0).threads) }>
+        within (ROW.sort_by_radix_middle.of(4, 0).threads, ROW.sort_by_radix_middle.of(4, 0).blocks),
+    u32v4 = <u32, u32, { ROW.sort_by_radix.of(4, 4).threads }, { ROW.sort_by_radix.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 4).threads) }>
+        within (ROW.sort_by_radix.of(4, 4).threads, ROW.sort_by_radix.of(4, 4).blocks),
+    u32v4small = <u32, u32, { ROW.sort_by_radix_small.of(4, 4).threads }, { ROW.sort_by_radix_small.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 4).threads) }>
+        within (ROW.sort_by_radix_small.of(4, 4).threads, ROW.sort_by_radix_small.of(4, 4).blocks),
+    u32v8 = <u32, u64, { ROW.sort_by_radix.of(4, 8).threads }, { ROW.sort_by_radix.of(4, 8).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }>
+        within (ROW.sort_by_radix.of(4, 8).threads, ROW.sort_by_radix.of(4, 8).blocks),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(

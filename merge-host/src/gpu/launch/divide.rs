@@ -61,7 +61,7 @@ const fn long_bucket_blocks(levels: u32) -> usize {
 }
 
 /// Buckets that larger blocks sort, of which a multiprocessor holds one.
-const LONG_BUCKETS: Tile = tuning::ROW.long_buckets_4;
+const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
 
 /// Blocks that place the parts of the first segment.
 const PLACE_FIRST_BLOCKS: usize = 32;
@@ -158,7 +158,8 @@ impl DividePlan {
     fn moving_entries<K: Key>(self) -> [Entry; 3] {
         let keys = bits(size_of::<K>());
         if self.value_bytes == 0 {
-            let tiles = if self.tile == tuning::ROW.divide_many_4 { format!("{keys}many") } else { keys.clone() };
+            let tiles =
+                if self.tile == tuning::ROW.divide_many.of(4, 0) { format!("{keys}many") } else { keys.clone() };
             let sort_buckets = if size_of::<K>() == 4 { "sort_buckets" } else { "sort_wide_buckets" };
             return [("divide", tiles), (sort_buckets, keys.clone()), ("sort_rest", keys)];
         }

@@ -258,9 +258,9 @@ pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let sizes = [
         1,
         // More than one larger block sorts, and more than one pass merges the tiles of smaller blocks of.
-        tuning::ROW.tiny_block_4.keys() + 1,
-        tuning::ROW.small_block_4.keys() + 1,
-        tuning::ROW.tiny_block_4.keys() * MAX_RUNS as usize + 1,
+        tuning::ROW.block_sort_tiny.of(4, 0).keys() + 1,
+        tuning::ROW.block_sort_small.of(4, 0).keys() + 1,
+        tuning::ROW.block_sort_tiny.of(4, 0).keys() * MAX_RUNS as usize + 1,
         tuning::merged(value_bytes) + 1,
         tuning::ROW.few_radix + 1,
         tuning::ROW.middle_radix + 1,
@@ -649,8 +649,10 @@ mod tests {
     #[test]
     fn keys_that_one_block_sorts_need_no_workspace() {
         assert_eq!(SortPlan::of::<u32>(0, 0, false).workspace_bytes::<u32>(0), 0);
-        let block = tuning::ROW.small_block_4.keys();
-        for n in [1, tuning::ROW.tiny_block_4.keys(), tuning::ROW.tiny_block_4.keys() + 1, block] {
+        let block = tuning::ROW.block_sort_small.of(4, 0).keys();
+        for n in
+            [1, tuning::ROW.block_sort_tiny.of(4, 0).keys(), tuning::ROW.block_sort_tiny.of(4, 0).keys() + 1, block]
+        {
             assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), 0, "{n}");
         }
         assert!(SortPlan::of::<u32>(block + 1, 0, false).workspace_bytes::<u32>(block + 1) > 4 * block);
