@@ -12,7 +12,7 @@
 //!
 //! For floating point this is IEEE 754's total order, the one of [`f32::total_cmp`].
 
-use crate::sort::network::Wire;
+use crate::thread::network::Wire;
 use core::ops::{Add, BitAnd, BitXor, Sub};
 use cuda_std::Word;
 use cuda_std::warp::{FULL_MASK, reduce_max};

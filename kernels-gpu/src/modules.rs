@@ -3,7 +3,14 @@
 //! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what it
 //! uses.
 
-use crate::sort::divide::{
+use crate::kernels::merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS};
+use crate::kernels::merge_fused::MERGE_FUSED;
+use crate::kernels::merge_pairs::MERGE_PAIRS;
+use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
+use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
+use crate::kernels::sort::block_sort::BLOCK_SORT;
+use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
+use crate::kernels::sort::divide::{
     choose_digits::CHOOSE_DIGITS,
     count_digits::COUNT_DIGITS,
     count_twice::COUNT_TWICE,
@@ -17,29 +24,20 @@ use crate::sort::divide::{
     sort_rest::SORT_REST,
     sort_rest_with_values::SORT_REST_WITH_VALUES,
 };
-use crate::sort::merge_pass::{
+use crate::kernels::sort::indices::SET_INDICES;
+use crate::kernels::sort::merge_pass::{
     long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
     merge_runs::MERGE_RUNS,
     split_runs::SPLIT_RUNS,
 };
-use crate::{
-    co_rank::CO_RANK_SPLITS,
-    merge_basic::MERGE_BASIC,
-    merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS},
-    merge_circular::MERGE_CIRCULAR,
-    merge_fused::MERGE_FUSED,
-    merge_pairs::MERGE_PAIRS,
-    merge_path::{MERGE_BIG, PATH_BIG},
-    merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED},
-    merge_small::MERGE_SMALL,
-    merge_small_batch::MERGE_SMALL_BATCH,
-    merge_tiled::MERGE_TILED,
-    sequential::MERGE_ONE_THREAD,
-    sort::block_sort::BLOCK_SORT,
-    sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE},
-    sort::indices::SET_INDICES,
-    sort::radix::sort_by_radix::SORT_BY_RADIX,
-};
+use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
+use crate::textbook::co_rank::CO_RANK_SPLITS;
+use crate::textbook::merge_basic::MERGE_BASIC;
+use crate::textbook::merge_circular::MERGE_CIRCULAR;
+use crate::textbook::merge_small::MERGE_SMALL;
+use crate::textbook::merge_small_batch::MERGE_SMALL_BATCH;
+use crate::textbook::merge_tiled::MERGE_TILED;
+use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.

@@ -5,7 +5,7 @@
 //! compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
 //! `scripts/tune`, add a row, name it in `ROW` and compile.
 
-use crate::sort::runs::MAX_RUNS;
+use crate::kernels::sort::runs::MAX_RUNS;
 
 /// The shape of a tile: `threads * items_per_thread` keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

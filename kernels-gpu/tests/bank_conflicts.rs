@@ -4,8 +4,8 @@
 mod bank_conflicts;
 
 use bank_conflicts::{conflicting, keys_across, pairs};
-use kernels_gpu::sort::merge_pass::runs_in_tiles;
-use kernels_gpu::sort::runs::{Division, Passes};
+use kernels_gpu::kernels::sort::merge_pass::runs_in_tiles;
+use kernels_gpu::kernels::sort::runs::{Division, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

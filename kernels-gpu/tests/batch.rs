@@ -26,8 +26,8 @@ mod common;
 use common::*;
 use cuda_std::emulator::{Emulator, Fault, FaultKind};
 use cuda_std::prelude::*;
-use kernels_gpu::co_rank::co_rank;
-use kernels_gpu::merge_small_batch::{self, merge_small_batch};
+use kernels_gpu::textbook::co_rank::co_rank;
+use kernels_gpu::textbook::merge_small_batch::{self, merge_small_batch};
 
 fn run<K: TestKey>(seed: u64, a: &[K], b: &[K], pairs: usize, d: u32, a_len: u32, block: u32) -> Result<Vec<K>, Fault> {
     let grid = pairs.div_ceil((block / d) as usize) as u32;

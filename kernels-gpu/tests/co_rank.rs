@@ -3,9 +3,9 @@
 mod common;
 use common::*;
 use cuda_std::emulator::Emulator;
-use kernels_gpu::co_rank::{clamp_split, co_rank, co_rank_splits};
-use kernels_gpu::diagonal::{diagonal_search, search_near};
 use kernels_gpu::sequence::Sequence;
+use kernels_gpu::textbook::co_rank::{clamp_split, co_rank, co_rank_splits};
+use kernels_gpu::thread::diagonal::{diagonal_search, search_near};
 use std::cell::RefCell;
 
 /// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.

@@ -16,11 +16,12 @@
 mod common;
 use common::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
+use kernels_gpu::block::indexed_merge;
+use kernels_gpu::block::tile;
+use kernels_gpu::kernels::merge_pairs::merge_pairs;
+use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
 use kernels_gpu::key::{Bits, Coding};
-use kernels_gpu::merge_pairs::merge_pairs;
-use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
-use kernels_gpu::merge_small_batch::{self, merge_small_batch};
-use kernels_gpu::{indexed_merge, tile};
+use kernels_gpu::textbook::merge_small_batch::{self, merge_small_batch};
 
 /// Sibling runs: A begins and ends, and B begins there and ends, at these indices.
 #[derive(Clone, Copy)]

@@ -8,9 +8,9 @@ mod printed;
 use common::*;
 use cuda_std::emulator::{Emulator, FaultKind};
 use cuda_std::prelude::*;
-use kernels_gpu::co_rank::co_rank;
-use kernels_gpu::diagonal::diagonal_search;
 use kernels_gpu::sequence::Sequence;
+use kernels_gpu::textbook::co_rank::co_rank;
+use kernels_gpu::thread::diagonal::diagonal_search;
 use printed::{Buffer, Circular, Failure, Rounding, Tiled};
 
 fn two_runs(m: usize, n: usize) -> (u64, Vec<u32>, Vec<u32>) {
@@ -277,7 +277,7 @@ fn the_small_merge_reads_nothing_past_b() {
 #[test]
 fn a_block_may_have_1024_threads_and_d_may_be_any_number() {
     use kernels_gpu::key::Coding;
-    use kernels_gpu::merge_small_batch::{merge_small_batch, shared_bytes};
+    use kernels_gpu::textbook::merge_small_batch::{merge_small_batch, shared_bytes};
     // No block has as many threads as d = 1024 needs. For other d there are some, and none is a power of two unless d is.
     assert_eq!(printed::blocks_of_course(1024), []);
     assert_eq!(printed::blocks_of_course(512), [512]);

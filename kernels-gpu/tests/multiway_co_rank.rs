@@ -7,7 +7,7 @@ use cuda_std::warp::WARP_SIZE;
 use cuda_std::{Global, GlobalMut, warp};
 use kernels_gpu::key::Bits;
 use kernels_gpu::sequence::Sequence;
-use kernels_gpu::sort::multiway_co_rank::{Range, multiway_co_rank};
+use kernels_gpu::warp::multiway_co_rank::{Range, multiway_co_rank};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Debug;

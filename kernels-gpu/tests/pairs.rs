@@ -6,11 +6,12 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Emulator, Fault};
-use kernels_gpu::merge_batch::{merge_batch, merge_batch_pairs, pairs_per_block};
-use kernels_gpu::merge_pairs::merge_pairs;
-use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, path_big};
-use kernels_gpu::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_pairs, path_ragged};
-use kernels_gpu::{indexed_merge, merge_ragged};
+use kernels_gpu::block::indexed_merge;
+use kernels_gpu::kernels::merge_batch::{merge_batch, merge_batch_pairs, pairs_per_block};
+use kernels_gpu::kernels::merge_pairs::merge_pairs;
+use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, path_big};
+use kernels_gpu::kernels::merge_ragged;
+use kernels_gpu::kernels::merge_ragged::{merge_ragged as merge_ragged_keys, merge_ragged_pairs, path_ragged};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -4,12 +4,12 @@ mod common;
 use common::*;
 use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator, Fault};
+use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::kernels::sort::elements::Elements;
+use kernels_gpu::kernels::sort::radix::look_back::own_tiles;
+use kernels_gpu::kernels::sort::radix::sort_by_radix::sort_by_radix;
+use kernels_gpu::kernels::sort::radix::{CLEARED_WORDS, Job, published_words, sweep};
 use kernels_gpu::key::Coding;
-use kernels_gpu::sort::detect_runs::DETECTION_WORDS;
-use kernels_gpu::sort::elements::Elements;
-use kernels_gpu::sort::radix::look_back::own_tiles;
-use kernels_gpu::sort::radix::sort_by_radix::sort_by_radix;
-use kernels_gpu::sort::radix::{CLEARED_WORDS, Job, published_words, sweep};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

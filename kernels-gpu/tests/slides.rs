@@ -7,7 +7,7 @@
 
 mod common;
 use common::*;
-use kernels_gpu::diagonal::diagonal_search;
+use kernels_gpu::thread::diagonal::diagonal_search;
 
 const A: [i32; 9] = [1, 2, 5, 6, 6, 9, 11, 15, 16];
 const B: [i32; 7] = [4, 7, 8, 10, 12, 13, 14];

@@ -2,11 +2,11 @@
 
 mod common;
 use common::*;
-use kernels_gpu::co_rank::co_rank;
-use kernels_gpu::diagonal::diagonal_search;
-use kernels_gpu::merge_small::key_on_diagonal;
 use kernels_gpu::sequence::Sequence;
-use kernels_gpu::sequential::merge_sequential;
+use kernels_gpu::textbook::co_rank::co_rank;
+use kernels_gpu::textbook::merge_small::key_on_diagonal;
+use kernels_gpu::textbook::sequential::merge_sequential;
+use kernels_gpu::thread::diagonal::diagonal_search;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -19,8 +19,8 @@
 //! The input is made from the output backwards: each merge is undone so that it would have to go this way, from the
 //! last pass to the first round of the first phase.
 
-use kernels_gpu::sort::merge_pass::runs_in_tiles;
-use kernels_gpu::sort::runs::{Division, MAX_RUNS, Passes};
+use kernels_gpu::kernels::sort::merge_pass::runs_in_tiles;
+use kernels_gpu::kernels::sort::runs::{Division, MAX_RUNS, Passes};
 use kernels_gpu::tuning::{ROW, Tile};
 
 /// The number of adjacent keys of `bytes` bytes, 4 or 8, that fill all banks once. It is also the number of lanes that read at

@@ -188,14 +188,14 @@ pub fn emulated<T>(seed: u64, work: impl FnOnce(&mut Emulator) -> Result<T, Faul
 pub mod run {
     //! Each merge as the host launches it, for any grid.
     use super::*;
-    use kernels_gpu::merge_basic::merge_basic;
-    use kernels_gpu::merge_circular::{self, merge_circular};
-    use kernels_gpu::merge_fused::{self, merge_fused};
-    use kernels_gpu::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
-    use kernels_gpu::merge_small::{self, merge_small};
-    use kernels_gpu::merge_tiled::{self, merge_tiled};
-    use kernels_gpu::sequential::merge_one_thread;
-    use kernels_gpu::tile;
+    use kernels_gpu::block::tile;
+    use kernels_gpu::kernels::merge_fused::{self, merge_fused};
+    use kernels_gpu::kernels::merge_path::{PATH_SHARED_BYTES, PATH_THREADS, merge_big, path_big};
+    use kernels_gpu::textbook::merge_basic::merge_basic;
+    use kernels_gpu::textbook::merge_circular::{self, merge_circular};
+    use kernels_gpu::textbook::merge_small::{self, merge_small};
+    use kernels_gpu::textbook::merge_tiled::{self, merge_tiled};
+    use kernels_gpu::textbook::sequential::merge_one_thread;
 
     pub fn one_thread<K: TestKey>(seed: u64, a: &[K], b: &[K]) -> Result<Vec<K>, Fault> {
         let mut emulator = Emulator::new(seed);

@@ -17,7 +17,7 @@ use super::bidirectional::BidirectionalMerge;
 use super::run::{Keys, Run, RunMut};
 use crate::Key;
 use bytemuck::Zeroable;
-use kernels_gpu::co_rank::co_rank;
+use kernels_gpu::textbook::co_rank::co_rank;
 use std::arch::x86_64::*;
 
 /// Keys of a step.

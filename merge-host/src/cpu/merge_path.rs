@@ -20,7 +20,7 @@ use super::merge_avx2;
 use super::run::{Keys, Run, RunMut};
 use super::split::part_ranges;
 use crate::Key;
-use kernels_gpu::co_rank::co_rank;
+use kernels_gpu::textbook::co_rank::co_rank;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
 const BLOCKS_PER_THREAD: usize = 4;

@@ -21,7 +21,7 @@ use super::memory::out_of_memory;
 use super::run::Keys;
 use crate::set_operation::{Kept, SetOperation};
 use crate::{Error, Key, parallel};
-use kernels_gpu::co_rank::co_rank;
+use kernels_gpu::textbook::co_rank::co_rank;
 use std::mem::MaybeUninit;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.

@@ -2,7 +2,7 @@
 
 use super::run::Keys;
 use crate::Key;
-use kernels_gpu::co_rank::co_rank;
+use kernels_gpu::textbook::co_rank::co_rank;
 use std::ops::Range;
 
 /// The parts of `a` and `b` whose merge is the keys `from..to` of the merge of `a` and `b`.

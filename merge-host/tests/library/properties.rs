@@ -1,6 +1,6 @@
 //! Properties that hold for any input.
 
-use kernels_gpu::co_rank::co_rank;
+use kernels_gpu::textbook::co_rank::co_rank;
 use merge_host::{Engine, MergeKernel, first_unsorted};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -13,7 +13,7 @@ use crate::Key;
 use crate::cpu::blocks::for_each_block_of_keys;
 use crate::cpu::run::Keys;
 use crate::cpu::split::parts;
-use kernels_gpu::sequential::merge_sequential;
+use kernels_gpu::textbook::sequential::merge_sequential;
 
 /// Merges `a` and `b` into `out`, whose length is the sum of theirs.
 pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {

@@ -11,9 +11,9 @@ use super::{BLOCK, TILE};
 use crate::Key;
 use crate::cpu::blocks::for_each_block_of_keys;
 use crate::cpu::split::parts;
-use kernels_gpu::co_rank::co_rank;
 use kernels_gpu::sequence::Sequence;
-use kernels_gpu::sequential::merge_sequential;
+use kernels_gpu::textbook::co_rank::co_rank;
+use kernels_gpu::textbook::sequential::merge_sequential;
 
 /// Merges `a` and `b` into `out`, whose length is the sum of theirs.
 pub(crate) fn merge<K: Key>(a: &[K], b: &[K], out: &mut [K], threads: usize) {

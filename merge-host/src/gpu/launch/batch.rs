@@ -3,11 +3,12 @@
 use super::{Address, Arrays, Entry, Queue, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
+use kernels_gpu::block::indexed_merge;
+use kernels_gpu::kernels::merge_batch::{self, MergeBatch, MergeBatchPairs};
+use kernels_gpu::kernels::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::merge_batch::{self, MergeBatch, MergeBatchPairs};
-use kernels_gpu::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
-use kernels_gpu::merge_small_batch::{self, MergeSmallBatch};
-use kernels_gpu::{indexed_merge, tuning};
+use kernels_gpu::textbook::merge_small_batch::{self, MergeSmallBatch};
+use kernels_gpu::tuning;
 
 /// Threads of a block where the kernel leaves the choice.
 const THREADS: u32 = 256;

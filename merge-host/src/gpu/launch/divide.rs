@@ -3,22 +3,22 @@
 use super::{Address, Arrays, Entry, Queue, bits, elements, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
+use kernels_gpu::kernels::sort::divide::count_digits::{self, CountDigits};
+use kernels_gpu::kernels::sort::divide::count_twice::{self, CountTwice};
+use kernels_gpu::kernels::sort::divide::divide::{self, Divide};
+use kernels_gpu::kernels::sort::divide::divide_with_values::DivideWithValues;
+use kernels_gpu::kernels::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce};
+use kernels_gpu::kernels::sort::divide::place_buckets::{self, PlaceBuckets};
+use kernels_gpu::kernels::sort::divide::place_parts::{self, PlaceParts};
+use kernels_gpu::kernels::sort::divide::sort_buckets::{self, SortBuckets, SortLongBuckets};
+use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{self, SortBucketsWithValues, SortWideBuckets};
+use kernels_gpu::kernels::sort::divide::sort_rest::{self, SortRest};
+use kernels_gpu::kernels::sort::divide::sort_rest_with_values::{self, SortRestWithValues};
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
+use kernels_gpu::kernels::sort::divide::{self as divisions, FEW_LEFT};
+use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::divide::choose_digits::{self, ChooseDigits};
-use kernels_gpu::sort::divide::count_digits::{self, CountDigits};
-use kernels_gpu::sort::divide::count_twice::{self, CountTwice};
-use kernels_gpu::sort::divide::divide::{self, Divide};
-use kernels_gpu::sort::divide::divide_with_values::DivideWithValues;
-use kernels_gpu::sort::divide::once::{self, CountOnce, DivideOnce, SortOnce};
-use kernels_gpu::sort::divide::place_buckets::{self, PlaceBuckets};
-use kernels_gpu::sort::divide::place_parts::{self, PlaceParts};
-use kernels_gpu::sort::divide::sort_buckets::{self, SortBuckets, SortLongBuckets};
-use kernels_gpu::sort::divide::sort_buckets_with_values::{self, SortBucketsWithValues, SortWideBuckets};
-use kernels_gpu::sort::divide::sort_rest::{self, SortRest};
-use kernels_gpu::sort::divide::sort_rest_with_values::{self, SortRestWithValues};
-use kernels_gpu::sort::divide::workspace::{HEAD_WORDS, Job, Layout, Plan};
-use kernels_gpu::sort::divide::{self as divisions, FEW_LEFT};
-use kernels_gpu::sort::tile_in_order;
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 
 /// Up to so many keys alone, launches for a third division take longer than they save.

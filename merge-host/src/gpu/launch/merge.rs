@@ -3,15 +3,17 @@
 use super::{Address, Arrays, Entry, Queue, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
+use kernels_gpu::block::indexed_merge;
+use kernels_gpu::block::tile;
+use kernels_gpu::kernels::merge_fused::{self, MergeFused};
+use kernels_gpu::kernels::merge_pairs::MergePairs;
+use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::merge_basic::MergeBasic;
-use kernels_gpu::merge_circular::{self, MergeCircular};
-use kernels_gpu::merge_fused::{self, MergeFused};
-use kernels_gpu::merge_pairs::MergePairs;
-use kernels_gpu::merge_path::{self, MergeBig, PathBig};
-use kernels_gpu::merge_small::{self, MergeSmall};
-use kernels_gpu::merge_tiled::{self, MergeTiled};
-use kernels_gpu::{indexed_merge, tile, tuning};
+use kernels_gpu::textbook::merge_basic::MergeBasic;
+use kernels_gpu::textbook::merge_circular::{self, MergeCircular};
+use kernels_gpu::textbook::merge_small::{self, MergeSmall};
+use kernels_gpu::textbook::merge_tiled::{self, MergeTiled};
+use kernels_gpu::tuning;
 
 /// Threads of a block of the textbook's kernels.
 const TEXTBOOK_THREADS: u32 = 256;

@@ -30,8 +30,8 @@ use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
 use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::{Stream, StreamWaitEventFlags};
+use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::key::Key;
-use kernels_gpu::sort::elements::Elements;
 
 /// Blocks of persistent kernels on a multiprocessor: as many as it holds.
 const PERSISTENT_BLOCKS: usize = 8;

@@ -3,10 +3,10 @@
 use super::{Address, Arrays, Entry, Queue, bits, elements, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::divide::MOST_KEYS;
+use kernels_gpu::kernels::sort::radix::sort_by_radix::SortByRadix;
+use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::divide::MOST_KEYS;
-use kernels_gpu::sort::radix::sort_by_radix::SortByRadix;
-use kernels_gpu::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::tuning::{self, DivideTile};
 
 /// Keys of a share that is counted, of few keys, and the most shares for each multiprocessor.

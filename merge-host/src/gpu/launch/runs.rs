@@ -5,11 +5,11 @@ use super::sort::{SortPlan, splits_shape};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
+use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
+use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
+use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
+use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::detect_runs::{self, CopyRuns};
-use kernels_gpu::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
-use kernels_gpu::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
-use kernels_gpu::sort::runs::MAX_RUNS;
 
 /// Bytes of the words that describe detected runs.
 const WORDS_BYTES: usize = align(detect_runs::DETECTION_WORDS * size_of::<u32>());

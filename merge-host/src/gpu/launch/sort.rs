@@ -6,14 +6,14 @@ use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
+use kernels_gpu::kernels::sort::block_sort::{self, BlockSort};
+use kernels_gpu::kernels::sort::detect_runs::{self, DetectRuns, Reverse};
+use kernels_gpu::kernels::sort::indices::SetIndices;
+use kernels_gpu::kernels::sort::merge_pass;
+use kernels_gpu::kernels::sort::merge_pass::merge_runs::{self, MergeRuns};
+use kernels_gpu::kernels::sort::merge_pass::split_runs::{self, SplitRuns};
+use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::sort::block_sort::{self, BlockSort};
-use kernels_gpu::sort::detect_runs::{self, DetectRuns, Reverse};
-use kernels_gpu::sort::indices::SetIndices;
-use kernels_gpu::sort::merge_pass;
-use kernels_gpu::sort::merge_pass::merge_runs::{self, MergeRuns};
-use kernels_gpu::sort::merge_pass::split_runs::{self, SplitRuns};
-use kernels_gpu::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::tuning::{self, Tile};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -551,7 +551,7 @@ unsafe fn use_runs<K: Key>(
 mod tests {
     use super::*;
     use cuda_std::launch::Arguments;
-    use kernels_gpu::sort::merge_pass::merge_runs::MERGE_RUNS;
+    use kernels_gpu::kernels::sort::merge_pass::merge_runs::MERGE_RUNS;
     use std::cell::Cell;
 
     /// A GPU of few multiprocessors, which notes how many blocks merge runs.

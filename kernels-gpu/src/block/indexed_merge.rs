@@ -1,0 +1,181 @@
+//! A tile of one or more pairs of runs, merged with the source index of each key.
+//!
+//! ```text
+//!   shared   │ runs of A, one behind the other │ runs of B, one behind the other │
+//!              a → a_end                         b → b_end
+//! ```
+//!
+//! This is the merge for keys with values, whose order among equal keys can be seen, and for many pairs in one tile.
+//! When a pair is merged to its end both cursors stand at the beginning of the next: only the ends have to be moved.
+//!
+//! Values do not go through shared memory. Of 32 neighbours in the output some are neighbours in A and the others in B, so
+//! that a warp that gathers them reads two short stretches.
+
+use crate::key::{Bits, Coding};
+use crate::thread::diagonal::diagonal_search;
+use core::hint::select_unpredictable;
+use cuda_std::prelude::*;
+
+/// Bytes of shared memory for the keys of a tile of `keys` keys, `items_per_thread` for each thread: the merge reads
+/// on where nothing is left, by a key a step. A multiple of 8.
+pub const fn key_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
+    ((keys + items_per_thread + 1) * size_of::<B>()).next_multiple_of(8) as u32
+}
+
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, and their source indices.
+pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize) -> u32 {
+    key_bytes::<B>(keys, items_per_thread) + (keys * size_of::<u16>()) as u32
+}
+
+/// The keys of a tile, at the beginning of shared memory.
+///
+/// # Safety
+/// The launch has [`key_bytes`] of dynamic shared memory for `NT * VT` keys.
+#[inline(always)]
+pub unsafe fn key_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<B> {
+    // SAFETY: `NT * VT + VT + 1` keys are within the `key_bytes` of the launch, which are these rounded up to a
+    // multiple of 8.
+    unsafe { Shared::dynamic(0, (NT * VT + VT + 1) as u32) }
+}
+
+/// For each key of the merged tile, its index in the tile before; behind the tile's keys.
+///
+/// # Safety
+/// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys.
+#[inline(always)]
+pub unsafe fn source_memory<B: Bits, const NT: usize, const VT: usize>() -> Shared<u16> {
+    // SAFETY: `key_bytes` is a multiple of 8, and the `NT * VT` words of 2 bytes behind it are the rest of the
+    // `shared_bytes` of the launch; so they do not overlap the keys.
+    unsafe { Shared::dynamic(key_bytes::<B>(NT * VT, VT), (NT * VT) as u32) }
+}
+
+/// The two parts of a tile: what it takes of A, and of B.
+#[derive(Clone, Copy)]
+pub struct Parts<T> {
+    /// The part that is from A.
+    pub a: Global<T>,
+    /// The part that is from B.
+    pub b: Global<T>,
+}
+
+/// Where a thread stands in the tile.
+#[derive(Clone, Copy)]
+pub struct Cursors {
+    /// The next key of A.
+    pub a: u32,
+    /// The next key of B.
+    pub b: u32,
+    /// Where the pair's run of A ends.
+    pub a_end: u32,
+    /// Where the pair's run of B ends.
+    pub b_end: u32,
+}
+
+impl Cursors {
+    /// The cursors after the first `diagonal` keys of the pair at whose beginning these are.
+    #[inline(always)]
+    #[track_caller]
+    pub fn after<B: Bits>(self, diagonal: u32, tile: Shared<B>) -> Self {
+        let runs = (tile.slice(self.a, self.a_end - self.a), tile.slice(self.b, self.b_end - self.b));
+        let a_taken = diagonal_search(diagonal, runs.0, runs.1);
+        Self { a: self.a + a_taken, b: self.b + (diagonal - a_taken), ..self }
+    }
+}
+
+/// Global to registers, strided: A's part, then B's, as `coding` encodes them, and the greatest key behind them.
+#[inline(always)]
+#[track_caller]
+pub fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>) -> [B; VT] {
+    let thread = thread::thread_idx_x() as usize;
+    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    // Relative to the thread, so that the indices of its keys compare as constants.
+    let a_end = parts.a.len() as i32 - thread as i32;
+    let end = a_end + parts.b.len() as i32;
+    let mut keys = [coding.decode(B::MAX); VT];
+    if parts.a.len() + parts.b.len() == NT * VT {
+        for i in 0..VT {
+            let step = i * NT;
+            keys[i] = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
+        }
+    } else {
+        for i in 0..VT {
+            let step = i * NT;
+            if (step as i32) < a_end {
+                keys[i] = in_a.get(step as isize);
+            } else if (step as i32) < end {
+                keys[i] = in_b.get(step as isize);
+            }
+        }
+    }
+    coding.encode_all(&mut keys);
+    keys
+}
+
+/// Registers to shared, strided: the keys that [`load_keys`] has loaded, and the greatest key behind the tile.
+#[inline(always)]
+#[track_caller]
+pub fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], tile: Shared<B>) {
+    crate::block::tile::store_striped::<B, NT, VT>(keys, tile);
+    let thread = thread::thread_idx_x();
+    if thread <= VT as u32 {
+        tile.set((NT * VT) as u32 + thread, B::MAX);
+    }
+}
+
+/// Merges `steps` keys from the cursors on, calling `emit` with number, key and source index.
+/// Stable: of equal keys A's go first.
+///
+/// Before step `i`, `next_pair(i, cursors)` moves the ends if the pair is merged. Where `steps` is a constant the loop is
+/// unrolled, and what `emit` fills by number stays in registers.
+#[inline(always)]
+#[track_caller]
+pub fn merge<B: Bits>(
+    tile: Shared<B>,
+    mut cursors: Cursors,
+    steps: u32,
+    mut next_pair: impl FnMut(u32, &mut Cursors),
+    mut emit: impl FnMut(u32, B, u32),
+) {
+    let (mut a_key, mut b_key) = (tile.get(cursors.a), tile.get(cursors.b));
+    for i in 0..steps {
+        next_pair(i, &mut cursors);
+        let take_a = cursors.b >= cursors.b_end || (cursors.a < cursors.a_end && a_key <= b_key);
+        let source = select_unpredictable(take_a, cursors.a, cursors.b);
+        emit(i, select_unpredictable(take_a, a_key, b_key), source);
+        if i + 1 < steps {
+            let key = tile.get(source + 1);
+            a_key = select_unpredictable(take_a, key, a_key);
+            b_key = select_unpredictable(take_a, b_key, key);
+            cursors.a = select_unpredictable(take_a, source + 1, cursors.a);
+            cursors.b = select_unpredictable(take_a, cursors.b, source + 1);
+        }
+    }
+}
+
+/// Global to global, strided: each merged key's value, from its key's source index.
+#[inline(always)]
+#[track_caller]
+pub fn gather_values<V: Word, const NT: usize, const VT: usize>(
+    parts: Parts<V>,
+    sources: Shared<u16>,
+    to: GlobalMut<V>,
+) {
+    let (thread, count) = (thread::thread_idx_x() as usize, to.len());
+    let a_len = parts.a.len() as u32;
+    // All loads first, so that they are in flight together.
+    let mut values = [V::from_register(0); VT];
+    for i in 0..VT {
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            let source = sources.get(at as u32) as u32;
+            values[i] =
+                if source < a_len { parts.a.get(source as usize) } else { parts.b.get((source - a_len) as usize) };
+        }
+    }
+    for i in 0..VT {
+        let at = thread + i * NT;
+        if count == NT * VT || at < count {
+            to.set(at, values[i]);
+        }
+    }
+}

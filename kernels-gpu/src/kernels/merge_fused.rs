@@ -1,0 +1,135 @@
+//! Merge Path in one launch: persistent blocks, each merging tile after tile of its own stretch of C.
+//!
+//! ```text
+//!   C       ├───┬───┬───┬───┼───┬───┬───┬───┼───┬───┬───┬───┤      tiles, and the stretches of three blocks
+//!
+//!   block   warps 0 …          load tile t ── merge ───────── store ── load tile t + 1 ── …
+//!           the last warp                      search the end
+//!                                              of tile t + 1
+//! ```
+//!
+//! Where a tile ends in A and in B is searched only when it is needed, between the end of the tile before and a tile's
+//! length further: few keys, which are about to be loaded anyway. So there is no partition kernel, no workspace and no
+//! second pass over scattered memory; only a block's first tile is searched in the whole of A and B.
+
+use crate::block::tile;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
+use crate::textbook::co_rank::clamp_split;
+use crate::tuning::ROW;
+use crate::warp::diagonal_search::warp_diagonal_search;
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Threads of a block that merges with `threads`: a warp more, which searches.
+pub const fn block_threads(threads: usize) -> u32 {
+    threads as u32 + WARP_SIZE
+}
+
+/// Bytes of dynamic shared memory for tiles of `keys` keys: the tile and two splits.
+pub const fn shared_bytes<B>(keys: usize) -> u32 {
+    splits_offset::<B>(keys) + 2 * size_of::<usize>() as u32
+}
+
+const fn splits_offset<B>(keys: usize) -> u32 {
+    tile::shared_bytes::<B>(keys).next_multiple_of(size_of::<usize>() as u32)
+}
+
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys, in global memory. Blocks are of
+/// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
+/// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
+#[kernel(
+    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
+    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
+)]
+pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    c: *mut B,
+    coding: Coding<B>,
+) {
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. Tile `t` is
+    // `t * tile_keys ..` up to `total = m + n`; it is written by the block whose stretch `first .. last` it is in, and
+    // stretches do not overlap.
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
+    // SAFETY: `NT * VT` keys, and behind them two splits, are the `shared_bytes` of the launch. The `NT` threads that
+    // merge write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
+    // barrier follows each of the four steps of a tile, so that no slot and no split is written in the step in which it
+    // is read.
+    let (keys, splits) = unsafe {
+        (Shared::<B>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<B>(NT * VT), 2))
+    };
+    let (total, tile_keys) = (m + n, NT * VT);
+    // The block's stretch: tiles divided as evenly as they can be.
+    let (tiles, blocks, block) =
+        (total.div_ceil(tile_keys), thread::grid_dim_x() as usize, thread::block_idx_x() as usize);
+    let first = block * (tiles / blocks) + block.min(tiles % blocks);
+    let last = first + tiles / blocks + usize::from(block < tiles % blocks);
+
+    let thread = thread::thread_idx_x();
+    let merges = thread < NT as u32;
+    let slot = thread * VT as u32;
+
+    // The ends of the first tile, each by a warp.
+    let mut k = first * tile_keys;
+    let mut k_next = (k + tile_keys).min(total);
+    if first < last && (thread < WARP_SIZE || !merges) {
+        let k = if merges { k } else { k_next };
+        // SAFETY: `merges` is the same for all lanes of a warp, as `NT` is a multiple of a warp: the first warp and the
+        // last come here whole, each with one `k <= total`. The bounds are those of the diagonal.
+        let split = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
+        if thread.is_multiple_of(WARP_SIZE) {
+            splits.set(u32::from(!merges), split);
+        }
+    }
+    thread::sync_threads();
+    if first == last {
+        return;
+    }
+    let mut a_curr = splits.get(0);
+    let mut a_next = clamp_split(a_curr, splits.get(1), k_next - k);
+    for t in first..last {
+        // Global to shared.
+        let (a_tile, b_tile) =
+            (a.slice(a_curr, a_next - a_curr), b.slice(k - a_curr, (k_next - a_next) - (k - a_curr)));
+        if merges {
+            let loaded = tile::ends_to_registers::<B, NT, VT>(a_tile, b_tile);
+            tile::store_striped::<_, NT, VT>(loaded, keys);
+        }
+        thread::sync_threads();
+
+        // Shared to registers; the last warp searches ahead.
+        let mut merged = [B::MAX; VT];
+        let k_after = (k_next + tile_keys).min(total);
+        if merges {
+            merged = tile::merge_to_registers(keys, (tile_keys - b_tile.len()) as u32, slot);
+        } else if t + 1 < last {
+            let (low, high) = (a_next.max(k_after.saturating_sub(n)), (a_next + (k_after - k_next)).min(m));
+            // SAFETY: the whole last warp comes here. The next tile takes at least none of its `k_after - k_next` keys
+            // from A, and at most all; besides, the bounds are those of the diagonal.
+            let split = unsafe { warp_diagonal_search(k_after, a, b, low, high) };
+            if thread == NT as u32 {
+                splits.set(0, split);
+            }
+        }
+        thread::sync_threads();
+        if merges {
+            tile::store_blocked(merged, slot, keys);
+        }
+        let split = if t + 1 < last { splits.get(0) } else { 0 };
+        thread::sync_threads();
+
+        // Shared to global.
+        if merges {
+            tile::shared_to_global::<B, NT, VT>(keys, c.slice(k, k_next - k));
+        }
+        thread::sync_threads();
+        (a_curr, a_next) = (a_next, split);
+        (k, k_next) = (k_next, k_after);
+    }
+}

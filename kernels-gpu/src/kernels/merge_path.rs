@@ -1,0 +1,161 @@
+//! Merge Path for arrays of any size, in two phases: `path_big` divides, `merge_big` merges.
+//!
+//! ```text
+//!   C        ├────────┼────────┼────────┼────────┼───┤      tiles of NT * VT keys
+//!            ↓        ↓        ↓        ↓        ↓          path_big: a search a boundary, in global memory
+//!   splits   0        i₁       i₂       i₃       i₄  m      keys of A before each boundary
+//!
+//!   tile     A[i₁..i₂] and B[j₁..j₂]  → shared memory       merge_big: one block a tile
+//!   thread   VT keys from its own diagonal → registers → shared memory → C
+//! ```
+//!
+//! The partition is exact: every block merges one tile's worth of keys and every thread VT of them, for any data
+//! (Modern GPU's two-phase design; the course's `pathBig_k` and `mergeBig_k`).
+
+use crate::block::tile;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
+use crate::textbook::co_rank::clamp_split;
+use crate::thread::diagonal::search_near;
+use crate::tuning::ROW;
+use crate::warp::diagonal_search::warp_diagonal_search;
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Threads of a block of [`path_big`].
+pub const PATH_THREADS: u32 = 2 * WARP_SIZE;
+
+/// How far a split of uniform keys is from where the block's two ends let expect it, in all likelihood. Between two known
+/// splits that are L keys apart, the deviation in the middle is sqrt(L) / 4: 217 keys for 64 tiles of 11776.
+const WINDOW: usize = 512;
+
+/// Kernel: writes to `splits[t]` how many keys of A the merge, in the order of `coding`, takes before tile `t`, for `tiles` tiles of `tile_keys` keys
+/// each. One thread a tile.
+///
+/// A block's two ends are searched by a warp each. The splits between them are in a range that is known by then, and their
+/// searches begin where they would be if the path were straight.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `splits` has capacity for `tiles` positions, in global memory;
+/// `tiles` is at most `ceil((m + n) / tile_keys)`. There are `ceil(tiles / PATH_THREADS)` blocks of [`PATH_THREADS`] threads, with
+/// [`PATH_SHARED_BYTES`] of dynamic shared memory.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn path_big<B: Bits>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    splits: *mut usize,
+    tiles: usize,
+    tile_keys: usize,
+    coding: Coding<B>,
+) {
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises, and the two ends take
+    // the `PATH_SHARED_BYTES` of the launch. Searches read below `m` and `n`, as their bounds are those of the
+    // diagonal; thread `tile < tiles` alone writes `splits[tile]`. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
+    // `ends[1]`, before the barrier; they are read after it.
+    let (a, b, splits, ends) = unsafe {
+        (
+            Keys::new(a, m, coding),
+            Keys::new(b, n, coding),
+            GlobalMut::new(splits, tiles),
+            Shared::<usize>::dynamic(0, 2),
+        )
+    };
+    let thread = thread::thread_idx_x();
+    let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
+    let k_first = first_tile * tile_keys;
+    let k_last = (k_first + PATH_THREADS as usize * tile_keys).min(m + n);
+    let k = if thread < WARP_SIZE { k_first } else { k_last };
+    // SAFETY: a block is two whole warps, and the lanes of each have the same `k`. `k <= m + n`: the block has a tile,
+    // so that `k_first < m + n`, and `k_last` is limited to it. With that `k - n <= k.min(m)`, and no split is outside
+    // of these bounds.
+    let end = unsafe { warp_diagonal_search(k, a, b, k.saturating_sub(n), k.min(m)) };
+    if thread.is_multiple_of(WARP_SIZE) {
+        ends.set(thread / WARP_SIZE, end);
+    }
+    thread::sync_threads();
+
+    let tile = first_tile + thread as usize;
+    if tile < tiles {
+        let a_first = ends.get(0);
+        let a_length = clamp_split(a_first, ends.get(1), k_last - k_first) - a_first;
+        let b_length = k_last - k_first - a_length;
+        let from_first = tile * tile_keys - k_first;
+        let low = a_first + from_first.saturating_sub(b_length);
+        let high = a_first + from_first.min(a_length);
+        // In floating point: a division of 64-bit integers takes longer, and a guess need not be exact.
+        let share = from_first as f32 / (k_last - k_first) as f32;
+        let guess = a_first + (a_length as f32 * share) as usize;
+        splits.set(tile, search_near(k_first + from_first, a, b, (low, high), guess, WINDOW));
+    }
+}
+
+/// Bytes of dynamic shared memory of [`path_big`].
+pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
+
+/// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`, one block a tile, at the splits that [`path_big`] found.
+///
+/// # Safety
+/// `a` and `b` are ascending arrays of `m` and `n` keys and `c` has capacity for `m + n` keys; `splits` are those of
+/// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
+/// dynamic shared memory. `c` overlaps neither `a` nor `b`.
+#[kernel(
+    u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
+    u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
+)]
+pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    c: *mut B,
+    splits: *const usize,
+    coding: Coding<B>,
+) {
+    let tiles = (m + n).div_ceil(NT * VT);
+    // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
+    // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
+    let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
+    // SAFETY: `path_big` has written a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are
+    // read if they are below that: there is one block for each tile.
+    let splits = unsafe { Global::new(splits, tiles) };
+    let t = thread::block_idx_x() as usize;
+    let a_next = if t + 1 < tiles { splits.get(t + 1) } else { m };
+    // SAFETY: all `NT` threads of the block are here, and the launch has `tile::shared_bytes` for `NT * VT` keys.
+    unsafe { merge_tile::<B, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
+}
+
+/// Merges one tile: keys `k .. k + NT * VT` of the merge of `a` and `b`, or up to its end, to the same indices of `c`.
+/// `a_curr` and `a_next` are the splits at the tile's two ends.
+///
+/// # Safety
+/// The block has `NT` threads, which all call this, and [`tile::shared_bytes`] of dynamic shared memory.
+#[inline(always)]
+pub unsafe fn merge_tile<B: Bits, const NT: usize, const VT: usize>(
+    a: Keys<B>,
+    b: Keys<B>,
+    c: KeysMut<B>,
+    k: usize,
+    a_curr: usize,
+    a_next: usize,
+) {
+    let count = (a.len() + b.len() - k).min(NT * VT);
+    let a_count = clamp_split(a_curr, a_next, count) - a_curr;
+    let a = a.slice(a_curr, a_count);
+    let b = b.slice(k - a_curr, count - a_count);
+    // SAFETY: `NT * VT` keys are the `tile::shared_bytes` of the launch. Thread `t < NT` writes slots `t + i * NT`, and
+    // later `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread. The first barrier comes between loading and
+    // merging, the second between the merge's reads and the writes of merged keys, the third before these are read.
+    let tile = unsafe { Shared::<B>::dynamic(0, (NT * VT) as u32) };
+    let keys = tile::ends_to_registers::<B, NT, VT>(a, b);
+    tile::store_striped::<_, NT, VT>(keys, tile);
+    thread::sync_threads();
+    let slot = thread::thread_idx_x() * VT as u32;
+    let merged: [B; VT] = tile::merge_to_registers(tile, (NT * VT - b.len()) as u32, slot);
+    thread::sync_threads();
+    tile::store_blocked(merged, slot, tile);
+    thread::sync_threads();
+    tile::shared_to_global::<B, NT, VT>(tile, c.slice(k, count));
+}

@@ -1,0 +1,410 @@
+//! Batch merge of pairs of any lengths, in tiles that pay no heed to where pairs begin and end.
+//!
+//! ```text
+//!   A          │ run 0   │ run 1 │     run 2        │        a_offsets[p] .. a_offsets[p + 1]
+//!   B          │ run 0 │     run 1     │ run 2 │            b_offsets[p] .. b_offsets[p + 1]
+//!   C          │ pair 0         │ pair 1        │ pair 2 │  from a_offsets[p] + b_offsets[p] on
+//!   tiles      ├──────────┼──────────┼──────────┼────────┤
+//! ```
+//!
+//! Pair after pair, what C takes from A is one stretch of A, and so for B. So a tile is again a part of A and a part of B,
+//! with as many keys as any other tile; where it begins in a pair is searched as in any merge. Ten thousand pairs of
+//! nothing or one of a billion keys make no difference.
+
+use crate::block::indexed_merge::{self, Cursors, Parts};
+use crate::block::tile;
+use crate::key::{Bits, Coding};
+use crate::keys::{Keys, KeysMut};
+use crate::textbook::co_rank::clamp_split;
+use crate::thread::diagonal::diagonal_search;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Where the runs of each pair begin, and the last ones end.
+#[derive(Clone, Copy)]
+struct Offsets {
+    a: Global<usize>,
+    b: Global<usize>,
+}
+
+impl Offsets {
+    /// # Safety
+    /// Both arrays have `pairs + 1` ascending offsets.
+    #[inline(always)]
+    unsafe fn new(a: *const usize, b: *const usize, pairs: usize) -> Self {
+        // SAFETY: both arrays have `pairs + 1` offsets, as the caller promises, and are indexed by pairs up to `pairs`.
+        unsafe { Self { a: Global::new(a, pairs + 1), b: Global::new(b, pairs + 1) } }
+    }
+
+    /// Where pair `p` begins in C.
+    #[inline(always)]
+    fn start(self, p: usize) -> usize {
+        self.a.get(p) + self.b.get(p)
+    }
+
+    /// The last of the pairs `low` to `high` that begins at `k` or before, which pair `low` does: the pair of key `k`, if
+    /// there is one.
+    #[inline(always)]
+    fn pair_of(self, k: usize, low: usize, high: usize) -> usize {
+        let (mut low, mut high) = (low, high);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            if self.start(middle) <= k {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        low
+    }
+}
+
+/// Kernel: for each tile writes to `splits[2 t]` the pair that it begins in and to `splits[2 t + 1]` how many keys of A come
+/// before it, in the order of `coding`. One thread a tile.
+///
+/// # Safety
+/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
+/// many keys as the last ones say, in ascending runs; `splits` has capacity for `2 tiles`; `tiles` is the number of tiles of
+/// `tile_keys` keys that C takes.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn path_ragged<B: Bits>(
+    a: *const B,
+    a_offsets: *const usize,
+    b: *const B,
+    b_offsets: *const usize,
+    pairs: usize,
+    splits: *mut usize,
+    tiles: usize,
+    tile_keys: usize,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller promises the offsets, and `2 * tiles` words at `splits`. Thread `t < tiles` alone writes words
+    // `2 * t` and `2 * t + 1`.
+    let (offsets, splits) = unsafe { (Offsets::new(a_offsets, b_offsets, pairs), GlobalMut::new(splits, 2 * tiles)) };
+    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    if t >= tiles {
+        return;
+    }
+    let k = t * tile_keys;
+    let p = offsets.pair_of(k, 0, pairs - 1);
+    let run = |from: *const B, offsets: Global<usize>| {
+        let (start, end) = (offsets.get(p), offsets.get(p + 1));
+        // SAFETY: pair `p < pairs` is `start .. end` of an array that has as many keys as the last offset says; offsets
+        // ascend, so that `start <= end`, and `end` is not above the last.
+        unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
+    };
+    let taken = diagonal_search(k - offsets.start(p), run(a, offsets.a), run(b, offsets.b));
+    splits.set(2 * t, p);
+    splits.set(2 * t + 1, offsets.a.get(p) + taken);
+}
+
+/// A block's tile.
+#[derive(Clone, Copy)]
+struct Tile {
+    offsets: Offsets,
+    /// The pairs that it begins and ends in.
+    first: usize,
+    last: usize,
+    /// What it takes of A: `a_curr .. a_next`, and of B.
+    a_curr: usize,
+    a_next: usize,
+    b_curr: usize,
+    b_next: usize,
+}
+
+impl Tile {
+    /// # Safety
+    /// As for [`merge_ragged`].
+    #[inline(always)]
+    unsafe fn new(offsets: Offsets, pairs: usize, splits: *const usize, total: usize, tile_keys: usize) -> Self {
+        let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
+        // SAFETY: `path_ragged` has written two words for each of `tiles` tiles. Words `2 * t` to `2 * t + 3` are read,
+        // the last two only if `t + 1 < tiles`: there is one block for each tile.
+        let splits = unsafe { Global::new(splits, 2 * tiles) };
+        let k = t * tile_keys;
+        let count = (total - k).min(tile_keys);
+        let (first, a_curr) = (splits.get(2 * t), splits.get(2 * t + 1));
+        let (last, a_next) = if t + 1 < tiles {
+            (splits.get(2 * t + 2), splits.get(2 * t + 3))
+        } else {
+            (pairs - 1, offsets.a.get(pairs))
+        };
+        let a_next = clamp_split(a_curr, a_next, count);
+        Self { offsets, first, last, a_curr, a_next, b_curr: k - a_curr, b_next: k + count - a_next }
+    }
+
+    /// # Safety
+    /// `a` and `b` hold all runs.
+    #[inline(always)]
+    unsafe fn parts<T: Word>(self, a: *const T, b: *const T) -> Parts<T> {
+        // SAFETY: `a_curr <= a_next` and `b_curr <= b_next`, as `clamp_split` keeps ends in order, and neither is above
+        // the length of A or of B, as a split is inside of the runs of its pair.
+        unsafe {
+            Parts {
+                a: Global::new(a.wrapping_add(self.a_curr), self.a_next - self.a_curr),
+                b: Global::new(b.wrapping_add(self.b_curr), self.b_next - self.b_curr),
+            }
+        }
+    }
+
+    /// # Safety
+    /// `c` has capacity for all runs.
+    #[inline(always)]
+    unsafe fn output<T: Word>(self, c: *mut T) -> GlobalMut<T> {
+        let (start, end) = (self.a_curr + self.b_curr, self.a_next + self.b_next);
+        // SAFETY: the two sums are `k` and `k + count`: the tile, which ends by `total`. Tiles of two blocks do not
+        // overlap.
+        unsafe { GlobalMut::new(c.wrapping_add(start), end - start) }
+    }
+
+    /// Pairs that have a part in the tile, or are empty there.
+    #[inline(always)]
+    fn pairs(self) -> usize {
+        self.last - self.first + 1
+    }
+
+    /// Where pair `q` of the tile's ends in the tile's parts of A and of B.
+    #[inline(always)]
+    fn end(self, q: usize) -> Ends {
+        let p = self.first + q + 1;
+        let within = |at: usize, low: usize, high: usize| (at.max(low).min(high) - low) as u32;
+        Ends {
+            a: within(self.offsets.a.get(p), self.a_curr, self.a_next),
+            b: within(self.offsets.b.get(p), self.b_curr, self.b_next),
+        }
+    }
+
+    /// Merges the tile's keys and stores them, calling `emit` with each key's index in the output and its source index.
+    #[inline(always)]
+    fn merge<B: Bits, const NT: usize, const VT: usize>(
+        self,
+        keys: Parts<B>,
+        memory: Memory<B>,
+        to: KeysMut<B>,
+        emit: impl Fn(u32, u32) + Copy,
+    ) {
+        // Both loads are in flight together: keys, and where the pairs end.
+        let loaded = indexed_merge::load_keys::<B, NT, VT>(keys, to.coding());
+        let listed = self.pairs() <= LISTED;
+        if listed {
+            let mut q = thread::thread_idx_x();
+            while (q as usize) < self.pairs() {
+                memory.ends.set(q, self.end(q as usize).packed());
+                q += NT as u32;
+            }
+        }
+        indexed_merge::put_keys::<_, NT, VT>(loaded, memory.tile);
+        thread::sync_threads();
+        let ends = memory.ends;
+        if listed {
+            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| Ends::unpacked(ends.get(q as u32)), emit);
+        } else {
+            self.merge_share::<B, VT>(keys, memory, to.len() as u32, |q| self.end(q), emit);
+        }
+        thread::sync_threads();
+        tile::shared_to_global::<B, NT, VT>(memory.merged, to);
+    }
+
+    /// Shared to shared: a thread's share of the merged keys.
+    #[inline(always)]
+    fn merge_share<B: Bits, const VT: usize>(
+        self,
+        keys: Parts<B>,
+        memory: Memory<B>,
+        count: u32,
+        end_of: impl Fn(usize) -> Ends + Copy,
+        emit: impl Fn(u32, u32),
+    ) {
+        let a_count = keys.a.len() as u32;
+        let first = (thread::thread_idx_x() * VT as u32).min(count);
+        let steps = (count - first).min(VT as u32);
+        if steps == 0 {
+            return;
+        }
+        // The first pair from `low` on that ends behind key `k` of the tile: the pair of that key.
+        let pair_of = |k: u32, low: usize| {
+            let (mut low, mut high) = (low, self.pairs() - 1);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if end_of(middle).key() > k {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            low
+        };
+        let mut q = pair_of(first, 0);
+        let (start, end) = (if q > 0 { end_of(q - 1) } else { Ends { a: 0, b: 0 } }, end_of(q));
+        let pair = Cursors { a: start.a, b: a_count + start.b, a_end: end.a, b_end: a_count + end.b };
+        let mut last = end.key() - first;
+        let next_pair = |i, cursors: &mut Cursors| {
+            if i == last {
+                q += 1;
+                let mut end = end_of(q);
+                if end.key() == first + i {
+                    // An empty pair, and maybe thousands.
+                    q = pair_of(first + i, q);
+                    end = end_of(q);
+                }
+                (cursors.a_end, cursors.b_end) = (end.a, a_count + end.b);
+                last = end.key() - first;
+            }
+        };
+        let cursors = pair.after(first - start.key(), memory.tile);
+        indexed_merge::merge(memory.tile, cursors, steps, next_pair, |i, key, from| {
+            memory.merged.set(first + i, key);
+            emit(first + i, from);
+        });
+    }
+}
+
+/// Where a pair ends in a tile's part of A and in its part of B.
+#[derive(Clone, Copy)]
+struct Ends {
+    a: u32,
+    b: u32,
+}
+
+impl Ends {
+    /// The key of the merged tile that follows the pair.
+    #[inline(always)]
+    fn key(self) -> u32 {
+        self.a + self.b
+    }
+
+    /// As one word: a tile has fewer than 2^16 keys.
+    #[inline(always)]
+    fn packed(self) -> u32 {
+        self.a | self.b << 16
+    }
+
+    #[inline(always)]
+    fn unpacked(word: u32) -> Self {
+        Self { a: word & 0xffff, b: word >> 16 }
+    }
+}
+
+/// The most pairs of a tile whose ends are listed in shared memory. Those of a tile with more, of which most are empty or
+/// very short, are read from global memory each time.
+const LISTED: usize = 1024;
+
+/// A block's shared memory.
+#[derive(Clone, Copy)]
+struct Memory<B: Bits> {
+    /// The tile's keys.
+    tile: Shared<B>,
+    /// The merged keys. How many steps a thread makes is not known when the kernel is compiled, so that they cannot wait
+    /// in registers.
+    merged: Shared<B>,
+    /// Where the tile's pairs end.
+    ends: Shared<u32>,
+    /// The source indices of merged keys; for keys with values only.
+    sources: Shared<u16>,
+}
+
+impl<B: Bits> Memory<B> {
+    /// # Safety
+    /// The launch has [`shared_bytes`] of dynamic shared memory for `NT * VT` keys. Source indices are used only if
+    /// it has capacity for them.
+    #[inline(always)]
+    unsafe fn new<const NT: usize, const VT: usize>() -> Self {
+        let keys = NT * VT;
+        let merged = indexed_merge::key_bytes::<B>(keys, VT);
+        let ends = merged + (keys * size_of::<B>()) as u32;
+        // SAFETY: the four arrays follow one another: `key_bytes`, `keys` keys, `LISTED` words of 4 bytes, `keys` of 2
+        // bytes, which is what `shared_bytes` says, the last of them with values only. `key_bytes` is a multiple of 8;
+        // the others begin at a multiple of their elements' size, as those before are of no smaller ones.
+        unsafe {
+            Self {
+                tile: indexed_merge::key_memory::<B, NT, VT>(),
+                merged: Shared::dynamic(merged, keys as u32),
+                ends: Shared::dynamic(ends, LISTED as u32),
+                sources: Shared::dynamic(ends + (LISTED * size_of::<u32>()) as u32, keys as u32),
+            }
+        }
+    }
+}
+
+/// Bytes of dynamic shared memory for a tile of `keys` keys, `items_per_thread` for each thread, with values or without.
+pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: bool) -> u32 {
+    let sources = if with_values { keys * size_of::<u16>() } else { 0 };
+    indexed_merge::key_bytes::<B>(keys, items_per_thread)
+        + (keys * size_of::<B>() + LISTED * size_of::<u32>() + sources) as u32
+}
+
+/// Kernel: merges pairs of any lengths, as `coding` orders their keys, one block a tile, at the splits that [`path_ragged`] found.
+///
+/// # Safety
+/// `a_offsets` and `b_offsets` have `pairs + 1` ascending offsets, the first 0, `pairs` is not 0, and `a` and `b` have as
+/// many keys as the last ones say, in ascending runs; `c` has capacity for `total`, their sum; `splits` are those of
+/// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
+/// dynamic shared memory. `c` overlaps no other array.
+#[kernel(
+    u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_ragged<B: Bits, const NT: usize, const VT: usize>(
+    a: *const B,
+    a_offsets: *const usize,
+    b: *const B,
+    b_offsets: *const usize,
+    pairs: usize,
+    c: *mut B,
+    total: usize,
+    splits: *const usize,
+    coding: Coding<B>,
+) {
+    // SAFETY: the caller promises the offsets, `pairs != 0`, the splits of these tiles, and `shared_bytes`. In `merge`,
+    // one barrier comes between writing the tile and the ends and reading them, another between writing merged keys,
+    // each by one thread, and reading these.
+    let (tile, memory) = unsafe {
+        let offsets = Offsets::new(a_offsets, b_offsets, pairs);
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
+    };
+    // SAFETY: `a` and `b` have as many keys as the last offsets say, and `c` has capacity for their sum, as the caller
+    // promises.
+    let (keys, to) = unsafe { (tile.parts(a, b), tile.output(c)) };
+    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to, coding), |_, _| {});
+}
+
+/// Kernel: as [`merge_ragged`], with a value for each key.
+///
+/// # Safety
+/// As for [`merge_ragged`], with as many values as keys in each array.
+#[kernel(
+    u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_ragged_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a_keys: *const B,
+    a_values: *const V,
+    a_offsets: *const usize,
+    b_keys: *const B,
+    b_values: *const V,
+    b_offsets: *const usize,
+    pairs: usize,
+    c_keys: *mut B,
+    c_values: *mut V,
+    total: usize,
+    splits: *const usize,
+    coding: Coding<B>,
+) {
+    // SAFETY: as in `merge_ragged`, with capacity for source indices: thread `t` writes those of its merged keys, at
+    // most `VT` from `t * VT` on, before the last barrier of `merge`; they are read after it.
+    let (tile, memory) = unsafe {
+        let offsets = Offsets::new(a_offsets, b_offsets, pairs);
+        (Tile::new(offsets, pairs, splits, total, NT * VT), Memory::<B>::new::<NT, VT>())
+    };
+    // SAFETY: as in `merge_ragged`, with as many values as keys in each array.
+    let (keys, values, to_keys, to_values) = unsafe {
+        (tile.parts(a_keys, b_keys), tile.parts(a_values, b_values), tile.output(c_keys), tile.output(c_values))
+    };
+    tile.merge::<B, NT, VT>(keys, memory, KeysMut::at(to_keys, coding), |at, from| memory.sources.set(at, from as u16));
+    indexed_merge::gather_values::<V, NT, VT>(values, memory.sources, to_values);
+}

@@ -1,0 +1,17 @@
+//! The kernels that the library launches, one a file.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`merge_path`] | partition, then merge: arrays of any size |
+//! | [`merge_fused`] | arrays of any size in one launch |
+//! | [`merge_pairs`] | keys with values |
+//! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
+//! | [`merge_ragged`] | many pairs of runs of any lengths |
+//! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
+
+pub mod merge_batch;
+pub mod merge_fused;
+pub mod merge_pairs;
+pub mod merge_path;
+pub mod merge_ragged;
+pub mod sort;

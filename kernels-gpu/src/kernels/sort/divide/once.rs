@@ -1,0 +1,350 @@
+//! One division of few keys, without values, in three launches: what takes long there is to launch.
+//!
+//! ```text
+//!   count_once     each block takes the same sample, and so chooses the same digits, and counts its share
+//!   divide_once    each block finds where digits begin, and moves a tile; one more lists the buckets
+//!   sort_once      each bucket sorted by one block; or else each tile, for the passes of merges
+//! ```
+//!
+//! In the second step all blocks find out whether keys of a digit are too many for a block. Then nothing is moved.
+
+use super::choose_digits::{Choice, ChooseMemory, How, Undivided, choose, note_parts, of_thread};
+use super::count_digits::{COUNT_THREADS, count};
+use super::counters::Counters;
+use super::digits::{ANY, Curve, Digits, LINEAR};
+use super::divide::{TileMemory, load, move_keys};
+use super::place_buckets::{PlaceMemory, is_too_long, own_digits_capacity, place_digits, place_segment};
+use super::sort_buckets::{fail, few};
+use super::tiles::{Tile, Tiles};
+use super::workspace::{Bucket, Job, Segment, Workspace};
+use super::{sort_buckets, sort_buckets_with_values};
+use crate::block::shared_memory::{self, shared_memory};
+use crate::block::sort_tile::{KeyTile, sort_tile};
+use crate::block::tile;
+use crate::kernels::sort::detect_runs::Detection;
+use crate::kernels::sort::{clear, is_whole_warps};
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use core::cell::Cell;
+use cuda_std::prelude::*;
+
+/// Blocks of a multiprocessor that count.
+pub const ONCE_BLOCKS: usize = 2;
+
+shared_memory! {
+    /// Shared memory of a block that chooses digits and counts them.
+    struct CountMemory() {
+        choice: ChooseMemory {},
+        counts: Counters {},
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a block that finds where digits begin and moves a tile of `slots` keys.
+    struct MoveMemory<B: Word>(slots: usize) {
+        tile: TileMemory<B> { slots },
+        /// How many threads have found a digit that too many keys have.
+        too_long: [u32; 1],
+    }
+}
+
+shared_memory! {
+    /// A block moves a tile, or lists the buckets.
+    union DivideMemory<B: Word>(slots: usize) {
+        tile: MoveMemory<B> { slots },
+        list: PlaceMemory {},
+    }
+}
+
+/// Bytes of dynamic shared memory of [`count_once`].
+pub const COUNT_ONCE_SHARED_BYTES: u32 = CountMemory::bytes();
+
+/// Bytes of dynamic shared memory of [`divide_once`] for tiles of that many keys of `bytes` bytes, 4 or 8.
+pub const fn shared_bytes(tile: usize, bytes: usize) -> u32 {
+    if bytes == 8 { DivideMemory::<u64>::bytes(tile) } else { DivideMemory::<u32>::bytes(tile) }
+}
+
+/// Kernel: chooses the digits of all keys, as [`choose_digits`](super::choose_digits::choose_digits) does where there is one level and
+/// runs have not been detected, and counts how many keys have each. Where no sampled key descends it finds out whether any does.
+///
+/// # Safety
+/// `keys` is what is sorted, as `coding` encodes it. What [`Job`] says holds, for keys that are divided once and need not stay in order; the
+/// words of [`Layout::once`](super::workspace::Layout::once) are 0, and so are those of `job.order`. Blocks are of [`COUNT_THREADS`] threads with
+/// [`COUNT_ONCE_SHARED_BYTES`].
+#[kernel(
+    u32 = <u32> within (COUNT_THREADS, ONCE_BLOCKS),
+    u64 = <u64> within (COUNT_THREADS, ONCE_BLOCKS),
+)]
+pub unsafe fn count_once<B: Bits>(job: Job, keys: *mut B, coding: Coding<B>, random: u64, always_divides: u32) {
+    let plan = job.plan;
+    // SAFETY: `keys` has `plan.n` keys, which this launch only reads, and the lists have `job.at.words` words, as `Job`
+    // says. `job.order` has `DETECTION_WORDS`: thread 0 of the first block sets them, and other threads only raise
+    // `MANY`, where that one sets another word.
+    let (keys, workspace, detection) =
+        unsafe { (GlobalMut::new(keys, plan.n as usize), Workspace::new(&job), Detection::new(job.order)) };
+    // SAFETY: the launch has `COUNT_ONCE_SHARED_BYTES`. Barriers come between clearing, adding and reading.
+    let CountMemory { choice: memory, counts } = unsafe { CountMemory::at_start() };
+    let (thread, block) = (thread::thread_idx_x(), thread::block_idx_x());
+    if block == 0 && thread == 0 {
+        workspace.clear();
+    }
+    // There are two digits more.
+    let most = plan.most_first_digits() - 2;
+    let how = How { level: 0, single: most, most, seed: random as u32, always_divides: always_divides != 0 };
+    // SAFETY: all threads of the block are here.
+    let choice = unsafe { choose::<B, { of_thread(COUNT_THREADS as u32) }, true>(&job, keys, coding, how, memory) };
+    // A share of whole rows of threads.
+    let share = keys.len().div_ceil(thread::grid_dim_x() as usize).next_multiple_of(COUNT_THREADS);
+    let first = (block as usize * share).min(keys.len());
+    let Choice { digits, exact, .. } = match choice {
+        Err(Undivided { ascends: true, .. }) => {
+            if block == 0 && thread == 0 {
+                detection.expect_ascent();
+            }
+            if has_descent(keys, first, (first + share).min(keys.len() - 1), coding) {
+                detection.note_descent();
+            }
+            return;
+        }
+        Err(_) => {
+            if block == 0 && thread == 0 {
+                detection.begin();
+            }
+            return;
+        }
+        Ok(choice) => choice,
+    };
+    let [counters, _] = workspace.once(plan, digits.count);
+    if block == 0 {
+        if thread == 0 {
+            detection.begin();
+            detection.divide();
+            workspace.begin(plan.parts(plan.n));
+            let counters = job.at.once(&plan).0 as u32;
+            let segment = Segment { start: 0, len: plan.n, first_part: 0, counters, exact, skipped: false, digits };
+            workspace.set_segment(0, segment);
+        }
+        note_parts(workspace, 0, 0, plan.parts(plan.n));
+    }
+    counts.clear::<COUNT_THREADS>(digits.count);
+    thread::sync_threads();
+    count::<B, COUNT_THREADS, true>(keys.slice(first, share.min(keys.len() - first)), digits, coding, counts);
+    thread::sync_threads();
+    counts.add_to::<COUNT_THREADS>(counters);
+}
+
+/// Whether one of the keys that this thread reads, from index `first` up to `end`, is greater than the next one.
+#[inline(always)]
+#[track_caller]
+fn has_descent<B: Bits>(keys: GlobalMut<B>, first: usize, end: usize, coding: Coding<B>) -> bool {
+    let (mut i, mut descends) = (first + thread::thread_idx_x() as usize, false);
+    while i < end {
+        descends |= coding.encode(keys.get(i + 1)) < coding.encode(keys.get(i));
+        i += COUNT_THREADS;
+    }
+    descends
+}
+
+/// Bytes of dynamic shared memory of [`sort_once`] for buckets of up to `threads * items_per_thread` keys of `bytes` bytes.
+pub const fn sort_shared_bytes(threads: usize, items_per_thread: usize, bytes: usize) -> u32 {
+    if bytes == 4 {
+        sort_buckets::shared_bytes::<u32>(threads, items_per_thread)
+    } else {
+        sort_buckets_with_values::shared_bytes(threads, items_per_thread, bytes, 0)
+    }
+}
+
+/// Kernel: moves all keys from `from` to `to`, to the places of their digits, and lists the buckets that these make, as
+/// [`place_buckets`](super::place_buckets::place_buckets) and [`divide`](super::divide::divide) do.
+///
+/// # Safety
+/// As for [`count_once`], which has been called before; `to` has capacity for all keys and does not overlap `from`. There is a block of
+/// `NT` threads for each part, which is a tile of `NT * VT` keys, and one more, with [`shared_bytes`]; `OWN` is what
+/// [`own_digits_capacity`] says.
+#[kernel(
+    u32 = <u32, { ROW.divide.of(4, 0).threads }, { ROW.divide.of(4, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(4, 0).threads) }>
+        within (ROW.divide.of(4, 0).threads, ROW.divide.of(4, 0).blocks),
+    u64 = <u64, { ROW.divide.of(8, 0).threads }, { ROW.divide.of(8, 0).items_per_thread }, { own_digits_capacity(ROW.divide.of(8, 0).threads) }>
+        within (ROW.divide.of(8, 0).threads, ROW.divide.of(8, 0).blocks - 1),
+)]
+pub unsafe fn divide_once<B: Bits, const NT: usize, const VT: usize, const OWN: usize>(
+    job: Job,
+    from: *mut B,
+    to: *mut B,
+    coding: Coding<B>,
+    decodes: u32,
+) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    const { shared_memory::check(shared_bytes(NT * VT, size_of::<B>())) };
+    let plan = job.plan;
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
+    let workspace = unsafe { Workspace::new(&job) };
+    let n = plan.n as usize;
+    // SAFETY: both arrays have `n` keys and do not overlap. Keys are read from one and written to the other, each to an
+    // index of its own: tiles reserve those of their keys by `fetch_add`.
+    let (from, to) = unsafe { (GlobalMut::new(from, n), GlobalMut::new(to, n)) };
+    if thread::block_idx_x() < plan.parts(plan.n) {
+        let Some(tile) = Tiles::<B, false>::of(plan, workspace, 0).next() else { return };
+        // SAFETY: all threads of the block are here.
+        unsafe {
+            if tile.len == (NT * VT) as u32 && tile.curve == Curve::Distance {
+                place_and_move::<B, NT, VT, OWN, true, LINEAR>(&job, workspace, tile, from, coding, to);
+            } else {
+                place_and_move::<B, NT, VT, OWN, false, ANY>(&job, workspace, tile, from, coding, to);
+            }
+        }
+    } else if workspace.segments(0) > 0 {
+        let segment = workspace.segment::<B>(0);
+        let [counts, _] = workspace.once(plan, segment.digits.count);
+        // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_segment` come
+        // between writing and reading.
+        let memory = unsafe { DivideMemory::<B>::at_start(NT * VT) }.list;
+        // SAFETY: all threads of the block are here.
+        let is_possible = unsafe {
+            // Where all keys are equal the other blocks move them all the same, and nothing reads that.
+            place_segment::<B, NT, OWN>(&job, workspace, segment, counts, 0, decodes != 0, |_, _| (), || (), memory)
+        };
+        if !is_possible && thread::thread_idx_x() == 0 {
+            // SAFETY: `job.order` has `DETECTION_WORDS`, and this is the only thread of the launch that uses them.
+            unsafe { Detection::new(job.order) }.give_up();
+        }
+    }
+}
+
+/// Finds where digits begin, and moves the keys of a tile there, unless those of one are too many. `FULL` and `ALONG` are as for
+/// [`move_keys`].
+///
+/// # Safety
+/// All threads of the block make this call.
+#[inline(always)]
+unsafe fn place_and_move<
+    B: Bits,
+    const NT: usize,
+    const VT: usize,
+    const OWN: usize,
+    const FULL: bool,
+    const ALONG: u32,
+>(
+    job: &Job,
+    workspace: Workspace,
+    tile: Tile,
+    from: GlobalMut<B>,
+    coding: Coding<B>,
+    to: GlobalMut<B>,
+) {
+    // SAFETY: the launch has `shared_bytes`, of which this block uses one part only. Barriers of `place_digits`, of this
+    // function and of `move_keys` come between writing and reading.
+    let MoveMemory { tile: memory, too_long } = unsafe { DivideMemory::<B>::at_start(NT * VT) }.tile;
+    let mut own = load::<B, NT, VT, FULL>(from.slice(tile.begin as usize, tile.len as usize));
+    // While the keys are on their way.
+    let digits: Digits<B> = tile.digits();
+    let [counts, moved] = workspace.once(job.plan, digits.count);
+    clear::<NT>(memory.begins, digits.count);
+    if thread::thread_idx_x() == 0 {
+        too_long.set(0, 0);
+    }
+    let mut is_possible = true;
+    // SAFETY: all threads of the block are here, and nothing uses `scan` before a barrier.
+    unsafe {
+        place_digits::<NT, OWN>(counts, memory.scan, |digit, begin, length| {
+            memory.distances.set(digit, begin);
+            is_possible &= !is_too_long(job, workspace.segment::<B>(0), digit, length);
+        });
+    }
+    if !is_possible {
+        too_long.fetch_add(0, 1);
+    }
+    coding.encode_all(&mut own);
+    thread::sync_threads();
+    if too_long.get(0) > 0 {
+        return;
+    }
+    let base = |digit: u32| memory.distances.get(digit);
+    // SAFETY: all threads of the block are here, after a barrier: `too_long` is the same for all. The counters have
+    // been cleared before it.
+    unsafe { move_keys::<B, NT, VT, FULL, ALONG>(tile, digits, own, coding, memory, to, moved, base) };
+}
+
+/// Kernel: sorts all buckets from where they are to the same indices of `keys`, as `coding` decodes them. If keys have not been divided and are
+/// not in order, and `merges` is not 0, it does what [`block_sort`](crate::kernels::sort::block_sort::block_sort) does instead: sorts each tile of
+/// `NT * VT` keys, as `coding` encodes them,
+/// to the same indices of `to`, which is one of both arrays, as `decode` decodes them.
+///
+/// # Safety
+/// As for [`divide_once`], which has been called before; `scratch` is the other array; blocks are of `NT` threads, a power of two, with
+/// [`sort_shared_bytes`]; `FEW` is what [`few`] says.
+#[kernel(
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }, { few(ROW.sort_buckets.of(4, 0).items_per_thread) }>
+        within (ROW.sort_buckets.of(4, 0).threads, 2),
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }, { few(ROW.sort_buckets.of(8, 0).items_per_thread) }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_once<B: Bits, const NT: usize, const VT: usize, const FEW: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+    to: *mut B,
+    decode: Coding<B>,
+    random: u64,
+    merges: u32,
+) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { shared_memory::check(sort_shared_bytes(NT, VT, size_of::<B>())) };
+    let n = job.plan.n as usize;
+    // SAFETY: all arrays have `n` keys. Those that are the same array are used one after the other by each block, and
+    // no two blocks use the same keys: buckets do not overlap, and neither do tiles. The lists have `job.at.words`
+    // words, as `Job` says; `job.order` is only read.
+    let (workspace, detection, keys, scratch, to) = unsafe {
+        let [keys, scratch, to] = [keys, scratch, to].map(|keys| GlobalMut::new(keys, n));
+        (Workspace::new(&job), Detection::new(job.order), keys, scratch, to)
+    };
+    // Read once more below: there are no registers to spare.
+    let mut left = if merges != 0 && !detection.is_ordered() { n.div_ceil(NT * VT) as u32 } else { 0 };
+    if detection.is_divided() {
+        let failed = Cell::new(false);
+        let fail = |bucket: u32| {
+            failed.set(true);
+            fail(workspace, bucket);
+        };
+        // SAFETY: all `NT` threads of the block are here, as `DIVIDED` is the same for all; the launch has
+        // `sort_shared_bytes`; `divide_once` has listed the buckets, of up to `NT * VT` keys.
+        unsafe {
+            if size_of::<B>() == 4 {
+                sort_buckets::sort_all::<B, NT, VT, FEW, true>(workspace, keys, scratch, coding, fail);
+            } else {
+                sort_buckets_with_values::sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, fail);
+            }
+        }
+        left = if failed.get() { workspace.buckets() } else { 0 };
+    }
+    const {
+        assert!(
+            KeyTile::<B>::bytes(NT * VT) <= sort_shared_bytes(NT, VT, size_of::<B>()),
+            "a tile is sorted where buckets are"
+        )
+    };
+    // SAFETY: the tile is no more than the `sort_shared_bytes` of the launch. After its last barrier, the sort of buckets
+    // reads nothing that is here: how many buckets there are is behind the slots, or in registers. Barriers of `sort_tile`,
+    // and one after each tile, come between writing and reading.
+    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
+    let (is_divided, mut i) = (detection.is_divided(), thread::block_idx_x());
+    while i < left {
+        let (from, to, start, len, is_left) = if is_divided {
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(i);
+            (if in_scratch { scratch } else { keys }, keys, start as usize, len as usize, failed)
+        } else {
+            let start = i as usize * NT * VT;
+            (keys, to, start, (n - start).min(NT * VT), true)
+        };
+        i += thread::grid_dim_x();
+        if is_left {
+            let (encode, decode) = if is_divided { (Coding::NONE, coding) } else { (coding, decode) };
+            let own = tile::global_to_registers::<B, NT, VT>(from.slice(start, len), encode, random);
+            sort_tile(own, NT as u32, tile);
+            tile::decode_to_global::<_, NT>(tile, to.slice(start, len), decode, thread::thread_idx_x());
+            thread::sync_threads();
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The third step of a division: where the keys of each digit go, and what is done with them next.
+//!
+//! ```text
+//!   digits     │0│1│  2  │3│       4       │5│6│    7    │
+//!   buckets    │   │     │ │               │   │         │      neighbours that one block can sort together
+//!   segments               │       4       │                    too many for a block: divided again
+//!   long buckets                           │   │         │      or not so many: a larger block sorts them
+//! ```
+
+use super::workspace::{Job, Segment, Work, Workspace};
+use super::{DIGITS_CAPACITY, MOST_DIGITS};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
+use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::detect_runs::Detection;
+use crate::key::Bits;
+use cuda_std::prelude::*;
+
+/// Threads of a block.
+pub const PLACE_THREADS: u32 = 256;
+
+/// Digits of a thread, at most, of blocks of `threads` threads.
+pub const fn own_digits_capacity(threads: usize) -> usize {
+    (DIGITS_CAPACITY as usize).div_ceil(threads)
+}
+
+/// Bytes of dynamic shared memory.
+pub const PLACE_SHARED_BYTES: u32 = PlaceMemory::bytes();
+
+const _: () = assert!(MOST_DIGITS <= DIGITS_CAPACITY);
+
+shared_memory! {
+    /// Shared memory of a segment.
+    pub(super) struct PlaceMemory() {
+        /// Words of a scan.
+        scan: [u32; BLOCK_WORDS],
+        /// For each digit where its keys begin, counted from the segment's beginning; and the segment's length in the end.
+        begins: [u32; DIGITS_CAPACITY + 1],
+        /// For each bucket its first digit.
+        heads: [u32; DIGITS_CAPACITY + 1],
+        /// For each digit which one begins the next bucket, if this one begins one.
+        next: [u32; DIGITS_CAPACITY + 1],
+        /// For each digit whether it begins a bucket.
+        is_head: [u32; DIGITS_CAPACITY + 1],
+    }
+}
+
+/// Kernel: makes the counters of each segment of `level` the indices at which the keys of each digit begin, and adds its buckets,
+/// and the segments of the next level, to their lists. If there is one level only, and keys of a digit are too many for a block,
+/// keys are not divided after all. Equal keys are in their places already unless they are in the scratch array or have to be
+/// decoded, as `decodes` says.
+///
+/// # Safety
+/// As for [`count_digits`](super::count_digits::count_digits), which has been called before; blocks are of [`PLACE_THREADS`]
+/// threads with [`PLACE_SHARED_BYTES`]; for the first level there is one block.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn place_buckets<B: Bits>(job: Job, level: u32, decodes: u32) {
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
+    let workspace = unsafe { Workspace::new(&job) };
+    // SAFETY: the launch has `PLACE_SHARED_BYTES`. Barriers of `place_segment` come between writing and reading, and
+    // another one before the next segment.
+    let memory = unsafe { PlaceMemory::at_start() };
+    let mut i = thread::block_idx_x();
+    while i < workspace.segments(level) {
+        let segment = workspace.segment::<B>(i);
+        let offsets = workspace.offsets(job.plan, i);
+        let is_counted_twice = level == 0 && workspace.is_counted_twice();
+        let counts = if is_counted_twice { workspace.first_counters(offsets.digits()) } else { offsets.begins() };
+        let note = |digit: u32, begin: u32| offsets.begins().set(digit as usize, begin);
+        let skip = || workspace.skip(i);
+        // SAFETY: all threads of the block are here.
+        let is_possible = unsafe {
+            place_segment::<B, { PLACE_THREADS as usize }, { own_digits_capacity(PLACE_THREADS as usize) }>(
+                &job,
+                workspace,
+                segment,
+                counts,
+                level,
+                decodes != 0,
+                note,
+                skip,
+                memory,
+            )
+        };
+        if !is_possible && thread::thread_idx_x() == 0 {
+            // SAFETY: `job.order` has `DETECTION_WORDS`. There is one level only, which has one block, and this is its
+            // only thread that uses them. Nothing has been moved yet.
+            unsafe { Detection::new(job.order) }.give_up();
+            workspace.clear();
+        }
+        thread::sync_threads();
+        i += thread::grid_dim_x();
+    }
+}
+
+/// Adds the buckets of a segment, and the segments of the next level, to their lists. `counts` tells how many keys each digit has;
+/// `note` gets each digit and the index at which its keys begin; `skip` is called where all are equal, and stay where they are. Gives
+/// whether that is possible: if there is one level only, keys of a digit may be too many for a block. Then nothing has been added.
+///
+/// # Safety
+/// All `NT` threads of the block make this call, with nothing else that uses `memory`. `OWN` is [`own_digits_capacity`] of them. Ends with
+/// a barrier.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn place_segment<B: Bits, const NT: usize, const OWN: usize>(
+    job: &Job,
+    workspace: Workspace,
+    segment: Segment<B>,
+    counts: GlobalMut<u32>,
+    level: u32,
+    decodes: bool,
+    note: impl Fn(u32, u32),
+    skip: impl Fn(),
+    memory: PlaceMemory,
+) -> bool {
+    let PlaceMemory { scan, begins, heads, next, is_head } = memory;
+    let (count, len) = (counts.len() as u32, segment.len);
+    let mut gives_up = false;
+    // SAFETY: all `NT` threads of the block are here, and nothing else uses `memory`; as below, where branches are by
+    // what is the same for all.
+    unsafe {
+        place_digits::<NT, OWN>(counts, scan, |digit, begin, length| {
+            begins.set(digit, begin);
+            note(digit, segment.start + begin);
+            gives_up |= job.plan.levels == 1 && is_too_long(job, segment, digit, length);
+        });
+    }
+    if thread::thread_idx_x() == 0 {
+        begins.set(count, len);
+    }
+    thread::sync_threads();
+    if job.plan.levels == 1 {
+        // SAFETY: as above.
+        let (_, all) = unsafe { sum_before(u32::from(gives_up), scan) };
+        thread::sync_threads();
+        if all > 0 {
+            return false;
+        }
+    }
+    // SAFETY: as above.
+    let all_heads = unsafe {
+        mark_heads::<NT, OWN>(job.plan.bucket, count, len, begins, next, is_head);
+        list_heads::<NT, OWN>(count, is_head, heads, scan)
+    };
+    let mut bucket = thread::thread_idx_x();
+    while bucket < all_heads {
+        let digit = heads.get(bucket);
+        let (begin, end) = (begins.get(digit), begins.get(heads.get(bucket + 1)));
+        add_bucket(job, workspace, segment, level, digit, (begin, end), decodes, &skip);
+        bucket += NT as u32;
+    }
+    thread::sync_threads();
+    true
+}
+
+/// Whether a digit of `length` keys has too many for a block, which are not all equal.
+#[inline(always)]
+pub(super) fn is_too_long<B: Bits>(job: &Job, segment: Segment<B>, digit: u32, length: u32) -> bool {
+    length > job.plan.bucket && !segment.digits.is_one_key(digit, segment.exact)
+}
+
+/// The digits of a thread: from the first one to before the second.
+#[inline(always)]
+fn own_digits<const NT: usize>(count: u32) -> (u32, u32) {
+    let own = count.div_ceil(NT as u32);
+    let first = (thread::thread_idx_x() * own).min(count);
+    (first, (first + own).min(count))
+}
+
+/// Calls `each` for each digit of this thread: with the digit, how many keys the digits before it have, and how many it has itself, as
+/// `counts` tells.
+///
+/// # Safety
+/// All `NT` threads of the block make this call; `OWN` is [`own_digits_capacity`] of them.
+#[inline(always)]
+pub(super) unsafe fn place_digits<const NT: usize, const OWN: usize>(
+    counts: GlobalMut<u32>,
+    scan: Shared<u32>,
+    mut each: impl FnMut(u32, u32, u32),
+) {
+    const { assert!(OWN >= own_digits_capacity(NT), "a thread has registers for its digits") };
+    let (first, end) = own_digits::<NT>(counts.len() as u32);
+    let mut own = [0; OWN];
+    let mut sum = 0;
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            own[at as usize] = counts.get((first + at) as usize);
+            sum += own[at as usize];
+        }
+    }
+    // SAFETY: all `NT` threads of the block are here, and nothing uses `scan` before the next barrier.
+    let (mut begin, _) = unsafe { sum_before(sum, scan) };
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            each(first + at, begin, own[at as usize]);
+            begin += own[at as usize];
+        }
+    }
+}
+
+/// Which of `count` digits of `len` keys begin a bucket of up to `most` keys.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn mark_heads<const NT: usize, const OWN: usize>(
+    most: u32,
+    count: u32,
+    len: u32,
+    begins: Shared<u32>,
+    next: Shared<u32>,
+    is_head: Shared<u32>,
+) {
+    if len / count.max(1) > most / 2 {
+        mark_most::<NT>(most, count, begins, is_head);
+    } else {
+        // SAFETY: all threads of the block are here, after a barrier: `len`, `count` and `most` are the same for all.
+        unsafe { mark_full::<NT, OWN>(most, count, begins, next, is_head) };
+    }
+}
+
+/// Marks nearly all digits, where most have more keys than half a bucket. Those with fewer are one bucket if they begin in the same half of
+/// `most` keys.
+///
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+#[track_caller]
+fn mark_most<const NT: usize>(most: u32, count: u32, begins: Shared<u32>, is_head: Shared<u32>) {
+    let half = (most / 2).max(1);
+    let is_long = |digit: u32| begins.get(digit + 1) - begins.get(digit) > half;
+    let mut digit = thread::thread_idx_x();
+    while digit < count {
+        let begins_one = digit == 0
+            || is_long(digit)
+            || is_long(digit - 1)
+            || begins.get(digit) / half != begins.get(digit - 1) / half;
+        is_head.set(digit, u32::from(begins_one));
+        digit += NT as u32;
+    }
+    thread::sync_threads();
+}
+
+/// Marks digits so that a bucket is as many as have up to `most` keys together, or one digit.
+///
+/// The last digit of a bucket is followed by the first one of the next. That is found for all digits, and then those that are first are
+/// marked from the first one on, in steps that double.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn mark_full<const NT: usize, const OWN: usize>(
+    most: u32,
+    count: u32,
+    begins: Shared<u32>,
+    next: Shared<u32>,
+    is_head: Shared<u32>,
+) {
+    let thread = thread::thread_idx_x();
+    let mut digit = thread;
+    while digit < count {
+        let most = begins.get(digit) + most;
+        let (mut low, mut high) = (digit + 1, count);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if begins.get(middle) <= most { low = middle } else { high = middle - 1 }
+        }
+        next.set(digit, low);
+        is_head.set(digit, u32::from(digit == 0));
+        digit += NT as u32;
+    }
+    thread::sync_threads();
+    let mut step = 1;
+    while step < count {
+        let (mut then, mut heads) = ([0; OWN], [count; OWN]);
+        for at in 0..OWN as u32 {
+            let digit = thread + at * NT as u32;
+            if digit < count {
+                let after = next.get(digit);
+                then[at as usize] = if after < count { next.get(after) } else { count };
+                heads[at as usize] = if is_head.get(digit) != 0 { after } else { count };
+            }
+        }
+        thread::sync_threads();
+        for at in 0..OWN as u32 {
+            let digit = thread + at * NT as u32;
+            if digit < count {
+                next.set(digit, then[at as usize]);
+            }
+            if heads[at as usize] < count {
+                is_head.fetch_add(heads[at as usize], 1);
+            }
+        }
+        thread::sync_threads();
+        step *= 2;
+    }
+}
+
+/// Lists the digits that begin a bucket, and `count` in the end. Gives how many there are.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier. Ends with another one.
+#[inline(always)]
+unsafe fn list_heads<const NT: usize, const OWN: usize>(
+    count: u32,
+    is_head: Shared<u32>,
+    heads: Shared<u32>,
+    scan: Shared<u32>,
+) -> u32 {
+    let (first, end) = own_digits::<NT>(count);
+    let mut own = 0;
+    for at in 0..OWN as u32 {
+        if first + at < end {
+            own += u32::from(is_head.get(first + at) != 0);
+        }
+    }
+    // SAFETY: all threads of the block are here, and nothing uses `scan` before the barrier at the end.
+    let (mut head, all) = unsafe { sum_before(own, scan) };
+    for at in 0..OWN as u32 {
+        if first + at < end && is_head.get(first + at) != 0 {
+            heads.set(head, first + at);
+            head += 1;
+        }
+    }
+    if thread::thread_idx_x() == 0 {
+        heads.set(all, count);
+    }
+    thread::sync_threads();
+    all
+}
+
+/// Adds the bucket whose first digit is `digit`, from index `begin` of its segment to `end`, to the list of what is done with it next. If
+/// there is one level only, none [`is_too_long`].
+#[inline(always)]
+#[track_caller]
+#[allow(clippy::too_many_arguments)]
+fn add_bucket<B: Bits>(
+    job: &Job,
+    workspace: Workspace,
+    segment: Segment<B>,
+    level: u32,
+    digit: u32,
+    (begin, end): (u32, u32),
+    decodes: bool,
+    skip: &impl Fn(),
+) {
+    let plan = &job.plan;
+    // Where this level's keys go.
+    let to_scratch = level.is_multiple_of(2);
+    let (at, length) = (segment.start + begin, end - begin);
+    if length == 0 {
+        return;
+    }
+    if length <= plan.bucket {
+        workspace.set_bucket(workspace.add_buckets(1), at, length, to_scratch, Work::Sort);
+        return;
+    }
+    if segment.digits.is_one_key(digit, segment.exact) {
+        // They stay where they are if that is all of the segment. But values may come to be in the first division only.
+        let stays = length == segment.len && (level > 0 || plan.in_order == 0);
+        let in_scratch = to_scratch != stays;
+        if stays {
+            skip();
+        }
+        // Before the first division they are not encoded either.
+        if (in_scratch || decodes) && !(stays && level == 0) {
+            let pieces = length.div_ceil(plan.bucket);
+            let (room, mut piece) = (workspace.add_buckets(pieces), 0);
+            while piece < pieces {
+                let begin = piece * plan.bucket;
+                let piece_len = (length - begin).min(plan.bucket);
+                workspace.set_bucket(room + piece, at + begin, piece_len, in_scratch, Work::Copy);
+                piece += 1;
+            }
+        }
+    } else if length <= plan.long {
+        workspace.add_long_bucket(at, length, to_scratch);
+    } else if level + 1 == plan.levels {
+        workspace.add_rest(at, length);
+    } else {
+        workspace.add_pending(level + 1, (at, length), plan.parts(length), digit);
+    }
+}

@@ -1,0 +1,372 @@
+//! The end of the sort of keys with values, and of keys of 8 bytes: each bucket is sorted by one block, by numbers of 4 bytes.
+//!
+//! ```text
+//!   numbers    │ key - least │ slot │     all different, sorted as keys alone are
+//!   keys       │ …                       in the end: read by slot, unless they are in the numbers as a whole
+//!   values     │ …                       in the end: read by slot
+//! ```
+//!
+//! Where a number has too few bits for both, the key's last ones are left out. Then those keys that differ in nothing else are put in order
+//! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
+//! stay in their order.
+
+use super::sort_buckets::{Bins, BucketMemory, bins, fail};
+use super::workspace::{Bucket, Job, Work, Workspace};
+use crate::block::scan::{block_range, sum_before};
+use crate::block::shared_memory::{self, of_widths, shared_memory};
+use crate::kernels::sort::elements::{Arrays, Elements, has_values};
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+
+/// Bits of how many keys after one differ from it only in what is left out of their numbers.
+const ALIKE_BITS: u32 = 3;
+
+/// So many, or more, are too many to be put in order.
+const MOST_ALIKE: u32 = (1 << ALIKE_BITS) - 1;
+
+/// Bytes of dynamic shared memory for buckets of up to `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`
+/// bytes, or 0.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    of_widths!(key_bytes, value_bytes, Slots::bytes(threads, items_per_thread))
+}
+
+/// Flag beside how many bits are left out.
+const ALL_EQUAL: u32 = 1 << 8;
+
+/// How a key and its slot become a number.
+#[derive(Clone, Copy)]
+struct Numbers<B> {
+    least: B,
+    /// Bits of a slot.
+    slot_bits: u32,
+    /// How many of the key's last bits are left out.
+    left_out: u32,
+}
+
+impl<B: Bits> Numbers<B> {
+    /// For keys from `least` to `greatest`, in up to `slots` slots.
+    #[inline(always)]
+    fn new(least: B, greatest: B, slots: u32) -> Self {
+        let slot_bits = u32::BITS - (slots - 1).leading_zeros();
+        let key_bits = 8 * size_of::<B>() as u32 - (greatest - least).leading_zeros();
+        Self { least, slot_bits, left_out: (key_bits + slot_bits).saturating_sub(u32::BITS) }
+    }
+
+    #[inline(always)]
+    fn of(self, key: B, slot: u32) -> u32 {
+        ((key - self.least).shifted_down(self.left_out).to_register() as u32) << self.slot_bits | slot
+    }
+
+    /// What a number has of its key.
+    #[inline(always)]
+    fn upper(self, number: u32) -> u32 {
+        number >> self.slot_bits
+    }
+
+    /// The key of a number that nothing is left out of.
+    #[inline(always)]
+    fn key(self, number: u32) -> B {
+        self.least + B::from_register(self.upper(number) as u64)
+    }
+
+    #[inline(always)]
+    fn slot(self, number: u32) -> u32 {
+        number & ((1 << self.slot_bits) - 1)
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with `items_per_thread` keys each.
+    struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        numbers: BucketMemory<u32> { threads, items_per_thread },
+        /// How numbers are made: there are no registers to spare for that.
+        least: [B; 1],
+        left_out: [u32; 1],
+        keys: [B; threads * items_per_thread],
+        values: [V; threads * items_per_thread],
+    }
+}
+
+impl<B: Bits, V: Word> Slots<B, V> {
+    /// Keeps in shared memory how numbers are made, and whether all keys are equal.
+    #[inline(always)]
+    #[track_caller]
+    fn keep(self, numbers: Numbers<B>, all_equal: bool) {
+        self.least.set(0, numbers.least);
+        self.left_out.set(0, numbers.left_out | if all_equal { ALL_EQUAL } else { 0 });
+    }
+
+    /// What has been kept, after a barrier, of numbers with slots like these.
+    #[inline(always)]
+    #[track_caller]
+    fn kept(self, numbers: Numbers<B>) -> (Numbers<B>, bool) {
+        let left_out = self.left_out.get(0);
+        let numbers = Numbers { least: self.least.get(0), left_out: left_out & (ALL_EQUAL - 1), ..numbers };
+        (numbers, left_out & ALL_EQUAL != 0)
+    }
+}
+
+/// Kernel: sorts all buckets, from where they are to the same indices of `at`, keys as `coding` decodes them.
+///
+/// # Safety
+/// As for [`divide_with_values`](super::divide_with_values::divide_with_values), which has been called for all levels; `scratch` is the
+/// other side of theirs; buckets are of `NT * VT` keys, blocks of `NT` threads with [`shared_bytes`].
+#[kernel(
+    u32v4 = <u32, u32, { ROW.sort_buckets.of(4, 4).threads }, { ROW.sort_buckets.of(4, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 4).threads, 2),
+    u64v4 = <u64, u32, { ROW.sort_buckets.of(8, 4).threads }, { ROW.sort_buckets.of(8, 4).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 4).threads, 2),
+    u32v8 = <u32, u64, { ROW.sort_buckets.of(4, 8).threads }, { ROW.sort_buckets.of(4, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 8).threads, 2),
+    u64v8 = <u64, u64, { ROW.sort_buckets.of(8, 8).threads }, { ROW.sort_buckets.of(8, 8).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 8).threads, 2),
+)]
+pub unsafe fn sort_buckets_with_values<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    job: Job,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    coding: Coding<B>,
+) {
+    // SAFETY: the lists have `job.at.words` words, as `Job` says, and only these kernels write them.
+    let (workspace, n) = unsafe { (Workspace::new(&job), job.plan.n as usize) };
+    let fail = |bucket| fail(workspace, bucket);
+    // SAFETY: all arrays have `n` elements, and those of both sides do not overlap. Buckets do not overlap, and each is
+    // of one block, all of whose `NT` threads are here.
+    unsafe { sort_all::<B, V, NT, VT>(workspace, at.arrays(n), scratch.arrays(n), coding, fail) };
+}
+
+/// Kernel: as [`sort_buckets`](super::sort_buckets::sort_buckets()), for keys of 8 bytes.
+///
+/// # Safety
+/// As for `sort_buckets`, with [`shared_bytes`].
+#[kernel(
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
+)]
+pub unsafe fn sort_wide_buckets<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+) {
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists have `job.at.words` words, as `Job`
+    // says.
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
+    // SAFETY: all `NT` threads of the block are here, with `shared_bytes`. Buckets do not overlap, and each is of one
+    // block.
+    unsafe { sort_all_wide::<B, NT, VT>(workspace, keys, scratch, coding, |bucket| fail(workspace, bucket)) };
+}
+
+/// As [`sort_buckets`](super::sort_buckets), for keys of 8 bytes.
+///
+/// # Safety
+/// As for [`sort_wide_buckets`].
+#[inline(always)]
+pub(super) unsafe fn sort_all_wide<B: Bits, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    keys: GlobalMut<B>,
+    scratch: GlobalMut<B>,
+    coding: Coding<B>,
+    fail: impl Fn(u32),
+) {
+    // SAFETY: the contract is the same, and there are no values.
+    unsafe { sort_all::<B, (), NT, VT>(workspace, Arrays::alone(keys), Arrays::alone(scratch), coding, fail) };
+}
+
+/// Sorts all buckets from `at` or `scratch` to `at`, but for those that it calls `fail` for, with all threads, where they stay as they are.
+///
+/// # Safety
+/// As for [`sort_buckets_with_values`]. There are no values if `V` is `()`.
+#[inline(always)]
+unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    workspace: Workspace,
+    at: Arrays<B, V>,
+    scratch: Arrays<B, V>,
+    coding: Coding<B>,
+    fail: impl Fn(u32),
+) {
+    const { shared_memory::check(Slots::<B, V>::bytes(NT, VT)) };
+    // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
+    // this function come between writing and reading, and one before the next bucket.
+    let memory = unsafe { Slots::<B, V>::at_start(NT, VT) };
+    let slots = const { (NT * VT) as u32 };
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
+    // What is computed from it is not kept in registers from one bucket to the next.
+    let thread = || recomputed(thread::thread_idx_x());
+    let buckets = workspace.buckets();
+    let mut b = thread::block_idx_x();
+    while b < buckets {
+        let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
+        b += thread::grid_dim_x();
+        let from = if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
+        if work == Work::Copy {
+            let (to, mut i) = (at.slice(start as usize, len as usize), thread() as usize);
+            while i < len as usize {
+                to.keys.set(i, coding.decode(from.keys.get(i)));
+                if has_values::<V>() {
+                    to.values.set(i, from.values.get(i));
+                }
+                i += recomputed(NT as u32) as usize;
+            }
+            continue;
+        }
+        let first = thread();
+        let slot = |i: usize| first + (i * NT) as u32;
+        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+        let is_here = |i: usize| slot(i) < recomputed(len);
+        let mut own = [B::MAX; VT];
+        for i in 0..VT {
+            if is_here(i) {
+                own[i] = from.keys.get(slot(i) as usize);
+                if has_values::<V>() {
+                    values.copy_async_mut(slot(i), from.values, slot(i) as usize);
+                }
+            }
+        }
+        memory.numbers.clear::<NT>();
+        let (mut least, mut greatest) = (B::MAX, B::MIN);
+        for i in 0..VT {
+            least = least.min(own[i]);
+            if is_here(i) {
+                greatest = greatest.max(own[i]);
+            }
+        }
+        // SAFETY: all threads of the block are here, as below.
+        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
+        let numbers = Numbers::new(least, greatest, slots);
+        if thread() == 0 {
+            memory.keep(numbers, least == greatest);
+        }
+        let mut own_numbers = [u32::MAX; VT];
+        for i in 0..VT {
+            if is_here(i) {
+                own_numbers[i] = numbers.of(own[i], slot(i));
+                if numbers.left_out > 0 {
+                    keys.set(slot(i), own[i]);
+                }
+            }
+        }
+        let of_bucket = Bins::new(0, numbers.of(greatest, slots - 1), bins(NT));
+        // If all keys are equal they are in order already.
+        let mut is_sorted = least == greatest;
+        if !is_sorted {
+            // SAFETY: as above.
+            is_sorted = unsafe { memory.numbers.sort::<NT, VT, true>(own_numbers, len, of_bucket, is_here) };
+        }
+        if has_values::<V>() {
+            shared::wait_for_copies();
+        }
+        thread::sync_threads();
+        let (numbers, all_equal) = memory.kept(numbers);
+        let to = at.slice(recomputed(start) as usize, len as usize);
+        let put = |rank: u32, key: B, slot: u32| {
+            to.keys.set(rank as usize, coding.decode(key));
+            if has_values::<V>() {
+                to.values.set(rank as usize, values.get(slot));
+            }
+        };
+        let first = thread();
+        let rank = |i: usize| first + (i * NT) as u32;
+        if all_equal {
+            for i in 0..VT {
+                if rank(i) < len {
+                    put(rank(i), numbers.least, rank(i));
+                }
+            }
+        } else if is_sorted && numbers.left_out == 0 {
+            for i in 0..VT {
+                if rank(i) < len {
+                    let number = tile.get(rank(i));
+                    put(rank(i), numbers.key(number), numbers.slot(number));
+                }
+            }
+        } else if is_sorted {
+            // SAFETY: as above.
+            is_sorted = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
+            for i in 0..VT {
+                if is_sorted && rank(i) < len {
+                    let slot = numbers.slot(tile.get(rank(i)));
+                    put(rank(i), keys.get(slot), slot);
+                }
+            }
+        }
+        if !is_sorted {
+            fail(b - thread::grid_dim_x());
+        }
+        thread::sync_threads();
+    }
+}
+
+/// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those that are alike. Gives
+/// whether that was possible.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier; `rank` gives each number to one of them. Ends with a barrier if it was.
+#[inline(always)]
+unsafe fn put_in_order<B: Bits, V: Word, const VT: usize>(
+    numbers: Numbers<B>,
+    memory: Slots<B, V>,
+    len: u32,
+    rank: impl Fn(usize) -> u32,
+) -> bool {
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, .. } = memory;
+    let is_like_next = |rank: u32| rank + 1 < len && numbers.upper(tile.get(rank)) == numbers.upper(tile.get(rank + 1));
+    let key = |number: u32| keys.get(numbers.slot(number));
+    let is_inverted = |rank: u32| is_like_next(rank) && key(tile.get(rank)) > key(tile.get(rank + 1));
+    // For each of the thread's numbers how many are like it after it, if it is the first of them and they are not in order, unless they
+    // are too many.
+    let (mut alike, mut inversions, mut too_many) = (0u32, 0, 0);
+    const { assert!(VT as u32 * ALIKE_BITS <= u32::BITS) };
+    for i in 0..VT {
+        if is_like_next(rank(i)) && (rank(i) == 0 || !is_like_next(rank(i) - 1)) {
+            let (mut last, mut inverted) = (rank(i), 0);
+            while last - rank(i) < MOST_ALIKE && is_like_next(last) {
+                inverted += u32::from(is_inverted(last));
+                last += 1;
+            }
+            if last - rank(i) == MOST_ALIKE {
+                too_many += 1;
+            } else if inverted > 0 {
+                alike |= (last - rank(i)) << (i as u32 * ALIKE_BITS);
+                inversions += inverted;
+            }
+        }
+    }
+    // SAFETY: all threads of the block are here, after a barrier; as below, where `too_many` is the same for all, and a
+    // barrier comes between two uses of `scan`.
+    let (_, both) = unsafe { sum_before(too_many << 16 | inversions, scan) };
+    let (too_many, inversions) = (both >> 16, both & 0xffff);
+    if too_many > 0 {
+        // Those may be in order nevertheless, as equal keys are: all inversions are among the others then.
+        let mut own_inversions = 0;
+        for i in 0..VT {
+            own_inversions += u32::from(is_inverted(rank(i)));
+        }
+        thread::sync_threads();
+        // SAFETY: as above.
+        let (_, all_inversions) = unsafe { sum_before(own_inversions, scan) };
+        if all_inversions != inversions {
+            return false;
+        }
+        thread::sync_threads();
+    }
+    while alike != 0 {
+        let i = alike.trailing_zeros() / ALIKE_BITS;
+        let (first, others) = (rank(i as usize), alike >> (i * ALIKE_BITS) & MOST_ALIKE);
+        alike &= !(MOST_ALIKE << (i * ALIKE_BITS));
+        // By insertion, which moves none of equal keys.
+        for last in first + 1..=first + others {
+            let number = tile.get(last);
+            let mut at = last;
+            while at > first && key(tile.get(at - 1)) > key(number) {
+                tile.set(at, tile.get(at - 1));
+                at -= 1;
+            }
+            tile.set(at, number);
+        }
+    }
+    thread::sync_threads();
+    true
+}

@@ -1,0 +1,171 @@
+//! What is left after all divisions: keys too many for a block that divisions did not spread, and buckets whose bins were too
+//! full. One block sorts each by merging, slowly; there is none of them unless keys are made for it.
+
+use super::workspace::{Bucket, Job, Workspace};
+use crate::block::shared_memory;
+use crate::block::sort_tile::{KeyTile, sort_tile};
+use crate::block::tile;
+use crate::kernels::sort::is_whole_warps;
+use crate::key::{Bits, Coding};
+use crate::thread::diagonal::diagonal_search;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Bytes of dynamic shared memory for tiles of `slots` keys.
+pub const fn shared_bytes<B: Bits>(slots: usize) -> u32 {
+    KeyTile::<B>::bytes(slots)
+}
+
+/// Kernel: sorts the buckets that `sort_buckets` has given up, and the rests, to the same indices of `keys`, as `coding` decodes
+/// them. Rests are where the last level has put them.
+///
+/// # Safety
+/// As for [`sort_buckets`](super::sort_buckets::sort_buckets), which has been called before; blocks are of `NT` threads, a power
+/// of two, with [`shared_bytes`] for `NT * VT` keys.
+#[kernel(
+    u32 = <u32, { ROW.sort_buckets.of(4, 0).threads }, { ROW.sort_buckets.of(4, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(4, 0).threads, 2),
+    u64 = <u64, { ROW.sort_buckets.of(8, 0).threads }, { ROW.sort_buckets.of(8, 0).items_per_thread }>
+        within (ROW.sort_buckets.of(8, 0).threads, 2),
+)]
+pub unsafe fn sort_rest<B: Bits, const NT: usize, const VT: usize>(
+    job: Job,
+    keys: *mut B,
+    scratch: *mut B,
+    coding: Coding<B>,
+) {
+    const { assert!(NT.is_power_of_two() && is_whole_warps(NT), "a round has a power of two threads, and whole warps") };
+    const { shared_memory::check(shared_bytes::<B>(NT * VT)) };
+    // SAFETY: both arrays have `plan.n` keys and do not overlap, and the lists, which are only read, have
+    // `job.at.words` words, as `Job` says.
+    let (workspace, [keys, scratch]) = unsafe { job.open([keys, scratch]) };
+    each_left(workspace, job.plan.levels, |start, len, in_scratch| {
+        // SAFETY: all threads of the block are here; neither buckets nor rests overlap.
+        unsafe { sort_part::<B, NT, VT>((keys, scratch), start, len, in_scratch, coding) };
+    });
+}
+
+/// Calls `sort` for this block's share of what is left after `levels` levels: where it begins, how many keys it has, and whether these are
+/// in the scratch array.
+#[inline(always)]
+#[track_caller]
+pub(super) fn each_left(workspace: Workspace, levels: u32, mut sort: impl FnMut(u32, u32, bool)) {
+    let rests = workspace.rests();
+    let (buckets, long) = match workspace.failures() {
+        0 => (0, 0),
+        _ => (workspace.buckets(), workspace.long_buckets()),
+    };
+    let mut i = thread::block_idx_x();
+    while i < rests + buckets + long {
+        let (start, len, in_scratch, is_left) = if i < rests {
+            let (start, len) = workspace.rest(i);
+            (start, len, levels % 2 == 1, true)
+        } else {
+            let of_list = i - rests;
+            let number = if of_list < buckets { of_list } else { workspace.long_bucket(of_list - buckets) };
+            let Bucket { start, len, in_scratch, failed, .. } = workspace.bucket(number);
+            (start, len, in_scratch, failed)
+        };
+        if is_left {
+            sort(start, len, in_scratch);
+        }
+        i += thread::grid_dim_x();
+    }
+}
+
+/// Sorts `len` keys from `start` on to the first of two arrays: tiles, and passes of merges of two runs.
+///
+/// # Safety
+/// All threads of the block make this call. Nothing else uses these keys.
+#[inline(always)]
+unsafe fn sort_part<B: Bits, const NT: usize, const VT: usize>(
+    (keys, scratch): (GlobalMut<B>, GlobalMut<B>),
+    start: u32,
+    len: u32,
+    in_scratch: bool,
+    coding: Coding<B>,
+) {
+    let slots = (NT * VT) as u32;
+    // SAFETY: the launch has `shared_bytes`. Each way to fill the tile ends with a barrier before it is stored, and
+    // another one follows.
+    let tile = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
+    let thread = thread::thread_idx_x();
+    let part = |in_scratch: bool| if in_scratch { scratch } else { keys }.slice(start as usize, len as usize);
+    // The passes that are left: each goes from one array to the other, the last one to the first.
+    let mut passes = 32 - (len.div_ceil(slots) - 1).leading_zeros();
+    let decode = |passes: u32| if passes == 0 { coding } else { Coding::NONE };
+    let from = part(in_scratch);
+    each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, count| {
+        let mut keys = [B::MAX; VT];
+        for i in 0..VT {
+            let slot = thread + (i * NT) as u32;
+            if slot < count {
+                keys[i] = from.get((at + slot) as usize);
+            }
+        }
+        // The size of the block as a variable, so that rounds are not unrolled.
+        sort_tile(keys, thread::block_dim_x(), tile);
+    });
+    let mut run = slots;
+    while passes > 0 {
+        let from = part(passes % 2 == 1);
+        passes -= 1;
+        each_tile::<B, NT>(tile, part(passes % 2 == 1), decode(passes), |at, _| {
+            merge_tile::<B, NT, VT>(from, at, run, tile)
+        });
+        run *= 2;
+    }
+}
+
+/// Fills the tile by `fill`, which gets where it begins and how many keys it has, and stores it, for all tiles of `to`.
+#[inline(always)]
+#[track_caller]
+fn each_tile<B: Bits, const NT: usize>(
+    tile: Shared<B>,
+    to: GlobalMut<B>,
+    decode: Coding<B>,
+    mut fill: impl FnMut(u32, u32),
+) {
+    let (len, mut at) = (to.len() as u32, 0);
+    while at < len {
+        let count = (len - at).min(tile.len());
+        fill(at, count);
+        tile::decode_to_global::<_, NT>(tile, to.slice(at as usize, count as usize), decode, thread::thread_idx_x());
+        thread::sync_threads();
+        at += tile.len();
+    }
+}
+
+/// Merges the tile from index `at` on, of runs of `run` keys in pairs, to shared memory. Ends with a barrier.
+#[inline(always)]
+#[track_caller]
+fn merge_tile<B: Bits, const NT: usize, const VT: usize>(from: GlobalMut<B>, at: u32, run: u32, tile: Shared<B>) {
+    let (len, slots, thread) = (from.len() as u32, tile.len(), thread::thread_idx_x());
+    // A run has a tile's keys, or twice, four times as many and so on.
+    let begin = at - at % (2 * run).max(1);
+    let a = from.slice(begin as usize, run.min(len - begin) as usize);
+    let b_begin = begin + a.len() as u32;
+    let b = from.slice(b_begin as usize, run.min(len - b_begin) as usize);
+    let total = (a.len() + b.len()) as u32;
+    let (first, end) = (at - begin, (at - begin + slots).min(total));
+    let [a_first, a_end] = [first, end].map(|rank| diagonal_search(rank as usize, a, b) as u32);
+    let (b_first, b_end) = (first - a_first, end - a_end);
+    // A upwards and B downwards, with the greatest key between them where they do not fill the tile.
+    for i in 0..VT {
+        let slot = thread + (i * NT) as u32;
+        let key = if slot < a_end - a_first {
+            a.get((a_first + slot) as usize)
+        } else if slots - 1 - slot < b_end - b_first {
+            b.get((b_first + slots - 1 - slot) as usize)
+        } else {
+            B::MAX
+        };
+        tile.set(slot, key);
+    }
+    thread::sync_threads();
+    let slot = thread * VT as u32;
+    let keys: [B; VT] = tile::merge_to_registers(tile, slots - (b_end - b_first), slot);
+    thread::sync_threads();
+    tile::store_blocked(keys, slot, tile);
+    thread::sync_threads();
+}

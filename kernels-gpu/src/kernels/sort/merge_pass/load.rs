@@ -1,0 +1,161 @@
+//! The segments of a tile from global memory to the slots that the [plan](Plan) gives them.
+//!
+//! ```text
+//!   from       … ░░░ …  … ░░ …
+//!   shared     │░░░→ MAX ←░░│          upwards from the first slot of a pair, downwards from the last; the gap is filled
+//! ```
+//!
+//! Keys come as they are, by asynchronous copies ([`Plan::each_segment`]), or through registers, to be packed with their index
+//! in the tile ([`Plan::each_loaded_key`]).
+
+use super::plan::Plan;
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Bytes of a line of memory.
+pub(in crate::kernels::sort) const LINE: usize = 128;
+
+/// Keys that a thread has in registers on their way from global to shared memory.
+const AT_ONCE: usize = 16;
+
+impl Plan {
+    /// For each segment calls `source` with the segment, and what that returns for each of its keys, with the key's index in it
+    /// and its slot in the tile. A warp takes a segment; where there are few, all warps take one after the other.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn each_segment<const NT: usize, F: Fn(u32, u32)>(self, source: impl Fn(u32) -> F) {
+        let (thread, segments) = (thread::thread_idx_x(), self.segments.get(0));
+        if segments > 2 {
+            let mut segment = thread / WARP_SIZE;
+            while segment < segments {
+                self.each_key(segment, thread % WARP_SIZE, WARP_SIZE, source(segment));
+                segment += NT as u32 / WARP_SIZE;
+            }
+        } else {
+            let mut segment = 0;
+            while segment < segments {
+                self.each_key(segment, thread, NT as u32, source(segment));
+                segment += 1;
+            }
+        }
+    }
+
+    /// Reads the keys of all segments, many at once, and stores each in its slot of `tile` as `pack` makes it, which is passed
+    /// the key and how many come before it in all segments. `packing` returns `pack`; all threads call it, once, while the first
+    /// keys are on their way.
+    ///
+    /// A warp takes [`AT_ONCE`] rows of a segment at a time.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn each_loaded_key<const NT: usize, T: Word, U: Word, P: Fn(T, u32, bool) -> U>(
+        self,
+        keys: Global<T>,
+        tile: Shared<U>,
+        packing: impl FnOnce() -> P,
+    ) {
+        const AT_ONCE_OF_WARP: u32 = AT_ONCE as u32 * WARP_SIZE;
+        let (lane, segments) = (thread::thread_idx_x() % WARP_SIZE, self.segments());
+        // Further on by `keys` keys, counting as if all segments were filled up to a multiple of what a warp takes.
+        let advance = |(mut segment, begin): (u32, u32), keys: u32| {
+            let mut begin = begin + keys;
+            while segment < segments {
+                let taken = self.lengths.get(segment).next_multiple_of(AT_ONCE_OF_WARP);
+                if begin < taken {
+                    break;
+                }
+                (segment, begin) = (segment + 1, begin - taken);
+            }
+            (segment, begin)
+        };
+        let load = |(segment, begin): (u32, u32)| {
+            let mut loaded = [T::from_register(0); AT_ONCE];
+            if segment < segments {
+                let keys = self.segment_of(segment, keys);
+                let first = (begin + lane) as usize;
+                let left = keys.len() as i32 - first as i32;
+                let keys = keys.place(first);
+                for i in 0..AT_ONCE {
+                    let row = i * WARP_SIZE as usize;
+                    if (row as i32) < left {
+                        loaded[i] = keys.get(row as isize);
+                    }
+                }
+            }
+            loaded
+        };
+        let mut at = advance((0, 0), thread::thread_idx_x() / WARP_SIZE * AT_ONCE_OF_WARP);
+        let mut loaded = load(at);
+        let pack = packing();
+        while at.0 < segments {
+            let (segment, first) = (at.0, at.1 + lane);
+            let (left, before) = (self.lengths.get(segment) as i32 - first as i32, self.before.get(segment) + first);
+            let (first_slot, row_bytes) = (self.first_slots.get(segment), WARP_SIZE * size_of::<U>() as u32);
+            let store = |slot: u32, row_bytes: u32| {
+                let address = tile.address(slot);
+                for i in 0..AT_ONCE {
+                    let row = i as u32 * WARP_SIZE;
+                    let is_here = (row as i32) < left;
+                    let packed = pack(loaded[i], before + row, is_here);
+                    if is_here {
+                        tile.set_at(address.wrapping_add((i as u32).wrapping_mul(row_bytes)), packed);
+                    }
+                }
+            };
+            if segment.is_multiple_of(2) {
+                store(first_slot + first, row_bytes);
+            } else {
+                store(first_slot.wrapping_sub(first), row_bytes.wrapping_neg());
+            }
+            at = advance(at, NT as u32 / WARP_SIZE * AT_ONCE_OF_WARP);
+            loaded = load(at);
+        }
+    }
+
+    /// Has all lines of the values of all segments brought to the cache.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn prefetch<const NT: usize, T: Word>(self, values: Global<T>) {
+        let line = LINE / size_of::<T>();
+        let mut segment = thread::thread_idx_x() / WARP_SIZE;
+        while segment < self.segments() {
+            let values = self.segment_of(segment, values);
+            let mut i = (thread::thread_idx_x() % WARP_SIZE) as usize * line;
+            while i < values.len() {
+                values.prefetch(i);
+                i += WARP_SIZE as usize * line;
+            }
+            segment += NT as u32 / WARP_SIZE;
+        }
+    }
+
+    /// Calls `load` for keys `first`, `first + stride`, … of a segment.
+    #[inline(always)]
+    fn each_key(self, segment: u32, first: u32, stride: u32, load: impl Fn(u32, u32)) {
+        let (length, first_slot) = (self.lengths.get(segment), self.first_slots.get(segment));
+        let mut i = first;
+        if segment.is_multiple_of(2) {
+            while i < length {
+                load(i, first_slot + i);
+                i += stride;
+            }
+        } else {
+            while i < length {
+                load(i, first_slot - i);
+                i += stride;
+            }
+        }
+    }
+
+    /// Calls `fill` for the slots between the two segments of each pair. A warp takes a pair.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn each_gap<const NT: usize>(self, fill: impl Fn(u32)) {
+        let (lane, mut segment) = (thread::thread_idx_x() % WARP_SIZE, thread::thread_idx_x() / WARP_SIZE * 2);
+        let segments = self.segments.get(0);
+        while segment < segments {
+            let mut slot = self.first_slots.get(segment) + self.lengths.get(segment) + lane;
+            let end = self.siblings.get(segment / 2 + 1) - self.lengths.get(segment + 1);
+            while slot < end {
+                fill(slot);
+                slot += WARP_SIZE;
+            }
+            segment += NT as u32 / WARP_SIZE * 2;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A pass of the sort: every group of K neighbouring runs is merged into one.
+//!
+//! ```text
+//!   from     │ run 0   │ run 1   │ run 2   │ run 3   │        split_runs divides each run among the tiles
+//!               ░░         ░░░       ░          ░░           the segments of one tile
+//!   shared   │░░→ ←░░░│░→ ←░░│                               side by side: pairs, each with its ends together
+//!            │░░░░░→      ←░░░│                              a round merges every pair, log2 K rounds merge all
+//!            │░░░░░░░░│
+//!   to       │ … tile … │
+//! ```
+//!
+//! So K runs become one for the price of one pass over memory; the rounds are in shared memory.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`split_runs`] | where the segments of each tile begin |
+//! | [`merge_runs`] | one block merges the segments of one tile |
+//! | `plan` | which slots of shared memory each segment takes |
+//! | `load` | segments from global to shared memory |
+//! | `rounds` | segments merged in shared memory |
+//! | [`long_runs`] | the same for runs that were detected, of any lengths |
+//!
+//! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
+
+pub(super) mod load;
+pub mod long_runs;
+pub mod merge_runs;
+pub(super) mod plan;
+pub(super) mod rounds;
+pub mod split_runs;
+
+use crate::kernels::sort::runs::{MAX_RUNS, Runs};
+use crate::tuning::{ROW, Tile};
+
+/// Blocks on a multiprocessor, as many as shared memory allows: with more registers a thread there would be fewer.
+pub const MIN_BLOCKS_PER_SM: usize = 3;
+
+/// Keys that a tile of that many slots in shared memory takes: `k / 2` pairs of siblings may each leave up to
+/// `items_per_thread - 1` slots empty, and there may be `rank_tolerance` keys more at both ends. A multiple of 32, so that tiles
+/// without tolerance begin at whole lines of memory.
+pub const fn tile_keys(slots: usize, items_per_thread: usize, k: u32, rank_tolerance: u32) -> u32 {
+    ((slots - k as usize / 2 * (items_per_thread - 1) - 2 * rank_tolerance as usize) / 32 * 32) as u32
+}
+
+/// The runs of `n` keys in tiles of shape `shape`, `k` of them merged at a time.
+///
+/// # Panics
+/// As [`Runs::new`] does, which includes tiles of that shape being too small for `k` runs and `rank_tolerance`.
+pub const fn runs_in_tiles(n: usize, run: usize, k: u32, shape: Tile, rank_tolerance: u32) -> Runs {
+    Runs::new(n, run, k, tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance), rank_tolerance)
+}
+
+/// Whether tiles of that shape, in which a pass may merge the most runs, have more keys than tolerance at both ends.
+const fn has_slots(shape: Tile, rank_tolerance: u32) -> bool {
+    tile_keys(shape.keys(), shape.items_per_thread, MAX_RUNS, rank_tolerance) > 2 * rank_tolerance
+}
+
+const _: () = {
+    let (of_many, of_few) = (ROW.rank_tolerance, ROW.small_rank_tolerance);
+    let tolerated = [
+        (ROW.merge_runs.of(4, 0), of_many),
+        (ROW.merge_runs.of(8, 0), of_many),
+        (ROW.merge_runs_small.of(4, 0), of_few),
+        (ROW.merge_runs_small.of(8, 0), of_few),
+        (ROW.merge_runs.of(4, 4), of_few),
+        (ROW.merge_runs.of(4, 8), of_few),
+        (ROW.merge_runs.of(8, 4), of_few),
+        (ROW.merge_runs.of(8, 8), of_few),
+    ];
+    let mut i = 0;
+    while i < tolerated.len() {
+        assert!(has_slots(tolerated[i].0, tolerated[i].1), "a tile has slots for the most runs and the tolerance");
+        i += 1;
+    }
+};

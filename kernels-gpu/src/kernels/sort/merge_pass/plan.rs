@@ -1,0 +1,180 @@
+//! Where the segments of a tile go, in shared memory.
+//!
+//! ```text
+//!   segments   0 ░░░   1 ░░   2 ░░░░   3 ░░         one of each run that has keys in the tile
+//!   slots      │░░░→  ←░░│░░░░→    ←░░│             two by two, with their ends together
+//!              └ begin   └ begin      └ end         multiples of VT: a pair takes a whole number of threads
+//! ```
+//!
+//! Where two segments do not fill their slots, the greatest key does, which merges to the end.
+
+use crate::block::scan::sum_up_to;
+use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::runs::{Division, MAX_RUNS, TileOfRuns};
+use crate::key::Bits;
+use crate::warp::multiway_co_rank::{Range, multiway_co_rank, sum};
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE};
+
+const _: () = assert!(MAX_RUNS == WARP_SIZE, "a lane has a run");
+
+shared_memory! {
+    /// Where the segments of a tile go, in shared memory. Segments of no keys are left out: a tile whose keys are all of one run
+    /// needs no rounds, and is copied.
+    ///
+    /// The first two warps write it in [`divide`](Self::divide), with a barrier before others read it.
+    pub struct Plan() {
+        /// Where segments begin in the array.
+        starts: [usize; MAX_RUNS],
+        pub(super) lengths: [u32; MAX_RUNS],
+        /// The slot of a segment's first key; sibling segments lie upwards from the first slot and downwards from the last.
+        pub(super) first_slots: [u32; MAX_RUNS],
+        /// Keys of the segments before.
+        pub(in crate::kernels::sort) before: [u32; MAX_RUNS],
+        /// Where pairs begin, and after the last one the end.
+        pub(super) siblings: [u32; MAX_RUNS / 2 + 1],
+        pub(super) segments: [u32; 1],
+        keys: [u32; 1],
+        /// Where the tile begins, in two words.
+        begin: [u32; 2],
+    }
+}
+
+impl Plan {
+    /// Lays out segments, the lane's own from `start` of the array on and `length` long, in pairs of whole
+    /// multiples of `items_per_thread`.
+    ///
+    /// # Safety
+    /// The lanes of one whole warp make this call.
+    #[inline(always)]
+    unsafe fn lay_out(self, start: usize, length: u32, items_per_thread: u32) {
+        let lane = warp::lane_id();
+        // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make this call; none of the votes, shuffles and sums
+        // below is in a branch.
+        let present = unsafe { warp::ballot(FULL_MASK, length > 0) };
+        if length > 0 {
+            let segment = (present & ((1 << lane) - 1)).count_ones();
+            self.starts.set(segment, start);
+            self.lengths.set(segment, length);
+        }
+        let segments = present.count_ones();
+        if lane >= segments {
+            self.lengths.set(lane, 0);
+        }
+        // SAFETY: as above. It comes between writing lengths of any lanes' segments and reading the lane's own.
+        unsafe { warp::sync_warp(FULL_MASK) };
+        let length = self.lengths.get(lane);
+        // SAFETY: as above; lane `lane ^ 1` is one of the 32.
+        let both = length + unsafe { warp::shuffle_xor(FULL_MASK, length, 1) };
+        let slots = both.div_ceil(items_per_thread) * items_per_thread;
+        // Each pair is counted at its first lane.
+        // SAFETY: as above.
+        let (end, sum) = unsafe { (sum_up_to(if lane.is_multiple_of(2) { slots } else { 0 }), sum_up_to(length)) };
+        self.before.set(lane, sum - length);
+        let begin = end - slots;
+        self.first_slots.set(lane, if lane.is_multiple_of(2) { begin } else { end.wrapping_sub(1) });
+        if lane.is_multiple_of(2) {
+            self.siblings.set(lane / 2, begin);
+        }
+        if lane == WARP_SIZE - 1 {
+            self.siblings.set(MAX_RUNS / 2, end);
+            self.segments.set(0, segments);
+            self.keys.set(0, sum);
+        }
+    }
+
+    /// Divides the group's runs for `tile`, which is tile `t`, at its splits and those of the next, or at those that two warps
+    /// search now if `splits` is empty. Ends with a barrier.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, two warps or more; `splits` are those of [`split_runs`](super::split_runs::split_runs).
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub(in crate::kernels::sort) unsafe fn divide<B: Bits>(
+        self,
+        runs: impl Division,
+        t: usize,
+        tile: TileOfRuns,
+        from: Global<B>,
+        splits: Global<u32>,
+        items_per_thread: u32,
+    ) {
+        let (thread, k) = (thread::thread_idx_x(), runs.k() as usize);
+        let lane = thread % WARP_SIZE;
+        let (mut begin, mut split) = (0, 0);
+        if thread < 2 * WARP_SIZE {
+            // The first warp has the indices at which the tile begins, the second those where it ends.
+            let at_end = thread >= WARP_SIZE;
+            let (start, length) = runs.extent_of(tile, lane);
+            let count = (tile.length - tile.rank).min(runs.tile_keys() as usize);
+            let rank = tile.rank + if at_end { count } else { 0 };
+            split = if rank == 0 { 0 } else { length };
+            if rank > 0 && rank < tile.length {
+                if splits.is_empty() {
+                    let run = from.slice(start, length as usize);
+                    // SAFETY: the lanes of a warp have the same rank.
+                    split = unsafe {
+                        multiway_co_rank(Range { run, low: 0, high: length }, rank as u64, runs.rank_tolerance())
+                    };
+                } else if lane < runs.k() {
+                    split = splits.get((t + (thread / WARP_SIZE) as usize) * k + lane as usize);
+                }
+            }
+            begin = start;
+            if at_end {
+                self.first_slots.set(lane, split);
+            } else {
+                // SAFETY: this is the first warp.
+                let begin = tile.group as u64 + unsafe { sum(split) };
+                if lane == 0 {
+                    self.begin.set(0, begin as u32);
+                    self.begin.set(1, (begin >> 32) as u32);
+                }
+            }
+        }
+        thread::sync_threads();
+        if thread < WARP_SIZE {
+            let end = self.first_slots.get(lane);
+            // SAFETY: this is the first warp.
+            unsafe {
+                warp::sync_warp(FULL_MASK);
+                self.lay_out(begin + split as usize, end - split, items_per_thread);
+            }
+        }
+        thread::sync_threads();
+    }
+
+    /// How many keys the tile has.
+    #[inline(always)]
+    #[track_caller]
+    pub(in crate::kernels::sort) fn keys(self) -> usize {
+        self.keys.get(0) as usize
+    }
+
+    /// The tile's part of an array that is written.
+    #[inline(always)]
+    #[track_caller]
+    pub(in crate::kernels::sort) fn part_of<T: Word>(self, array: GlobalMut<T>) -> GlobalMut<T> {
+        array.slice(self.begin(), self.keys())
+    }
+
+    /// Where the tile begins in such an array.
+    #[inline(always)]
+    #[track_caller]
+    pub(in crate::kernels::sort) fn begin(self) -> usize {
+        self.begin.get(0) as usize | (self.begin.get(1) as usize) << 32
+    }
+
+    /// A segment of the array of the keys, or of that of their values.
+    #[inline(always)]
+    #[track_caller]
+    pub(in crate::kernels::sort) fn segment_of<T: Word>(self, segment: u32, array: Global<T>) -> Global<T> {
+        array.slice(self.starts.get(segment), self.lengths.get(segment) as usize)
+    }
+
+    /// How many segments there are.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn segments(self) -> u32 {
+        self.segments.get(0)
+    }
+}

@@ -1,0 +1,87 @@
+//! The splits of a pass: how many keys of each run every tile takes.
+//!
+//! ```text
+//!   group      │ run 0      │ run 1      │ run 2      │      three of K runs, each ascending
+//!   tile 0      ░░░          ░            ░░               splits 0, 0, 0
+//!   tile 1         ░          ░░░░          ░              splits 3, 1, 2: as many keys before it as a tile has
+//! ```
+//!
+//! A warp finds the splits of a tile, a lane for each run, by a [co-rank of many runs](crate::warp::multiway_co_rank).
+
+use crate::kernels::sort::detect_runs::Detection;
+use crate::kernels::sort::runs::{Division, Runs};
+use crate::key::Bits;
+use crate::tuning::ROW;
+use crate::warp::multiway_co_rank::{Range, multiway_co_rank};
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// How many boundaries a warp of [`split_runs`] finds, one after the other: each is close to the one before, but it is faster
+/// to find many at once, as many as there can be warps on the GPU.
+pub const fn boundaries_per_warp(tiles: usize) -> u32 {
+    tiles.div_ceil(ROW.split_warps) as u32
+}
+
+/// Threads of a block of [`split_runs`] as the host launches it.
+pub const SPLIT_THREADS: u32 = 4 * WARP_SIZE;
+
+/// Blocks of [`SPLIT_THREADS`] threads that [`split_runs`] needs for `tiles` tiles.
+pub const fn split_blocks(tiles: usize) -> usize {
+    tiles.div_ceil((boundaries_per_warp(tiles) * SPLIT_THREADS / WARP_SIZE) as usize)
+}
+
+/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, where `k` runs form a group.
+///
+/// # Safety
+/// `from` has as many keys as `runs`, which are ascending runs; `splits` has capacity for `k` numbers for each of their tiles. Blocks are of
+/// whole warps, a warp for `per_warp` tiles. `order` is that of `block_sort`.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn split_runs<B: Bits>(from: *const B, runs: Runs, splits: *mut u32, per_warp: u32, order: *mut u32) {
+    // SAFETY: `from` has `runs.keys()` keys, and `splits` capacity for `k` words for each tile, as the caller promises.
+    // Lane `lane < k` of the warp that has tile `t` alone writes `splits[t * k + lane]`; warps have different tiles.
+    let (from, splits) =
+        unsafe { (Global::new(from, runs.keys()), GlobalMut::new(splits, runs.tiles() * runs.k() as usize)) };
+    // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
+    if !unsafe { Detection::new(order) }.is_done() {
+        // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
+        unsafe { find_splits(runs, from, splits, per_warp as usize) };
+    }
+}
+
+/// Finds the splits of `per_warp` tiles, one warp.
+///
+/// # Safety
+/// The lanes of whole warps make this call.
+#[inline(always)]
+pub(super) unsafe fn find_splits<B: Bits>(
+    runs: impl Division,
+    from: Global<B>,
+    splits: GlobalMut<u32>,
+    per_warp: usize,
+) {
+    let (lane, k) = (warp::lane_id(), runs.k());
+    let warp = thread::block_idx_x() * (thread::block_dim_x() / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE;
+    let first = warp as usize * per_warp;
+    let mut known: Option<u32> = None;
+    for t in first..(first + per_warp).min(runs.tiles()) {
+        let tile = runs.tile(t);
+        let own = runs.run_of(tile, lane, from);
+        let length = own.len() as u32;
+        let split = if tile.rank == 0 {
+            0
+        } else {
+            // A tile takes from no run more than its own length; with more keys it would exceed the length of a tile.
+            let too_many = runs.tile_keys() + 2 * runs.rank_tolerance() + 1;
+            let (low, high) = match known {
+                None => (0, length),
+                Some(low) => (low, low.saturating_add(too_many).min(length)),
+            };
+            // SAFETY: the lanes of a warp have the same tile, and so the same path through here.
+            unsafe { multiway_co_rank(Range { run: own, low, high }, tile.rank as u64, runs.rank_tolerance()) }
+        };
+        known = Some(split);
+        if lane < k {
+            splits.set(t * k as usize + lane as usize, split);
+        }
+    }
+}

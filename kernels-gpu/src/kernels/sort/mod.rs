@@ -1,0 +1,61 @@
+//! The sort, in three ways.
+//!
+//! Tiles are sorted, and then merged, up to 32 neighbouring runs at a time until one is left:
+//!
+//! ```text
+//!   block_sort         │ tile │ tile │ tile │ tile │ tile │     each tile sorted on its own
+//!   merge_runs         │    run                    │ run  │     passes: K runs become one
+//!                      │    run                           │     (split_runs finds the splits of all tiles)
+//! ```
+//!
+//! Or keys are [divided](divide) by their leading digits, alone or with values, and then buckets are sorted, which is faster where keys
+//! are many, spread evenly and in no runs:
+//!
+//! ```text
+//!   divide             │ 0…            │ 1…         │ 2…   │     keys go to the segments of their digits
+//!                      │00│01…│02…     │10…│11…     │20…   │     and once more
+//!   sort_buckets       │  │   │        │   │        │      │     each bucket sorted on its own
+//! ```
+//!
+//! Or keys of 4 bytes that are too uneven for that are sorted by [all of their bits](radix), the last ones first:
+//!
+//! ```text
+//!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
+//! ```
+//!
+//! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and without, and a
+//! [`payload`] is what differs.
+//!
+//! A pass, a division or a sweep reads one buffer and writes the other. Keys are ordered bits in between: the first kernel encodes them and
+//! the last one decodes them, so that kernels are compiled for two widths, and not for types and directions.
+
+pub mod block_sort;
+pub mod detect_runs;
+pub mod divide;
+pub mod elements;
+pub mod indices;
+pub mod merge_pass;
+pub mod payload;
+pub mod radix;
+pub mod runs;
+pub mod tile_in_order;
+
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Whether a block of that many threads is of whole warps, and of no more than a GPU allows: 32, of which a scan and the packing of keys have
+/// words for each.
+const fn is_whole_warps(threads: usize) -> bool {
+    threads > 0 && threads.is_multiple_of(WARP_SIZE as usize) && threads <= 1024
+}
+
+/// Sets the first `count` of `words` to 0.
+#[inline(always)]
+#[track_caller]
+fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
+    let mut word = thread::thread_idx_x();
+    while word < count {
+        words.set(word, 0);
+        word += NT as u32;
+    }
+}

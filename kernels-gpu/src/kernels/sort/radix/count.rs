@@ -1,0 +1,79 @@
+//! How many keys have each digit, of all sweeps at once.
+
+use super::{DIGIT_BITS, DIGITS, Job, SWEEPS};
+use crate::block::shared_memory::shared_memory;
+use crate::key::{Bits, Coding};
+use cuda_std::prelude::*;
+use cuda_std::warp::lane_id;
+
+/// Counters of each digit, which lanes use in turn: those that add to the same word wait for each other.
+const COPIES: u32 = 2;
+
+const COUNTERS: u32 = SWEEPS * DIGITS * COPIES;
+
+shared_memory! {
+    /// Shared memory of a block that counts. A counter is `(sweep * DIGITS + digit) * COPIES + copy`.
+    pub(super) struct CountMemory() {
+        counters: [u32; COUNTERS],
+    }
+}
+
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
+/// Counts the digits of a share of `keys`, as `coding` encodes them, and sets a share of what tiles publish to 0.
+///
+/// # Safety
+/// What [`Job`] says holds; `keys` are the job's. All `NT` threads of the block make this call, after a barrier, and nothing else uses the memory.
+#[inline(always)]
+pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
+    job: &Job,
+    keys: *mut B,
+    coding: Coding<B>,
+    share: u32,
+    CountMemory { counters }: CountMemory,
+) {
+    // SAFETY: `job` and its `n` keys are as `Job` says, which are only read.
+    let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
+    let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);
+    crate::kernels::sort::clear::<NT>(counters, COUNTERS);
+    workspace.published.clear(share as usize * NT + thread as usize, job.shares as usize * NT);
+    thread::sync_threads();
+    let add = |key: B| {
+        let bits = coding.encode(key).to_register() as u32;
+        for sweep in 0..SWEEPS {
+            let digit = bits >> (sweep * DIGIT_BITS) & (DIGITS - 1);
+            counters.fetch_add((sweep * DIGITS + digit) * COPIES + copy, 1);
+        }
+    };
+    let len = keys.len().div_ceil(job.shares.max(1) as usize);
+    let first = (share as usize * len).min(keys.len());
+    let keys = keys.slice(first, len.min(keys.len() - first));
+    let mut i = thread as usize;
+    while i + (BATCH - 1) * NT < keys.len() {
+        let mut own = [B::MIN; BATCH];
+        for at in 0..BATCH {
+            own[at] = keys.get(i + at * NT);
+        }
+        for at in 0..BATCH {
+            add(own[at]);
+        }
+        i += BATCH * NT;
+    }
+    while i < keys.len() {
+        add(keys.get(i));
+        i += NT;
+    }
+    thread::sync_threads();
+    let mut digit = thread;
+    while digit < SWEEPS * DIGITS {
+        let mut sum = 0;
+        for copy in 0..COPIES {
+            sum += counters.get(digit * COPIES + copy);
+        }
+        if sum > 0 {
+            workspace.counts().fetch_add(digit as usize, sum);
+        }
+        digit += NT as u32;
+    }
+}

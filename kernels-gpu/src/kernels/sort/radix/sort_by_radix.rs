@@ -1,0 +1,98 @@
+//! The kernel: all phases of a sort by all bits, one after the other.
+
+use super::count::count_share;
+use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
+use super::sweep::{Memory, sweep_tile};
+use super::{Job, PHASES};
+use crate::block::shared_memory;
+use crate::kernels::sort::elements::Elements;
+use crate::kernels::sort::is_whole_warps;
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+
+/// Kernel: sorts the keys of `at`, with their values, unless keys are in order or divided. The first sweep encodes keys by `coding`, and makes
+/// values the indices of their keys if `indexes` is not 0; the last one decodes keys. There are no values if `V` is `()`.
+///
+/// # Safety
+/// What [`Job`] says holds. All arrays of `at` and `scratch` have capacity for all keys, and do not overlap. Blocks are of `NT` threads, whole groups
+/// of 128, with [`shared_bytes`](super::sweep::shared_bytes), for tiles of `NT * VT` keys; `OWN` is what [`own_tiles`] says.
+#[kernel(
+    u32 = <u32, (), { ROW.sort_by_radix.of(4, 0).threads }, { ROW.sort_by_radix.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 0).threads) }>
+        within (ROW.sort_by_radix.of(4, 0).threads, ROW.sort_by_radix.of(4, 0).blocks),
+    u32small = <u32, (), { ROW.sort_by_radix_small.of(4, 0).threads }, { ROW.sort_by_radix_small.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 0).threads) }>
+        within (ROW.sort_by_radix_small.of(4, 0).threads, ROW.sort_by_radix_small.of(4, 0).blocks),
+    u32middle = <u32, (), { ROW.sort_by_radix_middle.of(4, 0).threads }, { ROW.sort_by_radix_middle.of(4, 0).items_per_thread }, { own_tiles(ROW.sort_by_radix_middle.of(4, 0).threads) }>
+        within (ROW.sort_by_radix_middle.of(4, 0).threads, ROW.sort_by_radix_middle.of(4, 0).blocks),
+    u32v4 = <u32, u32, { ROW.sort_by_radix.of(4, 4).threads }, { ROW.sort_by_radix.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 4).threads) }>
+        within (ROW.sort_by_radix.of(4, 4).threads, ROW.sort_by_radix.of(4, 4).blocks),
+    u32v4small = <u32, u32, { ROW.sort_by_radix_small.of(4, 4).threads }, { ROW.sort_by_radix_small.of(4, 4).items_per_thread }, { own_tiles(ROW.sort_by_radix_small.of(4, 4).threads) }>
+        within (ROW.sort_by_radix_small.of(4, 4).threads, ROW.sort_by_radix_small.of(4, 4).blocks),
+    u32v8 = <u32, u64, { ROW.sort_by_radix.of(4, 8).threads }, { ROW.sort_by_radix.of(4, 8).items_per_thread }, { own_tiles(ROW.sort_by_radix.of(4, 8).threads) }>
+        within (ROW.sort_by_radix.of(4, 8).threads, ROW.sort_by_radix.of(4, 8).blocks),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, const OWN: usize>(
+    job: Job,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    coding: Coding<B>,
+    indexes: u32,
+) {
+    const { assert!(size_of::<B>() == 4, "four sweeps are all bits of a key, and a key has the counts of two digits") };
+    const {
+        assert!(
+            NT.is_multiple_of(128) && is_whole_warps(NT),
+            "threads that look back have two digits each, and a scan has words for 32 warps"
+        )
+    };
+    const { assert!(NT * VT <= MOST_KEYS, "the counts of a tile have 16 bits") };
+    const { assert!(NT * VT >= TILE_WORDS as usize, "the counts of a tile are where its keys have been") };
+    const { assert!(OWN >= own_tiles(NT), "a thread adds up all tiles that are its own") };
+    const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
+    // SAFETY: `Job` says what is at `order`, and this launch does not write it.
+    if unsafe { job.detection() }.is_done() {
+        return;
+    }
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words: the task before the first barrier of a round,
+    // the next number after the last one; the others read between the two. Barriers of each task come between writing and
+    // reading its memory, and one after it.
+    let Memory { task: memory, words } = unsafe { Memory::<B, V>::at_start(NT, VT) };
+    // SAFETY: the words are those that `Job` describes, and no other kernel uses them during this launch.
+    let workspace = || unsafe { job.open() };
+    if thread::thread_idx_x() == 0 {
+        words.begin(workspace().take_task());
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            let (phase, task) = job.phase_of(words.next());
+            let before = words.phase();
+            if before < phase {
+                workspace().finish_tasks(before, words.begun());
+                if phase < PHASES {
+                    workspace().wait_for_tasks(phase - 1, job.tasks(phase - 1));
+                }
+            }
+            words.set(phase, task);
+        }
+        thread::sync_threads();
+        let phase = words.phase();
+        if phase == PHASES {
+            return;
+        }
+        // SAFETY: all `NT` threads of the block are here, after a barrier, with one task: `share < shares`, or a tile
+        // below `tiles`. A barrier comes before the next task uses the memory.
+        unsafe {
+            if phase == 0 {
+                count_share::<B, NT>(&job, at.keys, coding, words.task(), memory.count);
+            } else {
+                sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0, memory.sweep);
+            }
+        }
+        thread::sync_threads();
+        // Not before: other tiles wait until this one is counted.
+        if thread::thread_idx_x() == 0 {
+            words.set_next(workspace().take_task());
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Moving the keys of a tile to the places of their digits, so that those of one digit stay in their order.
+//!
+//! ```text
+//!   tile       │ c0 a0 b0 a1 │ a2 c1 a3 b1 │     a warp has neighbouring rows of 32 keys; it counts the keys of each digit
+//!   counters   │ a2 b1 c1    │ a2 b1 c1    │     of each warp; sums of them are where the keys of each warp go
+//!   shared     │ a0 a1 a2 a3 b0 b1 c0 c1   │     row by row: after the lanes before that have the same digit
+//!   to         … a0 a1 a2 a3 … b0 b1 … c0 c1 …   to the places of the digits
+//! ```
+//!
+//! Values go the same ways, if there are any. They are on their way to shared memory while slots of other keys are found.
+
+use super::elements::{Arrays, has_values};
+use super::{clear, is_whole_warps};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
+use crate::block::shared_memory::{of_widths, shared_memory};
+use crate::key::{Bits, Coding};
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, lanes_alike, sync_warp};
+
+/// Bits of a digit.
+pub const DIGIT_BITS: u32 = 8;
+
+/// The most digits.
+pub const DIGITS: u32 = 1 << DIGIT_BITS;
+
+/// Keys of a thread that are on their way from slots at once.
+const MOVED: usize = 4;
+
+/// Bytes of dynamic shared memory for tiles of `threads * items_per_thread` keys of `key_bytes` bytes with values of `value_bytes`, or 0.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    of_widths!(key_bytes, value_bytes, TileMemory::bytes(threads, items_per_thread))
+}
+
+/// How keys become digits.
+pub(super) trait ToDigit<B>: Copy {
+    /// Whether the greatest key has the greatest digit. Then a tile that is not full may be filled up with it: what is filled up comes last.
+    const FILLS_UP: bool;
+
+    /// The digit of a key, which is less than [`DIGITS`].
+    fn of(self, key: B) -> u32;
+
+    /// The same, by which the compiler computes each key's digit once more instead of keeping all in registers.
+    fn again(self) -> Self;
+}
+
+/// Where the keys of a tile go. All threads of the block make each of these calls, but for [`counted`](Self::counted).
+pub(super) trait Places {
+    /// Sets the distance of each digit to where its first key of the tile goes, as far as that is known before they are counted.
+    ///
+    /// # Safety
+    /// Nothing else uses `scan`, of [`BLOCK_WORDS`], nor `distances`. A barrier follows.
+    unsafe fn begin(&self, distances: Shared<u32>, scan: Shared<u32>);
+
+    /// Takes note of how many keys have `digit`.
+    ///
+    /// # Safety
+    /// Whole warps make this call, whose lanes have neighbouring digits.
+    #[inline(always)]
+    unsafe fn counted(&self, _digit: u32, _count: u32) {}
+
+    /// Takes note that all digits have been [`counted`](Self::counted).
+    ///
+    /// # Safety
+    /// A barrier is before.
+    #[inline(always)]
+    unsafe fn placed(&self) {}
+
+    /// Adds to the distances what has not been known before.
+    ///
+    /// # Safety
+    /// Nothing else uses `distances`, with barriers before and after.
+    #[inline(always)]
+    unsafe fn finish(&self, _distances: Shared<u32>) {}
+}
+
+/// Which keys a tile has.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// The index of the first one.
+    pub begin: u32,
+    /// How many there are.
+    pub len: u32,
+}
+
+shared_memory! {
+    /// Shared memory of a tile, for blocks of `threads` threads with `items_per_thread` keys each.
+    pub(super) struct TileMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        keys: [B; threads * items_per_thread],
+        values: [V; threads * items_per_thread],
+        /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
+        counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
+        scan: [u32; BLOCK_WORDS],
+        /// For each digit how far its slots are from where the keys go.
+        distances: [u32; DIGITS],
+    }
+}
+
+impl<B: Bits, V: Word> TileMemory<B, V> {
+    /// The counter of `digit` of warp `warp`.
+    #[inline(always)]
+    fn counter(warp: u32, digit: u32) -> u32 {
+        warp * DIGITS + digit
+    }
+
+    /// Makes the counters the slots at which the keys of each warp begin, and the distances, which are where the keys go, how far that
+    /// is from the slots. Ends with a barrier.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, after a barrier.
+    #[inline(always)]
+    unsafe fn place_warps<const NT: usize>(self, places: &impl Places) {
+        let Self { counters, scan, distances, .. } = self;
+        let (thread, warps) = (thread::thread_idx_x(), const { NT as u32 / WARP_SIZE });
+        let (mut first, mut before) = (0, 0);
+        while first < DIGITS {
+            let digit = first + thread;
+            let (mut warp, mut count) = (0, 0);
+            while warp < warps && digit < DIGITS {
+                let of_warp = counters.get(Self::counter(warp, digit));
+                counters.set(Self::counter(warp, digit), count);
+                count += of_warp;
+                warp += 1;
+            }
+            if digit < DIGITS {
+                // SAFETY: there is a whole number of warps of digits.
+                unsafe { places.counted(digit, count) };
+            }
+            // SAFETY: all threads of the block are here, as the loop has as many rounds for each; a barrier comes
+            // between two uses of `scan`.
+            let (sum, all) = unsafe { sum_before(count, scan) };
+            if digit < DIGITS {
+                let (mut warp, begin) = (0, before + sum);
+                while warp < warps {
+                    counters.set(Self::counter(warp, digit), counters.get(Self::counter(warp, digit)) + begin);
+                    warp += 1;
+                }
+                distances.set(digit, distances.get(digit).wrapping_sub(begin));
+            }
+            before += all;
+            first += NT as u32;
+            thread::sync_threads();
+        }
+    }
+}
+
+/// Moves the keys of a tile, and their values, to the `places` of their `digits`, which are asked for again and again instead of being kept in
+/// registers. Keys are encoded by `coding` before, and decoded by `decode` in the end.
+///
+/// # Safety
+/// All threads of the block make this call. A `FULL` tile is, or is [filled up](ToDigit::FILLS_UP); it has one key at least.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
+    tile: Span,
+    digits: impl Fn() -> D,
+    places: &impl Places,
+    from: Arrays<B, V>,
+    makes_indices: bool,
+    (coding, decode): (Coding<B>, impl Fn(B) -> B + Copy),
+    memory: TileMemory<B, V>,
+    to: Arrays<B, V>,
+) {
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
+    let TileMemory { counters, distances, scan, .. } = memory;
+    let thread = || recomputed(thread::thread_idx_x());
+    let mut own = [B::MIN; VT];
+    let first = first_row::<VT>();
+    let tile_keys = from.keys.slice(tile.begin as usize, tile.len as usize);
+    if D::FILLS_UP && tile.len < const { (NT * VT) as u32 } {
+        own = [coding.decode(B::MAX); VT];
+        for i in 0..VT {
+            if is_here::<false>(tile, first, i) {
+                own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
+            }
+        }
+    } else {
+        for i in 0..VT {
+            if is_here::<FULL>(tile, first, i) {
+                own[i] = tile_keys.get(first as usize + i * WARP_SIZE as usize);
+            }
+        }
+    }
+    // While keys are on their way.
+    clear::<NT>(counters, counters.len());
+    coding.encode_all(&mut own);
+    // SAFETY: nothing uses `scan` and `distances` before the barrier that follows.
+    unsafe { places.begin(distances, scan) };
+    thread::sync_threads();
+    let of_tile = digits();
+    let (first, warp) = (first_row::<VT>(), thread() / WARP_SIZE);
+    for i in 0..VT {
+        if is_here::<FULL>(tile, first, i) {
+            // Lanes that add 1 to the same word take no longer.
+            counters.fetch_add(TileMemory::<B, V>::counter(warp, of_tile.of(own[i])), 1);
+        }
+    }
+    thread::sync_threads();
+    // SAFETY: all threads of the block are here, after the barrier.
+    unsafe { memory.place_warps::<NT>(places) };
+
+    // SAFETY: as above: `place_warps` ends with a barrier, and another one comes before distances are read.
+    unsafe {
+        places.placed();
+        move_to_slots::<B, V, D, NT, VT, FULL>(own, tile, digits(), from.values, makes_indices, memory);
+        places.finish(distances);
+    }
+    shared::wait_for_copies();
+    thread::sync_threads();
+
+    let of_tile = digits();
+    let digit = |key: B| of_tile.of(key);
+    let mut slot = thread();
+    while slot + const { ((MOVED - 1) * NT) as u32 } < tile.len {
+        move_slots::<B, V, NT, MOVED>(slot, digit, decode, memory, to);
+        slot += const { (MOVED * NT) as u32 };
+    }
+    while slot < tile.len {
+        move_slots::<B, V, NT, 1>(slot, digit, decode, memory, to);
+        slot += NT as u32;
+    }
+}
+
+/// Registers to shared: the keys of a tile to the slots of their digits, row by row, and their values, or indices if it `makes_indices`.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier.
+#[inline(always)]
+unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
+    own: [B; VT],
+    tile: Span,
+    digits: D,
+    from: GlobalMut<V>,
+    makes_indices: bool,
+    memory: TileMemory<B, V>,
+) {
+    let TileMemory { keys, values, counters: next_slots, .. } = memory;
+    let (first, lane) = (first_row::<VT>(), recomputed(thread::thread_idx_x()) % WARP_SIZE);
+    let lanes_up_to = FULL_MASK >> (WARP_SIZE - 1 - lane);
+    let warp = recomputed(thread::thread_idx_x()) / WARP_SIZE;
+    let tile_values = if has_values::<V>() { from.slice(tile.begin as usize, tile.len as usize) } else { from };
+    let last = recomputed(tile.len) - 1;
+    for i in 0..VT {
+        let is_here = is_here::<FULL>(tile, first, i);
+        let digit = if FULL { digits } else { digits.again() }.of(own[i]);
+        // SAFETY: all lanes of the warp are here, as below.
+        let mut alike = unsafe { lanes_alike::<DIGIT_BITS>(digit) };
+        if !FULL {
+            // SAFETY: as above.
+            alike &= unsafe { ballot(FULL_MASK, is_here) };
+        }
+        let at = TileMemory::<B, V>::counter(warp, digit);
+        let next = next_slots.get(at) + (alike & lanes_up_to).count_ones();
+        // SAFETY: as above.
+        unsafe { sync_warp(FULL_MASK) };
+        // The last one of them sets the next slot.
+        if is_here && alike <= lanes_up_to {
+            next_slots.set(at, next);
+        }
+        // SAFETY: as above.
+        unsafe { sync_warp(FULL_MASK) };
+        if is_here {
+            let slot = next - 1;
+            keys.set(slot, own[i]);
+            if !has_values::<V>() {
+                continue;
+            }
+            if makes_indices {
+                values.set(slot, V::from_register((tile.begin + first + i as u32 * WARP_SIZE) as u64));
+            } else {
+                let at = first + i as u32 * WARP_SIZE;
+                values.copy_async_mut(slot, tile_values, if D::FILLS_UP { at.min(last) } else { at } as usize);
+            }
+        }
+    }
+}
+
+/// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it is not kept in
+/// registers from one step to the next.
+#[inline(always)]
+fn first_row<const VT: usize>() -> u32 {
+    let thread = recomputed(thread::thread_idx_x());
+    thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
+}
+
+/// Whether row `i` of a warp has a key for this thread, whose first one has number `first`. All rows have if they are `FULL`.
+#[inline(always)]
+fn is_here<const FULL: bool>(tile: Span, first: u32, i: usize) -> bool {
+    FULL || first + i as u32 * WARP_SIZE < tile.len
+}
+
+/// Moves what is in `N` slots, from `slot` on one in each `NT`, and decodes the keys.
+#[inline(always)]
+#[track_caller]
+fn move_slots<B: Bits, V: Word, const NT: usize, const N: usize>(
+    slot: u32,
+    digit: impl Fn(B) -> u32,
+    decode: impl Fn(B) -> B,
+    memory: TileMemory<B, V>,
+    to: Arrays<B, V>,
+) {
+    let slots: [u32; N] = core::array::from_fn(|i| slot + (i * NT) as u32);
+    let keys = slots.map(|slot| memory.keys.get(slot));
+    let mut places = [0; N];
+    for i in 0..N {
+        places[i] = memory.distances.get(digit(keys[i])).wrapping_add(slots[i]) as usize;
+    }
+    if !has_values::<V>() {
+        for i in 0..N {
+            to.keys.set(places[i], decode(keys[i]));
+        }
+        return;
+    }
+    let values = slots.map(|slot| memory.values.get(slot));
+    for i in 0..N {
+        to.keys.set(places[i], decode(keys[i]));
+    }
+    for i in 0..N {
+        to.values.set(places[i], values[i]);
+    }
+}

@@ -1,0 +1,11 @@
+//! What one thread does by itself.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`diagonal`] | the Merge Path search with one comparison a step |
+//! | [`network`] | keys in registers, sorted by a network |
+//! | [`indexed_key`] | a key with a small index, as one number |
+
+pub mod diagonal;
+pub mod indexed_key;
+pub mod network;

@@ -1,0 +1,9 @@
+//! What the lanes of a warp do together.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`diagonal_search`] | the Merge Path search: 32 points of a diagonal at once |
+//! | [`multiway_co_rank`] | a co-rank over up to 32 runs, one lane each |
+
+pub mod diagonal_search;
+pub mod multiway_co_rank;
