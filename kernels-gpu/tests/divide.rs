@@ -684,7 +684,7 @@ fn keys_that_look_sorted_are_read_to_the_end_and_others_are_not() {
         })?;
         // SAFETY: as above.
         emulator.launch("detect_runs", 2, 64, DETECTION_SHARED_BYTES, || unsafe {
-            detect_runs::<u32>(keys.as_ptr(), 5000, 0, 0, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
+            detect_runs::<u32>(keys.as_ptr(), 5000, none, 0, 0, found.as_mut_ptr(), starts.as_mut_ptr())
         })?;
         let [_, many, ascent, divided] = emulator.read(found)?[..] else { panic!("there are four words") };
         assert_eq!(divided, 0, "seed {seed}");
