@@ -264,6 +264,7 @@ pub(super) struct Division<K: Key> {
 
 impl<K: Key> Division<K> {
     /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys are in order, or too uneven.
+    /// If there is one level only, its digits are counted as well: keys are not divided if those of a digit are too many for a block.
     ///
     /// # Safety
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
@@ -274,7 +275,8 @@ impl<K: Key> Division<K> {
             if cleared > 0 {
                 queue.clear(self.job.words as Address + DividePlan::HEAD_BYTES as Address, cleared)?;
             }
-            self.choose(queue, 0)
+            self.choose(queue, 0)?;
+            if self.how.plan.levels == 1 { self.place(queue, 0) } else { Ok(()) }
         }
     }
 
@@ -286,7 +288,9 @@ impl<K: Key> Division<K> {
     pub(super) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
-            self.place(queue, 0)?;
+            if self.how.plan.levels > 1 {
+                self.place(queue, 0)?;
+            }
             self.divide(queue, 0)
         }
     }

@@ -469,3 +469,17 @@ fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
         check::<i64>(&DIVIDED_THREE_TIMES, with);
     }
 }
+
+/// A single division in which keys stay in order is given up once its digits are counted, if some have too many keys. What is launched beside
+/// it must not have found before that there is nothing to do.
+#[test]
+fn a_single_division_with_values_is_given_up_before_keys_are_merged() {
+    fn check<K: TestKey>(with: With) {
+        for _ in 0..4 {
+            let sorted = sort_random::<K>(&DIVIDED_ONCE, Keys::Few, 60_000, with);
+            assert_eq!(sorted.order(), Order::None, "seed {}", sorted.device.seed);
+        }
+    }
+    check::<u64>(With::Values(4));
+    check::<f32>(With::Indices(8));
+}
