@@ -1,6 +1,6 @@
 //! The sort that divides keys, again and again, until one block sorts what is left together.
 
-use super::{Address, Arrays, Entry, Queue, bits, elements, with_numbers};
+use super::{Address, Arrays, Entry, Queue, Thresholds, bits, elements, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
@@ -21,30 +21,11 @@ use kernels_gpu::kernels::sort::tile_in_order;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{self, DivideTile, Tile};
 
-/// Up to so many keys alone, launches for a third division take longer than they save.
-const TWO_DIVISIONS: usize = 1 << 24;
-
-/// From so many keys alone on, a fourth division is there for uneven keys, which are sorted by all of their bits otherwise: that takes as long, or
-/// longer, and the launches take little time beside the others.
-const FOUR_DIVISIONS: usize = 1 << 27;
-
-/// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
-const MOST_DIGITS: (u32, u32) = (1024, 512);
-
-/// The same of keys with values, however many.
-const DIGITS_IN_ORDER: usize = divisions::MOST_DIGITS_IN_ORDER as usize - 2;
-
-/// From so many keys with values on, parts are of several tiles: of how many.
-const SEVERAL_TILES: (usize, u32) = ((1 << 26) + 1, 16);
-
-/// From so many keys alone on, digits of two levels may be counted at once.
-const COUNTED_TWICE: usize = 1 << 26;
-
 /// Blocks of a multiprocessor, for kernels that place and sort what is left.
 const FEW_BLOCKS: usize = 4;
 
 /// Blocks of a multiprocessor that move what is left for later levels. There is something left where uneven keys are divided, which takes
-/// [four divisions](FOUR_DIVISIONS), and fewer blocks find sooner that there is nothing.
+/// [four divisions](Thresholds::four_divisions), and fewer blocks find sooner that there is nothing.
 const fn left_blocks(levels: u32) -> usize {
     if levels > 3 { 32 } else { 16 }
 }
@@ -93,29 +74,33 @@ pub(super) struct Words {
 }
 
 impl DividePlan {
-    /// For `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or 0, which are to begin as the
+    /// By these thresholds, for `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or 0, which are to begin as the
     /// keys' indices if it `indexes`.
-    pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Option<Self> {
+    pub(super) const fn of<K: Key>(
+        thresholds: &Thresholds,
+        n: usize,
+        value_bytes: usize,
+        indexes: bool,
+    ) -> Option<Self> {
         if n > divisions::MOST_KEYS {
             return None;
         }
-        let (tile, bucket) = match value_bytes {
-            0 => tuning::divide(size_of::<K>(), n),
-            _ => tuning::divide_with_values(size_of::<K>(), value_bytes),
-        };
+        let &Thresholds { two_divisions, four_divisions, most_digits, several_tiles, counted_twice, .. } = thresholds;
+        let (tile, bucket) = thresholds.divide(size_of::<K>(), value_bytes, n);
         let usual = divisions::usual_len(bucket.keys());
-        let once = if value_bytes == 0 { MOST_DIGITS.0 as usize } else { DIGITS_IN_ORDER } * usual;
+        let digits_once = if value_bytes == 0 { most_digits[0] } else { thresholds.digits_in_order };
+        let once = digits_once as usize * usual;
         // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
         let (levels, most_digits) = match n {
-            _ if n <= once => (1, MOST_DIGITS.0),
-            _ if value_bytes == 0 && n <= TWO_DIVISIONS => (2, MOST_DIGITS.1),
+            _ if n <= once => (1, most_digits[0]),
+            _ if value_bytes == 0 && n <= two_divisions => (2, most_digits[1]),
             // Uneven keys of 8 bytes are merged, and those with values are merged or sorted by all of their bits.
-            _ if n < FOUR_DIVISIONS || value_bytes > 0 || size_of::<K>() == 8 => (3, MOST_DIGITS.1),
-            _ => (4, MOST_DIGITS.1),
+            _ if n < four_divisions || value_bytes > 0 || size_of::<K>() == 8 => (3, most_digits[1]),
+            _ => (4, most_digits[1]),
         };
-        let tiles = if value_bytes > 0 && n >= SEVERAL_TILES.0 { SEVERAL_TILES.1 } else { 1 };
+        let tiles = if value_bytes > 0 && n >= several_tiles.0 { several_tiles.1 } else { 1 };
         let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
-        let twice = (value_bytes == 0 && n >= COUNTED_TWICE) as u32;
+        let twice = (value_bytes == 0 && n >= counted_twice) as u32;
         // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
         let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
         let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
@@ -280,6 +265,7 @@ pub(super) struct Division<K: Key> {
 
 impl<K: Key> Division<K> {
     /// Queues what decides whether keys are divided: the choice of the first level's digits. They are not where keys are in order, or too uneven.
+    /// If there is one level only, its digits are counted as well: keys are not divided if those of a digit are too many for a block.
     ///
     /// # Safety
     /// All arrays are in the GPU's memory, of the plan's number of keys, and nothing else uses them until this has ended.
@@ -290,7 +276,8 @@ impl<K: Key> Division<K> {
             if cleared > 0 {
                 queue.clear(self.job.words as Address + DividePlan::HEAD_BYTES as Address, cleared)?;
             }
-            self.choose(queue, 0)
+            self.choose(queue, 0)?;
+            if self.how.plan.levels == 1 { self.place(queue, 0) } else { Ok(()) }
         }
     }
 
@@ -302,7 +289,9 @@ impl<K: Key> Division<K> {
     pub(super) unsafe fn begin(&self, queue: &impl Queue) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe {
-            self.place(queue, 0)?;
+            if self.how.plan.levels > 1 {
+                self.place(queue, 0)?;
+            }
             self.divide(queue, 0)
         }
     }
@@ -491,7 +480,8 @@ mod tests {
         fn check<K: Key>() {
             for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
                 for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
-                    let plan = DividePlan::of::<K>(n, value_bytes, indexes).expect("there are not too many");
+                    let plan = DividePlan::of::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+                        .expect("there are not too many");
                     let bytes = plan.list_bytes();
                     assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
                 }
@@ -499,6 +489,6 @@ mod tests {
         }
         check::<u32>();
         check::<u64>();
-        assert!(DividePlan::of::<u32>(divisions::MOST_KEYS + 1, 0, false).is_none());
+        assert!(DividePlan::of::<u32>(&Thresholds::DEFAULT, divisions::MOST_KEYS + 1, 0, false).is_none());
     }
 }

@@ -8,19 +8,23 @@
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
+//! | `thresholds` | at how many keys a sort goes another way |
 //!
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
 //! operation has a list of the [`Entry`] points that it may launch, so that they can be loaded before. Launches go to a
-//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these.
+//! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator, which runs them.
 
 pub(super) mod batch;
 mod divide;
+#[cfg(test)]
+mod emulated;
 pub(super) mod merge;
 mod radix;
 #[cfg(test)]
 mod record;
 pub(super) mod runs;
 pub(super) mod sort;
+mod thresholds;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;
@@ -32,6 +36,8 @@ use cust::memory::{DevicePointer, DeviceSlice};
 use cust::stream::{Stream, StreamWaitEventFlags};
 use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::key::Key;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use thresholds::Thresholds;
 
 /// Blocks of persistent kernels on a multiprocessor: as many as it holds.
 const PERSISTENT_BLOCKS: usize = 8;
@@ -58,6 +64,11 @@ pub(super) trait Queue {
 
     /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits for both.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
+
+    /// Another number at each call, which cannot be predicted.
+    fn random(&self) -> u64 {
+        RandomState::new().build_hasher().finish()
+    }
 
     /// The shape of a launch of persistent blocks, `blocks` of them on each multiprocessor.
     fn persistent(&self, blocks: usize, threads: u32, shared_bytes: u32) -> Shape {

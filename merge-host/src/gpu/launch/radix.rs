@@ -1,13 +1,13 @@
 //! The sort by all bits, for keys of 4 bytes that are not divided.
 
-use super::{Address, Arrays, Entry, Queue, bits, elements, with_values};
+use super::{Address, Arrays, Entry, Queue, Thresholds, bits, elements, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::MOST_KEYS;
 use kernels_gpu::kernels::sort::radix::sort_by_radix::SortByRadix;
 use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::tuning::{self, DivideTile};
+use kernels_gpu::tuning::DivideTile;
 
 /// Keys of a share that is counted, of few keys, and the most shares for each multiprocessor.
 const SHARE: usize = 8192;
@@ -21,6 +21,9 @@ pub(super) struct RadixPlan {
     value_bytes: usize,
     /// Values are to begin as the keys' indices.
     indexes: bool,
+    tile: DivideTile,
+    /// How the kernel's name ends.
+    shape: &'static str,
 }
 
 /// Where the words of such a sort are.
@@ -38,33 +41,33 @@ impl RadixPlan {
     /// Words that are 0 before the sort.
     pub(super) const CLEARED_WORDS: usize = radix::CLEARED_WORDS;
 
-    /// For `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of `value_bytes` bytes, or 0, which are to begin
+    /// By these thresholds, for `n` keys of type `K`, if they have 4 bytes and there are not too many, with values of `value_bytes` bytes, or 0, which are to begin
     /// as the keys' indices if it `indexes`.
-    pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Option<Self> {
+    pub(super) const fn of<K: Key>(
+        thresholds: &Thresholds,
+        n: usize,
+        value_bytes: usize,
+        indexes: bool,
+    ) -> Option<Self> {
         // As many as may be divided: of more keys runs are detected and merged.
         if size_of::<K>() != 4 || n > MOST_KEYS {
             return None;
         }
-        Some(Self { n: n as u32, value_bytes, indexes })
-    }
-
-    const fn tile(self) -> DivideTile {
-        let (tile, _) = tuning::radix(self.value_bytes, self.n as usize);
+        let (tile, shape) = thresholds.radix(value_bytes, n);
         assert!(tile.keys() <= look_back::MOST_KEYS, "a tile has more keys than are counted");
-        tile
+        Some(Self { n: n as u32, value_bytes, indexes, tile, shape })
     }
 
     /// Bytes of what tiles publish.
     pub(super) const fn published_bytes(self) -> usize {
-        radix::published_words(self.n as usize, self.tile().keys()) * size_of::<u32>()
+        radix::published_words(self.n as usize, self.tile.keys()) * size_of::<u32>()
     }
 
     /// The entry point.
     pub(super) fn entry<K: Key>(self) -> Entry {
         let keys = bits(size_of::<K>());
         let values = if self.value_bytes == 0 { String::new() } else { format!("v{}", self.value_bytes) };
-        let (_, shape) = tuning::radix(self.value_bytes, self.n as usize);
-        ("sort_by_radix", format!("{keys}{values}{shape}"))
+        ("sort_by_radix", format!("{keys}{values}{}", self.shape))
     }
 
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.
@@ -80,7 +83,7 @@ impl RadixPlan {
         scratch: (Address, Address),
         words: Words,
     ) -> Result<(), Error> {
-        let (n, tile) = (self.n as usize, self.tile());
+        let (n, tile) = (self.n as usize, self.tile);
         let tiles = n.div_ceil(tile.keys());
         // Few tiles are to be on multiprocessors of their own.
         let at_once = if tiles <= queue.multiprocessors() { 1 } else { tile.blocks } * queue.multiprocessors();
@@ -107,12 +110,13 @@ mod tests {
         // Of fewer keys, what is counted takes a little more than that.
         for n in [1 << 20, 5_000_000, 10_000_000, 1 << 24, 1 << 26, 1 << 28, MOST_KEYS] {
             for value_bytes in [0, 4, 8] {
-                let plan = RadixPlan::of::<u32>(n, value_bytes, false).expect("there are not too many");
+                let plan =
+                    RadixPlan::of::<u32>(&Thresholds::DEFAULT, n, value_bytes, false).expect("there are not too many");
                 let bytes = RadixPlan::CLEARED_WORDS * size_of::<u32>() + plan.published_bytes();
                 assert!(bytes * 100 <= n * (4 + value_bytes), "{bytes} bytes for {n} keys");
             }
         }
-        assert!(RadixPlan::of::<u64>(1 << 24, 0, false).is_none());
-        assert!(RadixPlan::of::<u32>(MOST_KEYS + 1, 0, false).is_none());
+        assert!(RadixPlan::of::<u64>(&Thresholds::DEFAULT, 1 << 24, 0, false).is_none());
+        assert!(RadixPlan::of::<u32>(&Thresholds::DEFAULT, MOST_KEYS + 1, 0, false).is_none());
     }
 }

@@ -3,7 +3,9 @@
 use super::divide::{DividePlan, Words};
 use super::radix::{self, RadixPlan};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
-use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
+use super::{
+    Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, with_numbers, with_values,
+};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::kernels::sort::block_sort::{self, BlockSort};
@@ -15,10 +17,6 @@ use kernels_gpu::kernels::sort::merge_pass::split_runs::{self, SplitRuns};
 use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Passes, Runs, Shuffle};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{self, Tile};
-use std::hash::{BuildHasher, Hasher, RandomState};
-
-/// Fewer keys that are merged in any case are sorted without detecting runs first, which takes about 40 µs.
-const DETECTION_KEYS: usize = 1 << 26;
 
 /// Blocks of a multiprocessor for passes of merges where keys may have been divided: many more than it holds at once, which is
 /// faster, but fewer than there are tiles.
@@ -40,6 +38,8 @@ pub(in crate::gpu) struct SortPlan {
     runs: Tile,
     /// Few keys: other shapes, and no launches that find splits.
     small: bool,
+    /// Runs are detected of so many keys that are merged in any case.
+    detection_keys: usize,
     /// Keys are divided if they are spread evenly.
     divide: Option<DividePlan>,
     /// Keys that are not divided are sorted by all bits, instead of being merged.
@@ -47,11 +47,13 @@ pub(in crate::gpu) struct SortPlan {
 }
 
 /// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
-struct Layout {
+pub(super) struct Layout {
     values: usize,
-    runs: usize,
+    /// What is known of the keys.
+    pub(super) runs: usize,
     radix: usize,
-    lists: usize,
+    /// The lists of the divisions.
+    pub(super) lists: usize,
     splits: usize,
     end: usize,
 }
@@ -59,7 +61,16 @@ struct Layout {
 impl SortPlan {
     /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0, which are the keys' indices if it `indexes`.
     pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
-        let small = n <= tuning::ROW.small_sort;
+        Self::by::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+    }
+
+    /// The same by these thresholds.
+    ///
+    /// # Panics
+    /// If runs may be detected of keys that are few, since the kernels that merge runs have the shape for many keys, or of keys that are sorted by
+    /// all bits without an attempt to divide them.
+    pub(super) const fn by<K: Key>(thresholds: &Thresholds, n: usize, value_bytes: usize, indexes: bool) -> Self {
+        let small = n <= thresholds.small_sort;
         let ((block, block_shape), runs) = match (value_bytes, small) {
             (0, false) => ((tuning::block(size_of::<K>()), ""), tuning::runs(size_of::<K>())),
             (0, true) => (tuning::small_block(size_of::<K>(), n), tuning::small_runs(size_of::<K>())),
@@ -68,13 +79,24 @@ impl SortPlan {
                 ((block, ""), runs)
             }
         };
-        let divide = if n <= tuning::undivided(size_of::<K>(), value_bytes) {
+        let divide = if n <= thresholds.undivided(size_of::<K>(), value_bytes) {
             None
         } else {
-            DividePlan::of::<K>(n, value_bytes, indexes)
+            DividePlan::of::<K>(thresholds, n, value_bytes, indexes)
         };
-        let radix = if n <= tuning::merged(value_bytes) { None } else { RadixPlan::of::<K>(n, value_bytes, indexes) };
-        Self { value_bytes, indexes, block, block_shape, runs, small, divide, radix }
+        let radix = if n <= thresholds.merged(value_bytes) {
+            None
+        } else {
+            RadixPlan::of::<K>(thresholds, n, value_bytes, indexes)
+        };
+        let detection_keys = thresholds.detection_keys;
+        let plan = Self { value_bytes, indexes, block, block_shape, runs, small, detection_keys, divide, radix };
+        assert!(!(small && plan.detects(n)), "runs are detected of few keys");
+        assert!(
+            divide.is_some() || radix.is_none() || n < detection_keys,
+            "runs are detected of keys that are not divided"
+        );
+        plan
     }
 
     /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
@@ -157,7 +179,7 @@ impl SortPlan {
     /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they were in order, and where
     /// they are merged in any case, if they are many.
     const fn detects(self, n: usize) -> bool {
-        n >= DETECTION_KEYS || matches!(self.divide, Some(divide) if !divide.is_once())
+        n >= self.detection_keys || matches!(self.divide, Some(divide) if !divide.is_once())
     }
 
     /// The plan of a division, if one is enough.
@@ -203,7 +225,7 @@ impl SortPlan {
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
-    fn layout<K: Key>(self, n: usize) -> Layout {
+    pub(super) fn layout<K: Key>(self, n: usize) -> Layout {
         let values = align(n * size_of::<K>());
         let runs = values + align(n * self.value_bytes);
         let radix = runs + align(RUNS_BYTES);
@@ -255,21 +277,22 @@ const SEVERAL_DIVISIONS: usize = 1 << 24;
 
 /// The entry points that sorts of any number of keys may launch, alone or with values of `value_bytes` bytes.
 pub(super) fn entries_of_any_size<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let thresholds = &Thresholds::DEFAULT;
     let sizes = [
         1,
         // More than one larger block sorts, and more than one pass merges the tiles of smaller blocks of.
         tuning::ROW.block_sort_tiny.of(4, 0).keys() + 1,
         tuning::ROW.block_sort_small.of(4, 0).keys() + 1,
         tuning::ROW.block_sort_tiny.of(4, 0).keys() * MAX_RUNS as usize + 1,
-        tuning::merged(value_bytes) + 1,
-        tuning::ROW.few_radix + 1,
-        tuning::ROW.middle_radix + 1,
-        tuning::ROW.few_radix_v4 + 1,
-        tuning::undivided(size_of::<K>(), value_bytes) + 1,
-        tuning::ROW.small_sort + 1,
+        thresholds.merged(value_bytes) + 1,
+        thresholds.few_radix[0] + 1,
+        thresholds.few_radix[1] + 1,
+        thresholds.few_radix_v4 + 1,
+        thresholds.undivided(size_of::<K>(), value_bytes) + 1,
+        thresholds.small_sort + 1,
         SEVERAL_DIVISIONS,
-        DETECTION_KEYS,
-        tuning::ROW.many_4,
+        thresholds.detection_keys,
+        thresholds.many_4,
     ];
     let entries = |n, indexes| {
         let plan = SortPlan::of::<K>(n, value_bytes, indexes);
@@ -311,12 +334,27 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
     indexes: bool,
     workspace: Address,
 ) -> Result<(), Error> {
-    let Arrays { len: n, value_bytes, .. } = at;
-    let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
+    let plan = SortPlan::of::<K>(at.len, at.value_bytes, indexes).with_kernel(kernel);
+    // SAFETY: the caller's promise; the workspace for the automatic kernel is enough for any.
+    unsafe { sort_by_plan::<K>(queue, plan, order, at, workspace) }
+}
+
+/// Queues the sort of `at` by that plan, which is one for so many keys of type `K` with such values.
+///
+/// # Safety
+/// As for [`sort`], by the workspace of this plan.
+pub(super) unsafe fn sort_by_plan<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    order: SortOrder,
+    at: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let n = at.len;
     let layout = plan.layout::<K>(n);
     let coding = Coding::of::<K>(order == SortOrder::Descending);
     // Where keys may be divided a sample tells first whether they look as if they were in order.
-    let detects = n >= DETECTION_KEYS && plan.divide.is_none();
+    let detects = n >= plan.detection_keys && plan.divide.is_none();
     let in_workspace = |offset: usize| workspace + offset as u64;
     let detected = if detects || plan.divide.is_some() { in_workspace(layout.runs) } else { 0 };
     let radix_words =
@@ -328,8 +366,7 @@ pub(in crate::gpu) unsafe fn sort<K: Key>(
         lists: in_workspace(layout.lists),
         splits: if plan.small { 0 } else { in_workspace(layout.splits) },
     };
-    // Another number at each call, which cannot be predicted.
-    let random = RandomState::new().build_hasher().finish();
+    let random = queue.random();
     if detects {
         // SAFETY: the caller's promise; the words are in the workspace.
         unsafe {

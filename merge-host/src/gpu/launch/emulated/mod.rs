@@ -1,0 +1,167 @@
+//! A queue whose launches run in the emulator, and tests of all operations by the launches that a GPU gets.
+
+mod keys;
+mod merge;
+mod sort;
+
+use super::*;
+use cuda_std::emulator::{Buffer, Emulator, Fault};
+use cuda_std::{GlobalMut, Word, thread};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::cell::RefCell;
+use std::collections::{HashSet, VecDeque};
+
+/// A GPU that is emulated, and what has been launched on it.
+struct Device {
+    emulator: RefCell<Emulator>,
+    random: RefCell<StdRng>,
+    launched: RefCell<Vec<Entry>>,
+    seed: u64,
+}
+
+impl Device {
+    /// A device without arrays. `seed` decides how threads take turns, in which order launches run that have none, and what
+    /// [`Queue::random`] returns.
+    fn new(seed: u64) -> Self {
+        Self {
+            emulator: RefCell::new(Emulator::new(seed)),
+            random: RefCell::new(StdRng::seed_from_u64(seed)),
+            launched: RefCell::default(),
+            seed,
+        }
+    }
+
+    /// A copy of `values`.
+    fn array<T: Word>(&self, values: &[T]) -> Buffer<T> {
+        self.emulator.borrow_mut().buffer(values)
+    }
+
+    /// An array of `len` elements without values.
+    fn uninit<T: Word>(&self, len: usize) -> Buffer<T> {
+        self.emulator.borrow_mut().uninit(len)
+    }
+
+    /// A workspace of `bytes` bytes without values. Its parts are of several types; most accesses are to whole words.
+    fn workspace(&self, bytes: usize) -> Address {
+        address(self.uninit::<u32>(bytes.div_ceil(size_of::<u32>())))
+    }
+
+    /// The elements of an array, of which each has to have a value.
+    fn read<T: Word>(&self, array: Buffer<T>) -> Vec<T> {
+        self.checked(self.emulator.borrow_mut().read(array))
+    }
+
+    /// `count` words from `at` on, of which each has to have a value.
+    fn words(&self, at: Address, count: usize) -> Vec<u32> {
+        let read = RefCell::new(Vec::new());
+        let ended = self.emulator.borrow_mut().launch("words", 1, 1, 0, || {
+            // SAFETY: the emulator reports words that are in no array.
+            let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
+            read.borrow_mut().extend((0..count).map(|i| words.get(i)));
+        });
+        self.checked(ended);
+        read.into_inner()
+    }
+
+    /// What a launch or a read returns; a fault fails the test with its own words.
+    fn checked<T>(&self, result: Result<T, Fault>) -> T {
+        result.unwrap_or_else(|fault| panic!("{fault} (seed {})", self.seed))
+    }
+
+    fn queue(&self) -> Emulated<'_> {
+        Emulated { device: self, added: None }
+    }
+
+    /// The entry points launched so far.
+    fn launched(&self) -> HashSet<Entry> {
+        self.launched.borrow().iter().cloned().collect()
+    }
+
+    /// The kernels among these.
+    fn kernels(&self) -> HashSet<&'static str> {
+        self.launched.borrow().iter().map(|(kernel, _)| *kernel).collect()
+    }
+}
+
+/// The address of an array.
+fn address<T>(array: Buffer<T>) -> Address {
+    array.as_mut_ptr() as Address
+}
+
+/// What a queue gets: a launch, or words that are to be 0.
+type Work = Box<dyn FnOnce(&mut Emulator) -> Result<(), Fault>>;
+
+/// A queue of launches that run at once, or when a join runs them.
+struct Emulated<'a> {
+    device: &'a Device,
+    /// What a join has yet to run, if this is one of its two queues.
+    added: Option<RefCell<VecDeque<Work>>>,
+}
+
+impl Emulated<'_> {
+    fn add(&self, work: Work) {
+        match &self.added {
+            Some(added) => added.borrow_mut().push_back(work),
+            None => self.device.checked(work(&mut self.device.emulator.borrow_mut())),
+        }
+    }
+}
+
+impl Queue for Emulated<'_> {
+    /// Few, so that persistent blocks take more than one tile of an array that is not long.
+    fn multiprocessors(&self) -> usize {
+        2
+    }
+
+    unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
+        let name = A::KERNEL.name;
+        let instance = A::KERNEL.instance(suffix).filter(|instance| instance.takes::<A>());
+        let instance = instance.unwrap_or_else(|| panic!("no {name}_{suffix} takes these arguments"));
+        let Shape { blocks, threads, shared_bytes } = shape;
+        if blocks == 0 {
+            return Ok(());
+        }
+        self.device.launched.borrow_mut().push((name, suffix.to_owned()));
+        let arguments = *arguments;
+        self.add(Box::new(move |emulator| {
+            emulator.launch(name, u32::try_from(blocks).expect("a grid has few blocks"), threads, shared_bytes, || {
+                // SAFETY: the instance takes these arguments; the caller's promise for what they say.
+                unsafe { instance.run(arguments.pointers().as_ref()) }
+            })
+        }));
+        Ok(())
+    }
+
+    unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error> {
+        const THREADS: u32 = 32;
+        self.add(Box::new(move |emulator| {
+            emulator.launch("clear", 1, THREADS, 0, || {
+                // SAFETY: the caller's promise; each thread writes words of its own.
+                let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
+                let first = thread::thread_idx_x() as usize;
+                (first..count).step_by(THREADS as usize).for_each(|word| words.set(word, 0));
+            })
+        }));
+        Ok(())
+    }
+
+    /// Runs the launches of one queue before those of the other, or in between, as the seed has it: no order is promised.
+    fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
+        let sides = [(), ()].map(|()| Emulated { device: self.device, added: Some(RefCell::default()) });
+        work(&sides[0], &sides[1])?;
+        let mut sides = sides.map(|side| side.added.expect("it is a side").into_inner());
+        let mut random = self.device.random.borrow_mut();
+        let first = random.random_range(0..3);
+        while sides.iter().any(|side| !side.is_empty()) {
+            let side = if first < 2 { first } else { random.random_range(0..2) };
+            let side = if sides[side].is_empty() { 1 - side } else { side };
+            sides[side].pop_front().into_iter().for_each(|work| self.add(work));
+        }
+        Ok(())
+    }
+
+    fn random(&self) -> u64 {
+        self.device.random.borrow_mut().random()
+    }
+}

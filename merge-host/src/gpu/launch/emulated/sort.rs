@@ -1,0 +1,485 @@
+//! The sort by the plan of each size, against the standard library's stable sort.
+
+use super::super::sort::{Layout, SortPlan, sort_by_plan};
+use super::keys::*;
+use super::*;
+use crate::{SortKernel, SortOrder};
+use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
+use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::tuning::{self, ROW};
+
+/// What moves with the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum With {
+    Nothing,
+    /// Values of so many bytes: three times the index of the key, so that the indices would be other values.
+    Values(usize),
+    /// Values of so many bytes without values, which become the indices of the keys.
+    Indices(usize),
+}
+
+impl With {
+    const ALL: [Self; 5] = [Self::Nothing, Self::Values(4), Self::Values(8), Self::Indices(4), Self::Indices(8)];
+
+    fn value_bytes(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Values(bytes) | Self::Indices(bytes) => bytes,
+        }
+    }
+}
+
+/// What a sort has found out about its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Nothing that the sort can make use of.
+    None,
+    Ascending,
+    Descending,
+    LongRuns,
+    /// None, and keys were divided.
+    Divided,
+}
+
+/// A sort that has run.
+struct Sorted {
+    device: Device,
+    workspace: Address,
+    layout: Layout,
+}
+
+/// Sorts `keys` on a new device, and compares with the standard library's sort.
+fn sort<K: TestKey>(
+    thresholds: &Thresholds,
+    (kernel, order): (SortKernel, SortOrder),
+    keys: &[K],
+    with: With,
+    seed: u64,
+) -> Sorted {
+    let (device, n) = (Device::new(seed), keys.len());
+    let at = || format!("{} {} keys with {with:?}, {kernel:?}, {order:?}, seed {seed}", n, <K as crate::Key>::NAME);
+    let plan = SortPlan::by::<K>(thresholds, n, with.value_bytes(), matches!(with, With::Indices(_)));
+    let workspace = device.workspace(plan.workspace_bytes::<K>(n));
+    let plan = plan.with_kernel(kernel);
+    let array = device.array(keys);
+    let moved = match with.value_bytes() {
+        0 => sort_values::<K, ()>(&device, plan, order, array, None, workspace),
+        4 => sort_values::<K, u32>(&device, plan, order, array, Some(with), workspace),
+        _ => sort_values::<K, u64>(&device, plan, order, array, Some(with), workspace),
+    };
+    let mut expected: Vec<usize> = (0..n).collect();
+    expected.sort_by(|&i, &j| {
+        let ascending = keys[i].compare(&keys[j]);
+        if order == SortOrder::Descending { ascending.reverse() } else { ascending }
+    });
+    let expected_keys: Vec<K> = expected.iter().map(|&i| keys[i]).collect();
+    assert!(raw_bits(&device.read(array)) == raw_bits(&expected_keys), "keys: {}", at());
+    if let Some(moved) = moved {
+        assert!(moved.into_iter().eq(expected.into_iter().map(|i| i as u64)), "values: {}", at());
+    }
+    let (launched, planned) = (device.launched(), plan.entries::<K>(n));
+    assert!(launched.iter().all(|entry| planned.contains(entry)), "{launched:?}, planned {planned:?}: {}", at());
+    Sorted { device, workspace, layout: plan.layout::<K>(n) }
+}
+
+/// Runs the sort with values `V`; returns where the key of each value was, if there are any.
+fn sort_values<K: TestKey, V: Word>(
+    device: &Device,
+    plan: SortPlan,
+    order: SortOrder,
+    keys: Buffer<K>,
+    with: Option<With>,
+    workspace: Address,
+) -> Option<Vec<u64>> {
+    let n = keys.len();
+    let values = match with {
+        None => device.uninit::<V>(0),
+        Some(With::Indices(_)) => device.uninit::<V>(n),
+        Some(_) => device.array(&(0..n as u64).map(|i| V::from_register(3 * i)).collect::<Vec<_>>()),
+    };
+    let at = Arrays { keys: address(keys), values: address(values), len: n, value_bytes: size_of::<V>() };
+    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+    unsafe { sort_by_plan::<K>(&device.queue(), plan, order, at, workspace).expect("the emulator launches all") };
+    let of_index = if with.is_some_and(|with| matches!(with, With::Values(_))) { 3 } else { 1 };
+    with.map(|_| device.read(values).into_iter().map(|value| value.to_register() / of_index).collect())
+}
+
+impl Sorted {
+    /// What is known of the keys, if their order may have been detected or they may have been divided.
+    fn order(&self) -> Order {
+        let words = self.device.words(self.workspace + self.layout.runs as Address, DETECTION_WORDS);
+        match words[..] {
+            [.., 1] => Order::Divided,
+            [_, _, 0, _] => Order::Descending,
+            [0, 0, ..] => Order::Ascending,
+            [_, 0, ..] => Order::LongRuns,
+            _ => Order::None,
+        }
+    }
+
+    /// The heads of the lists of a sort that divides several times.
+    fn heads(&self) -> Vec<u32> {
+        self.device.words(self.workspace + self.layout.lists as Address, HEAD_WORDS)
+    }
+
+    /// How many levels there were something to divide at: of the heads there are three for each level, of which the first one counts
+    /// segments.
+    fn levels(&self) -> usize {
+        self.heads()[..3 * MOST_LEVELS].chunks(3).filter(|level| level[0] > 0).count()
+    }
+
+    /// How many rests there were, buckets whose sort has failed, whether digits were to be counted twice, how often a counter has overflowed,
+    /// and long buckets.
+    fn left(&self) -> [u32; 5] {
+        let heads = self.heads();
+        std::array::from_fn(|i| heads[RESTS + i])
+    }
+}
+
+/// More keys than a block of any shape sorts, and than a tile of any pass has.
+const N: usize = 40_000;
+
+/// No keys are few.
+const MERGED: Thresholds = Thresholds { small_sort: 0, ..Thresholds::DEFAULT };
+
+/// Keys of 4 bytes are sorted by all bits: with shapes for few, for more, and for many.
+const BY_ALL_BITS: Thresholds =
+    Thresholds { merged: [0; 2], few_radix: [15_000, 30_000], few_radix_v4: 15_000, ..MERGED };
+
+/// Keys may be divided, once, and are merged otherwise.
+const DIVIDED_ONCE: Thresholds = Thresholds {
+    merged: [usize::MAX; 2],
+    undivided: [0; 2],
+    undivided_with_values: [0; 2],
+    several_tiles: (usize::MAX, 1),
+    ..MERGED
+};
+
+/// Keys may be divided twice, or those with values three times, by few digits at a time.
+const DIVIDED_TWICE: Thresholds = Thresholds { most_digits: [1, 1], digits_in_order: 1, ..DIVIDED_ONCE };
+
+/// Keys may be divided three times.
+const DIVIDED_THREE_TIMES: Thresholds = Thresholds { two_divisions: 0, ..DIVIDED_TWICE };
+
+/// Keys of 4 bytes alone may be divided four times.
+const DIVIDED_FOUR_TIMES: Thresholds = Thresholds { four_divisions: 0, ..DIVIDED_THREE_TIMES };
+
+const ORDERS: [SortOrder; 2] = [SortOrder::Ascending, SortOrder::Descending];
+
+/// One order or the other.
+fn order_of(seed: u64) -> SortOrder {
+    ORDERS[(seed % 2) as usize]
+}
+
+/// Sorts random keys of a new seed by the automatic kernel, in either order: those in ascending order ascend in that one.
+fn sort_random<K: TestKey>(thresholds: &Thresholds, keys: Keys, n: usize, with: With) -> Sorted {
+    let seed = fresh_seed();
+    let order = order_of(seed);
+    let mut keys = keys.random::<K>(n, seed);
+    if order == SortOrder::Descending {
+        keys.reverse();
+    }
+    sort::<K>(thresholds, (SortKernel::Auto, order), &keys, with, seed)
+}
+
+/// The same again and again, as often as a sample may mislead the sort by chance, until it takes the path that `is_there` looks for.
+fn sort_until<K: TestKey>(
+    (thresholds, keys, n, with): (&Thresholds, Keys, usize, With),
+    what: &str,
+    is_there: impl Fn(&Sorted) -> bool,
+) {
+    let mut others = vec![];
+    for _ in 0..6 {
+        let sorted = sort_random::<K>(thresholds, keys, n, with);
+        if is_there(&sorted) {
+            return;
+        }
+        let seed = sorted.device.seed;
+        others.push(format!("{:?}, seed {seed}, {:?}", sorted.order(), sorted.device.kernels()));
+    }
+    panic!("{n} keys {keys:?} of type {} with {with:?}: never {what}, but {others:#?}", <K as crate::Key>::NAME);
+}
+
+#[test]
+fn keys_that_one_block_sorts_and_few_more() {
+    fn check<K: TestKey>() {
+        let (tiny, small) = match size_of::<K>() {
+            4 => (ROW.block_sort_tiny.of(4, 0).keys(), ROW.block_sort_small.of(4, 0).keys()),
+            _ => (ROW.block_sort_tiny.of(8, 0).keys(), ROW.block_sort_small.of(8, 0).keys()),
+        };
+        for n in [0, 1, 2, tiny - 1, tiny, tiny + 1, small - 1, small, small + 1, 3 * tiny + 1] {
+            for (keys, order) in [Keys::Any, Keys::Few].into_iter().flat_map(|keys| ORDERS.map(|order| (keys, order))) {
+                let seed = fresh_seed();
+                let kernel = SortKernel::ALL[(seed / 2 % 2) as usize];
+                let sorted =
+                    sort::<K>(&Thresholds::DEFAULT, (kernel, order), &keys.random(n, seed), With::Nothing, seed);
+                let merges =
+                    if n > small { ["block_sort", "merge_runs"].into() } else { HashSet::from(["block_sort"]) };
+                assert_eq!(sorted.device.kernels(), if n == 0 { HashSet::new() } else { merges }, "{n} keys");
+            }
+        }
+    }
+    for_all_types!(check());
+}
+
+#[test]
+fn few_keys_that_two_passes_merge() {
+    fn check<K: TestKey>([tiny, small]: [usize; 2]) {
+        let [most, more] = [tiny, small].map(|block| block * MAX_RUNS as usize);
+        for (n, block, passes) in [(most, "tiny", 1), (most + 1, "small", 1), (more + 1, "small", 2)] {
+            let seed = fresh_seed();
+            let how = (SortKernel::MergePath, order_of(seed));
+            let sorted = sort::<K>(&Thresholds::DEFAULT, how, &Keys::Any.random(n, seed), With::Nothing, seed);
+            let merges = sorted.device.launched.borrow().iter().filter(|(kernel, _)| *kernel == "merge_runs").count();
+            assert_eq!(merges, passes, "{n} keys");
+            assert!(
+                sorted
+                    .device
+                    .launched()
+                    .iter()
+                    .any(|(kernel, suffix)| *kernel == "block_sort" && suffix.ends_with(block))
+            );
+        }
+    }
+    check::<u32>([ROW.block_sort_tiny, ROW.block_sort_small].map(|shapes| shapes.of(4, 0).keys()));
+    check::<i64>([ROW.block_sort_tiny, ROW.block_sort_small].map(|shapes| shapes.of(8, 0).keys()));
+}
+
+#[test]
+fn few_keys_with_values() {
+    fn check<K: TestKey>() {
+        for with in With::ALL.into_iter().skip(1) {
+            let block = tuning::sort_pairs(size_of::<K>(), with.value_bytes()).0.keys();
+            for n in [0, 1, block - 1, block, block + 1] {
+                let sorted = sort_random::<K>(&Thresholds::DEFAULT, [Keys::Any, Keys::Few][n % 2], n, with);
+                assert_eq!(sorted.device.kernels().contains("merge_runs"), n > block, "{n} keys with {with:?}");
+            }
+        }
+    }
+    for_all_types!(check());
+}
+
+#[test]
+fn many_keys_are_merged_with_splits_that_another_kernel_finds() {
+    fn check<K: TestKey>() {
+        for with in With::ALL {
+            let block = match with {
+                With::Nothing => tuning::block(size_of::<K>()),
+                _ => tuning::sort_pairs(size_of::<K>(), with.value_bytes()).0,
+            };
+            for n in [block.keys() - 1, block.keys() + 1, N] {
+                for kernel in SortKernel::ALL {
+                    let seed = fresh_seed();
+                    // The other kernel would divide these.
+                    let thresholds = if kernel == SortKernel::Auto { &WITHOUT_DIVISION } else { &DIVIDED_TWICE };
+                    let keys = Keys::Any.random::<K>(n, seed);
+                    let sorted = sort::<K>(thresholds, (kernel, order_of(seed)), &keys, with, seed);
+                    let mut kernels = HashSet::from(["block_sort"]);
+                    kernels.extend(matches!(with, With::Indices(_)).then_some("set_indices"));
+                    kernels.extend((n > block.keys()).then_some(["split_runs", "merge_runs"]).into_iter().flatten());
+                    assert_eq!(sorted.device.kernels(), kernels, "{n} keys with {with:?}");
+                }
+            }
+        }
+    }
+    const WITHOUT_DIVISION: Thresholds = Thresholds { merged: [usize::MAX; 2], ..MERGED };
+    check::<f32>();
+    check::<i64>();
+}
+
+#[test]
+fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
+    fn check<K: TestKey>() {
+        for n in [10_000, 15_000, 15_001, 30_000, 30_001, N] {
+            for with in With::ALL {
+                let sorted = sort_random::<K>(&BY_ALL_BITS, [Keys::Any, Keys::Cluster, Keys::Few][n % 3], n, with);
+                let shape = match with.value_bytes() {
+                    0 if n <= 15_000 => "u32small",
+                    0 if n <= 30_000 => "u32middle",
+                    0 => "u32",
+                    4 if n <= 15_000 => "u32v4small",
+                    4 => "u32v4",
+                    _ => "u32v8",
+                };
+                let launched = HashSet::from([("sort_by_radix", shape.to_owned())]);
+                assert_eq!(sorted.device.launched(), launched, "{n} keys with {with:?}");
+            }
+        }
+    }
+    check::<u32>();
+    check::<i32>();
+    check::<f32>();
+}
+
+/// Where keys are neither divided nor sorted by all bits runs are detected first: keys are merged only if they are in no order.
+#[test]
+fn order_is_detected_before_keys_are_merged() {
+    fn check<K: TestKey>(thresholds: &Thresholds) {
+        let expected = [
+            (Keys::Any, Order::None),
+            (Keys::Ascending, Order::Ascending),
+            (Keys::Descending, Order::Descending),
+            (Keys::Runs, Order::LongRuns),
+        ];
+        for (keys, expected) in expected {
+            for with in With::ALL {
+                let seed = fresh_seed();
+                let how = (SortKernel::Auto, SortOrder::Ascending);
+                let sorted = sort::<K>(thresholds, how, &keys.random(N, seed), with, seed);
+                assert_eq!(sorted.order(), expected, "{keys:?} with {with:?}, seed {seed}");
+            }
+        }
+    }
+    check::<u32>(&Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED });
+    check::<f32>(&Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED });
+    check::<f64>(&Thresholds { detection_keys: 0, ..MERGED });
+}
+
+#[test]
+fn one_division_is_enough_for_few_keys() {
+    fn check<K: TestKey>(thresholds: &Thresholds) {
+        for n in [10_000, 60_000] {
+            let expected = [(Keys::Any, Order::Divided), (Keys::Equal, Order::Divided), (Keys::Nested, Order::None)];
+            for (keys, expected) in expected {
+                let sorted = sort_random::<K>(thresholds, keys, n, With::Nothing);
+                assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed);
+                assert!(sorted.device.kernels().contains("sort_once"));
+            }
+        }
+        for (keys, expected) in [
+            (Keys::Ascending, Order::Ascending),
+            // One division is over before it would pay to find these.
+            (Keys::Descending, Order::None),
+            (Keys::Runs, Order::None),
+        ] {
+            let sorted = sort_random::<K>(thresholds, keys, N, With::Nothing);
+            assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed);
+        }
+    }
+    for_all_types!(check(&DIVIDED_ONCE));
+    check::<f32>(&Thresholds { merged: [0; 2], ..DIVIDED_ONCE });
+}
+
+/// Tiles of divisions that are larger.
+#[test]
+fn very_many_keys_are_divided_in_larger_tiles() {
+    let thresholds = Thresholds { many_4: 0, ..DIVIDED_TWICE };
+    let sorted = sort_random::<i32>(&thresholds, Keys::Any, 60_000, With::Nothing);
+    assert_eq!(sorted.order(), Order::Divided);
+    assert!(sorted.device.launched().contains(&("divide", "u32many".to_owned())));
+}
+
+#[test]
+fn keys_are_divided_as_often_as_they_need_to_be() {
+    const FEW: (usize, With) = (60_000, With::Nothing);
+    const MORE: (usize, With) = (150_000, With::Nothing);
+    fn check<K: TestKey>(thresholds: &Thresholds, keys: Keys, (n, with): (usize, With), levels: usize) {
+        sort_until::<K>((thresholds, keys, n, with), &format!("{levels} levels"), |sorted| {
+            sorted.order() == Order::Divided && sorted.levels() == levels
+        });
+    }
+    check::<u32>(&DIVIDED_TWICE, Keys::Equal, FEW, 1);
+    check::<u32>(&DIVIDED_TWICE, Keys::Any, FEW, 2);
+    check::<i64>(&DIVIDED_TWICE, Keys::Any, FEW, 2);
+    check::<f64>(&DIVIDED_THREE_TIMES, Keys::Any, FEW, 3);
+    check::<f32>(&DIVIDED_FOUR_TIMES, Keys::Any, MORE, 2);
+    check::<u32>(&DIVIDED_FOUR_TIMES, Keys::Nested, (250_000, With::Nothing), 4);
+    for with in With::ALL.into_iter().skip(1) {
+        check::<i32>(&DIVIDED_ONCE, Keys::Any, (FEW.0, with), 1);
+        check::<u64>(&DIVIDED_ONCE, Keys::Any, (FEW.0, with), 1);
+        check::<f32>(&DIVIDED_TWICE, Keys::Any, (FEW.0, with), 3);
+        check::<f64>(&DIVIDED_TWICE, Keys::Any, (FEW.0, with), 3);
+    }
+}
+
+#[test]
+fn parts_are_of_several_tiles() {
+    const THRESHOLDS: Thresholds = Thresholds { several_tiles: (0, 3), ..DIVIDED_TWICE };
+    fn check<K: TestKey>(keys: Keys, with: With) {
+        let sorted = sort_random::<K>(&THRESHOLDS, keys, 100_000, with);
+        assert_eq!(sorted.order(), Order::Divided, "seed {}", sorted.device.seed);
+        let tile = ROW.divide.of(size_of::<K>(), with.value_bytes()).keys();
+        assert_eq!(sorted.heads()[1] as usize, 100_000usize.div_ceil(3 * tile), "parts, seed {}", sorted.device.seed);
+    }
+    check::<u32>(Keys::Any, With::Values(4));
+    check::<i32>(Keys::Few, With::Indices(8));
+    check::<f64>(Keys::Any, With::Indices(4));
+    check::<u64>(Keys::Any, With::Values(8));
+}
+
+#[test]
+fn digits_of_two_levels_are_counted_at_once() {
+    fn check<K: TestKey>() {
+        for thresholds in [DIVIDED_TWICE, DIVIDED_THREE_TIMES] {
+            let thresholds = Thresholds { counted_twice: 0, ..thresholds };
+            let sorted = sort_random::<K>(&thresholds, Keys::Any, 60_000, With::Nothing);
+            let [_, _, is_twice, overflows, _] = sorted.left();
+            assert_eq!((sorted.order(), is_twice, overflows), (Order::Divided, 1, 0), "seed {}", sorted.device.seed);
+        }
+    }
+    check::<u32>();
+    check::<i64>();
+}
+
+#[test]
+fn long_buckets_are_sorted_by_larger_blocks() {
+    let sorted = sort_random::<i32>(&DIVIDED_THREE_TIMES, Keys::Any, 60_000, With::Nothing);
+    assert!(sorted.order() == Order::Divided && sorted.left()[4] > 0, "seed {}", sorted.device.seed);
+}
+
+/// More keys than a bucket has are so close together that the last level cannot tell them apart.
+#[test]
+fn rests_are_sorted_by_merging() {
+    fn check<K: TestKey>(with: With) {
+        sort_until::<K>((&DIVIDED_TWICE, Keys::Cluster, 150_000, with), "a rest", |sorted| {
+            sorted.order() == Order::Divided && sorted.left()[0] > 0
+        });
+    }
+    check::<u32>(With::Nothing);
+    check::<i64>(With::Nothing);
+    check::<f32>(With::Values(4));
+    check::<f64>(With::Indices(8));
+}
+
+/// What is too uneven, or in order, is given up by the division, and sorted by what is launched beside it.
+#[test]
+fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
+    fn check<K: TestKey>(thresholds: &Thresholds, with: With) {
+        let expected = [
+            (Keys::Nested, Order::None),
+            (Keys::Ascending, Order::Ascending),
+            (Keys::Descending, Order::Descending),
+            (Keys::Runs, Order::LongRuns),
+        ];
+        for (keys, expected) in expected {
+            // A sample may miss the steps between runs, or not.
+            sort_until::<K>((thresholds, keys, N, with), &format!("{expected:?}"), |sorted| {
+                let order = sorted.order();
+                assert_ne!(order, Order::Divided, "{keys:?}, seed {}", sorted.device.seed);
+                order == expected
+            });
+        }
+    }
+    let by_all_bits = Thresholds { merged: [0; 2], ..DIVIDED_TWICE };
+    for with in With::ALL {
+        check::<u32>(&DIVIDED_TWICE, with);
+        check::<f32>(&by_all_bits, with);
+        check::<i64>(&DIVIDED_THREE_TIMES, with);
+    }
+}
+
+/// A single division in which keys stay in order is given up once its digits are counted, if some have too many keys. What is launched beside
+/// it must not have found before that there is nothing to do.
+#[test]
+fn a_single_division_with_values_is_given_up_before_keys_are_merged() {
+    fn check<K: TestKey>(with: With) {
+        for _ in 0..4 {
+            let sorted = sort_random::<K>(&DIVIDED_ONCE, Keys::Few, 60_000, with);
+            assert_eq!(sorted.order(), Order::None, "seed {}", sorted.device.seed);
+        }
+    }
+    check::<u64>(With::Values(4));
+    check::<f32>(With::Indices(8));
+}

@@ -1,0 +1,87 @@
+//! At how many keys a sort goes another way.
+
+use kernels_gpu::tuning::{DivideTile, ROW, Tile};
+
+/// The numbers of keys, and of digits, that decide which kernels a sort is made of. A GPU gets [`DEFAULT`](Self::DEFAULT); tests in the
+/// emulator, which takes long for many keys, pass smaller ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thresholds {
+    /// The most keys that are few, which other shapes sort, without launches that find splits.
+    pub small_sort: usize,
+    /// Fewer keys that are merged in any case are sorted without detecting runs first, which takes about 40 µs.
+    pub detection_keys: usize,
+    /// The most keys of 4 bytes alone, and with values, that are merged even if they could be sorted by all bits.
+    pub merged: [usize; 2],
+    /// The most keys of 4 and of 8 bytes alone that are too few to be divided.
+    pub undivided: [usize; 2],
+    /// The same of keys of 4 and of 8 bytes with values.
+    pub undivided_with_values: [usize; 2],
+    /// The most keys alone that are few for a sort by all bits, and the most that are not many for it.
+    pub few_radix: [usize; 2],
+    /// The most keys with values of 4 bytes that are few for a sort by all bits.
+    pub few_radix_v4: usize,
+    /// From so many keys of 4 bytes alone on, tiles of divisions are larger.
+    pub many_4: usize,
+    /// Up to so many keys alone, launches for a third division take longer than they save.
+    pub two_divisions: usize,
+    /// From so many keys of 4 bytes alone on, a fourth division is there for uneven keys, which are sorted by all of their bits otherwise: that
+    /// takes as long, or longer, and the launches take little time beside the others.
+    pub four_divisions: usize,
+    /// The most digits of a division that is to be the last one, where there are few keys, and where there are many.
+    pub most_digits: [u32; 2],
+    /// The most digits of a single division of keys with values.
+    pub digits_in_order: u32,
+    /// From so many keys with values on, parts are of several tiles: of how many.
+    pub several_tiles: (usize, u32),
+    /// From so many keys alone on, digits of two levels may be counted at once.
+    pub counted_twice: usize,
+}
+
+impl Thresholds {
+    /// What is fastest on the GPU that [`ROW`] was measured on.
+    pub const DEFAULT: Self = Self {
+        small_sort: ROW.small_sort,
+        detection_keys: 1 << 26,
+        merged: [ROW.merged_4, ROW.merged_4v],
+        undivided: [ROW.undivided_4, ROW.undivided_8],
+        undivided_with_values: [ROW.undivided_4v, ROW.undivided_8v],
+        few_radix: [ROW.few_radix, ROW.middle_radix],
+        few_radix_v4: ROW.few_radix_v4,
+        many_4: ROW.many_4,
+        two_divisions: 1 << 24,
+        four_divisions: 1 << 27,
+        most_digits: [1024, 512],
+        digits_in_order: kernels_gpu::kernels::sort::divide::MOST_DIGITS_IN_ORDER - 2,
+        several_tiles: ((1 << 26) + 1, 16),
+        counted_twice: 1 << 26,
+    };
+
+    /// The most keys that are merged even if they could be sorted by all bits, with values of `value_bytes` bytes, or 0.
+    pub const fn merged(&self, value_bytes: usize) -> usize {
+        self.merged[(value_bytes > 0) as usize]
+    }
+
+    /// The most keys of `bytes` bytes that are too few to be divided, with values of `value_bytes` bytes, or 0.
+    pub const fn undivided(&self, bytes: usize, value_bytes: usize) -> usize {
+        let of_width = if value_bytes == 0 { self.undivided } else { self.undivided_with_values };
+        of_width[(bytes == 8) as usize]
+    }
+
+    /// The shapes of tiles and of buckets for the sort that divides `n` keys of `bytes` bytes with values of `value_bytes` bytes, or 0.
+    pub const fn divide(&self, bytes: usize, value_bytes: usize, n: usize) -> (DivideTile, Tile) {
+        let is_many = bytes == 4 && value_bytes == 0 && n >= self.many_4;
+        let tiles = if is_many { ROW.divide_many } else { ROW.divide };
+        (tiles.of(bytes, value_bytes), ROW.sort_buckets.of(bytes, value_bytes))
+    }
+
+    /// The shape of tiles in sorts by all bits of `n` keys of 4 bytes with values of `value_bytes` bytes, or 0, and how the names of the kernels
+    /// end that are compiled with it.
+    pub const fn radix(&self, value_bytes: usize, n: usize) -> (DivideTile, &'static str) {
+        match value_bytes {
+            0 if n <= self.few_radix[0] => (ROW.sort_by_radix_small.of(4, 0), "small"),
+            0 if n <= self.few_radix[1] => (ROW.sort_by_radix_middle.of(4, 0), "middle"),
+            4 if n <= self.few_radix_v4 => (ROW.sort_by_radix_small.of(4, 4), "small"),
+            _ => (ROW.sort_by_radix.of(4, value_bytes), ""),
+        }
+    }
+}
