@@ -19,7 +19,7 @@ impl Modules {
         let modules = Self(TempDir::new().unwrap());
         for folder in [modules.checked_in(), modules.fresh()] {
             fs::create_dir(&folder).unwrap();
-            for module in ["merge_f64.ptx", "merge_u32.ptx", "sort_u32.ptx", "MANIFEST"] {
+            for module in ["merge_u64.ptx", "merge_u32.ptx", "sort_u32.ptx", "MANIFEST"] {
                 fs::copy(root().join("kernels-gpu/ptx").join(module), folder.join(module)).unwrap();
             }
         }
@@ -68,7 +68,7 @@ fn current_modules_without_local_memory_pass() {
     let output = Modules::new().check(&[]).unwrap();
     assert!(output.contains("no local memory on sm_80 sm_90 sm_100"), "{output}");
     let row = output.lines().find(|line| line.contains("merge_big ")).expect("each kernel has a row");
-    assert!(row.ends_with(" f64  32 u32  32"), "{row}");
+    assert!(row.ends_with(" u32  32 u64  32"), "{row}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn modules_of_other_sources_are_found() {
 fn a_module_too_few_or_too_many_is_found() {
     let modules = Modules::new();
     fs::remove_file(modules.fresh().join("merge_u32.ptx")).unwrap();
-    fs::copy(modules.fresh().join("merge_f64.ptx"), modules.fresh().join("merge_i31.ptx")).unwrap();
+    fs::copy(modules.fresh().join("merge_u64.ptx"), modules.fresh().join("merge_i31.ptx")).unwrap();
     let missing = "checked-in/merge_i31.ptx is missing";
     let extra = "checked-in/merge_u32.ptx is of no kernel in the sources";
     assert_complains(modules.check(&[]), &[missing, extra, ADVICE]);
