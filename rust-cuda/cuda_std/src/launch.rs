@@ -17,8 +17,8 @@
 //! assert_eq!(FillAll::<u64>::KERNEL.name, "fill_all");
 //! assert_eq!(arguments.pointers().as_ref().len(), 3);
 //! // The instance for `u32` takes other arguments.
-//! assert!(FILL_ALL.instance("u64").unwrap().takes::<FillAll<u64>>());
-//! assert!(!FILL_ALL.instance("u32").unwrap().takes::<FillAll<u64>>());
+//! assert!(FillAll::<u64>::instance("u64").is_some());
+//! assert!(FILL_ALL.instance("u32").is_some() && FillAll::<u64>::instance("u32").is_none());
 //! ```
 
 use core::any::TypeId;
@@ -88,6 +88,11 @@ pub trait Arguments: Copy + 'static {
     /// Pointers to the arguments in the kernel's order, as `cuLaunchKernel` takes them. They are good as long as `self` is where
     /// it is.
     fn pointers(&self) -> Self::Pointers;
+
+    /// The kernel's instance whose name ends in `suffix`, if there is one and it takes these arguments.
+    fn instance(suffix: &str) -> Option<&'static Instance> {
+        Self::KERNEL.instance(suffix).filter(|instance| instance.takes::<Self>())
+    }
 }
 
 /// A function that runs a kernel, if this crate is compiled with its emulator.

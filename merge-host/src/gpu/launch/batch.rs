@@ -1,6 +1,6 @@
 //! Merges of many pairs of runs: of one length, and of any lengths.
 
-use super::{Address, Arrays, Entry, Queue, suffix, with_values};
+use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
@@ -98,7 +98,7 @@ pub(in crate::gpu) unsafe fn merge_batch_pairs<K: Key>(
 ) -> Result<(), Error> {
     let (Lengths { problems: pairs, d, a_len }, coding) = (lengths, Coding::of::<K>(false));
     let (a_keys, b_keys, c_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits, out.keys as *mut K::Bits);
-    with_values!(out.value_bytes, V => {
+    with_numbers!(out.value_bytes, V => {
         let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
         let merge =
             MergeBatchPairs { a_keys, a_values, b_keys, b_values, c_keys, c_values, pairs, d, a_len, coding };
@@ -143,7 +143,7 @@ pub(in crate::gpu) unsafe fn merge_ragged<K: Key>(
         // SAFETY: as above.
         return unsafe { queue.launch(&suffix::<K>(0), tile_shape, &merge) };
     }
-    with_values!(out.value_bytes, V => {
+    with_numbers!(out.value_bytes, V => {
         let (a_values, b_values, c_values) = (a.values as *const V, b.values as *const V, out.values as *mut V);
         let merge = MergeRaggedPairs {
             a_keys, a_values, a_offsets, b_keys, b_values, b_offsets, pairs, c_keys, c_values, total, splits, coding,

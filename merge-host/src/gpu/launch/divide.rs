@@ -1,6 +1,6 @@
 //! The sort that divides keys, again and again, until one block sorts what is left together.
 
-use super::{Address, Arrays, Entry, Queue, Thresholds, bits, elements, with_numbers};
+use super::{Address, Arrays, Entry, Queue, Thresholds, bits, elements, suffix, with_numbers};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::choose_digits::{self, ChooseDigits};
@@ -148,7 +148,7 @@ impl DividePlan {
             let sort_buckets = if size_of::<K>() == 4 { "sort_buckets" } else { "sort_wide_buckets" };
             return [("divide", tiles), (sort_buckets, keys.clone()), ("sort_rest", keys)];
         }
-        let suffix = format!("{keys}v{}", self.value_bytes);
+        let suffix = suffix::<K>(self.value_bytes);
         ["divide_with_values", "sort_buckets_with_values", "sort_rest_with_values"]
             .map(|kernel| (kernel, suffix.clone()))
     }
@@ -322,6 +322,12 @@ impl<K: Key> Division<K> {
         (self.sides[level as usize % 2], self.sides[1 - level as usize % 2])
     }
 
+    /// The keys that a level reads.
+    fn keys_at(&self, level: u32) -> *mut K::Bits {
+        let ((keys, _), _) = self.sides_at(level);
+        keys as *mut K::Bits
+    }
+
     /// Blocks for the segments of a level. The first level is one segment.
     fn segment_blocks(queue: &impl Queue, level: u32) -> usize {
         if level == 0 { 1 } else { SEGMENT_BLOCKS * queue.multiprocessors() }
@@ -333,7 +339,7 @@ impl<K: Key> Division<K> {
     /// As for [`decide`](Self::decide).
     unsafe fn choose(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { most_digits, .. }, job, cleared, random, .. } = self;
-        let (keys, coding) = (self.sides_at(level).0.0 as *mut K::Bits, self.coding_at(level));
+        let (keys, coding) = (self.keys_at(level), self.coding_at(level));
         let shape = Shape {
             blocks: Self::segment_blocks(queue, level),
             threads: choose_digits::CHOOSE_THREADS,
@@ -352,7 +358,7 @@ impl<K: Key> Division<K> {
     unsafe fn place(&self, queue: &impl Queue, level: u32) -> Result<(), Error> {
         let &Self { how: DividePlan { plan, value_bytes, .. }, job, .. } = self;
         let (suffix, decodes) = (bits(size_of::<K>()), u32::from(self.coding != Coding::NONE));
-        let (keys, coding) = (self.sides_at(level).0.0 as *mut K::Bits, self.coding_at(level));
+        let (keys, coding) = (self.keys_at(level), self.coding_at(level));
         if level == 0 && plan.twice != 0 {
             let twice = Shape {
                 blocks: queue.multiprocessors(),

@@ -1,6 +1,6 @@
 //! The merge of two arrays.
 
-use super::{Address, Arrays, Entry, Queue, suffix, with_values};
+use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
 use kernels_gpu::block::indexed_merge;
@@ -190,7 +190,7 @@ pub(in crate::gpu) unsafe fn merge_pairs<K: Key>(
     // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
     unsafe {
         queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
-        with_values!(out.value_bytes, V => {
+        with_numbers!(out.value_bytes, V => {
             let (a_values, b_values) = (a.values as *const V, b.values as *const V);
             let (c_keys, c_values) = (out.keys as *mut K::Bits, out.values as *mut V);
             let merge = MergePairs { a_keys, a_values, m, b_keys, b_values, n, c_keys, c_values, splits, coding };

@@ -1,6 +1,6 @@
 //! The sort by all bits, for keys of 4 bytes that are not divided.
 
-use super::{Address, Arrays, Entry, Queue, Thresholds, bits, elements, with_values};
+use super::{Address, Arrays, Entry, Queue, Thresholds, elements, suffix, with_values};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::MOST_KEYS;
@@ -65,9 +65,7 @@ impl RadixPlan {
 
     /// The entry point.
     pub(super) fn entry<K: Key>(self) -> Entry {
-        let keys = bits(size_of::<K>());
-        let values = if self.value_bytes == 0 { String::new() } else { format!("v{}", self.value_bytes) };
-        ("sort_by_radix", format!("{keys}{values}{}", self.shape))
+        ("sort_by_radix", format!("{}{}", suffix::<K>(self.value_bytes), self.shape))
     }
 
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.

@@ -4,7 +4,8 @@ use super::divide::{DividePlan, Words};
 use super::radix::{self, RadixPlan};
 use super::runs::{DetectedRuns, RUNS_BYTES, merge_long_runs, runs_begin_at};
 use super::{
-    Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, with_numbers, with_values,
+    Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, Thresholds, align, bits, elements, suffix, with_numbers,
+    with_values,
 };
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
@@ -123,11 +124,7 @@ impl SortPlan {
     }
 
     fn suffix_of_shape<K: Key>(self, shape: &str) -> String {
-        let keys = bits(size_of::<K>());
-        match self.value_bytes {
-            0 => format!("{keys}{shape}"),
-            value_bytes => format!("{keys}v{value_bytes}"),
-        }
+        format!("{}{shape}", suffix::<K>(self.value_bytes))
     }
 
     /// The entry points that a sort of `n` keys of type `K` may launch.

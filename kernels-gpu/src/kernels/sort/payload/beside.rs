@@ -84,8 +84,8 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
         decode: Coding<u32>,
         _random: u64,
     ) {
-        // SAFETY: the caller promises `TILE_BYTES`. Thread `t < NT` copies to slots `t + i * NT`, and each round writes slots of which no two threads have one; barriers come between, as a
-        // round reads before it writes.
+        // SAFETY: the caller promises `TILE_BYTES`. Thread `t < NT` copies to slots `t + i * NT`, and each round writes
+        // slots of which no two threads have one; barriers come between, as a round reads before it writes.
         let tile = unsafe { PairTile::at_start(NT * VT) };
         let thread = thread::thread_idx_x();
         let mut i = thread;

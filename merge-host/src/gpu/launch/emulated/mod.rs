@@ -116,8 +116,7 @@ impl Queue for Emulated<'_> {
 
     unsafe fn launch<A: Arguments>(&self, suffix: &str, shape: Shape, arguments: &A) -> Result<(), Error> {
         let name = A::KERNEL.name;
-        let instance = A::KERNEL.instance(suffix).filter(|instance| instance.takes::<A>());
-        let instance = instance.unwrap_or_else(|| panic!("no {name}_{suffix} takes these arguments"));
+        let instance = A::instance(suffix).unwrap_or_else(|| panic!("no {name}_{suffix} takes these arguments"));
         let Shape { blocks, threads, shared_bytes } = shape;
         if blocks == 0 {
             return Ok(());
