@@ -1,5 +1,6 @@
 //! The types of keys.
 
+use crate::Word;
 use half::f16;
 use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
@@ -17,7 +18,7 @@ use std::fmt::{Debug, Display};
 /// ```
 pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     /// Unsigned bits of the same width, which are their own ordered bits.
-    type Bits: Key<Bits = Self::Bits> + Ord + sealed::Bits;
+    type Bits: Word;
     /// The type's name.
     const NAME: &'static str;
     /// Whether a GPU can merge and sort keys of this type, which is then a [`GpuKey`].

@@ -83,6 +83,7 @@ mod set_operation;
 mod sort_kernel;
 mod sort_order;
 mod sorted;
+pub mod splits;
 mod timing;
 mod unique;
 mod word;

@@ -1,6 +1,7 @@
 //! Unsigned numbers that stand for keys of every type.
 
 use crate::Key;
+use crate::key::sealed::Bits;
 
 /// An unsigned number that external sorting works on: `u8`, `u16`, `u32`, `u64` or `u128`, and no other type.
 ///
@@ -15,7 +16,7 @@ use crate::Key;
 /// }
 /// assert!(encode(&[-1.5f32, -0.0, 0.0, 2.0]).is_sorted());
 /// ```
-pub trait Word: Key<Bits = Self> + Ord {}
+pub trait Word: Key<Bits = Self> + Ord + Bits {}
 
 macro_rules! word {
     ($($t:ty)*) => {$(impl Word for $t {})*};

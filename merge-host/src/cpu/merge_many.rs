@@ -20,6 +20,8 @@ use super::multiway_split::MultiwaySplit;
 use super::split::part_ranges;
 use super::{memory, run};
 use crate::parallel::{self, Threads};
+use crate::splits::InMemory;
+
 use crate::{Error, Key};
 use std::mem::MaybeUninit;
 
@@ -192,19 +194,20 @@ impl<'a, K: Key, V: Copy + Send + Sync> Share<'a, K, V> {
 
     /// Calls `merge` with each block of the output and the parts of the runs that it is merged from, without empty ones.
     fn for_each_block(mut self, mut merge: impl FnMut(&[Run<'a, K, V>], RunMut<K, V>)) {
+        let mut runs = InMemory::of_runs(self.runs);
         let mut from = MultiwaySplit::at_begin(self.runs.len());
-        from.move_to(self.runs, self.begin);
+        from.move_to(&mut runs, self.begin);
         let (mut end, mut to) = (self.begin, from.clone());
         let mut parts = Vec::with_capacity(self.runs.len());
         for out in self.out.chunks(block::<K, V>()) {
             end += out.keys.len();
-            to.move_to(self.runs, end);
-            let ranges = from.taken.iter().zip(&to.taken).map(|(&from, &to)| from..to);
+            to.move_to(&mut runs, end);
+            let ranges = from.taken().iter().zip(to.taken()).map(|(&from, &to)| from..to);
             let runs = self.runs.iter().zip(ranges).filter(|(_, range)| !range.is_empty());
             parts.clear();
             parts.extend(runs.map(|(run, range)| run.part(range)));
             merge(&parts, out);
-            from.taken.clone_from(&to.taken);
+            from.set_taken(to.taken());
         }
     }
 }
