@@ -7,8 +7,10 @@
 //! | [`merge_pairs`] | keys with values |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
+//! | [`count_below`] | exact splits of runs on several GPUs |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 
+pub mod count_below;
 pub mod merge_batch;
 pub mod merge_fused;
 pub mod merge_pairs;

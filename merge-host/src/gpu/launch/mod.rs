@@ -8,6 +8,7 @@
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
+//! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
 //! Arrays are addresses in the GPU's memory here, so that slices of the host and of the device come the same way. Each
@@ -18,6 +19,7 @@ pub(super) mod batch;
 mod divide;
 #[cfg(test)]
 mod emulated;
+pub(super) mod exchange;
 pub(super) mod merge;
 mod radix;
 #[cfg(test)]

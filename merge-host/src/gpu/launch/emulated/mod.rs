@@ -1,5 +1,6 @@
 //! A queue whose launches run in the emulator, and tests of all operations by the launches that a GPU gets.
 
+mod exchange;
 mod keys;
 mod merge;
 mod sort;

@@ -1,0 +1,139 @@
+//! The exchange of a group whose members are emulated, against the standard library's stable sort.
+
+use super::super::exchange::{ExchangePlan, Member, Share, entries, exchange_by_plans};
+use super::keys::*;
+use super::*;
+use crate::GpuKey;
+
+/// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing has to wait.
+struct OnDevice<'a>(&'a Device);
+
+impl<'a> Member for OnDevice<'a> {
+    type Queue = Emulated<'a>;
+    type Event = ();
+
+    fn with_queue<T>(&self, work: impl FnOnce(&Emulated<'a>) -> Result<T, Error>) -> Result<T, Error> {
+        work(&self.0.queue())
+    }
+
+    unsafe fn copy(&self, _: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
+        let words = bytes / size_of::<u32>();
+        assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
+        let ended = self.0.emulator.borrow_mut().launch("copy", 1, 1, 0, || {
+            // SAFETY: the caller's promise; the emulator reports words that are in no array.
+            let (from, to) =
+                unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
+            (0..words).for_each(|i| to.set(i, from.get(i)));
+        });
+        self.0.checked(ended);
+        Ok(())
+    }
+
+    fn copied(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn launched(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn launch_after(&self, (): &()) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn copy_after(&self, (): &()) -> Result<(), Error> {
+        Ok(())
+    }
+
+    unsafe fn write(&self, to: Address, words: &[u64]) -> Result<(), Error> {
+        let ended = self.0.emulator.borrow_mut().launch("write", 1, 1, 0, || {
+            // SAFETY: as above.
+            let to = unsafe { GlobalMut::<u64>::new(to as _, words.len()) };
+            words.iter().enumerate().for_each(|(i, &word)| to.set(i, word));
+        });
+        self.0.checked(ended);
+        Ok(())
+    }
+
+    unsafe fn read(&self, from: Address, words: &mut [u64]) -> Result<(), Error> {
+        let halves = self.0.words(from, words.len() * 2);
+        let pairs = halves.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
+        words.iter_mut().zip(pairs).for_each(|(word, pair)| *word = pair);
+        Ok(())
+    }
+}
+
+/// Exchanges the runs of as many members, of these lengths and the parts of those, in pieces of at least that many bytes.
+fn check<K: TestKey + GpuKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usize], least_piece_bytes: usize) {
+    let seed = fresh_seed();
+    let device = Device::new(seed);
+    let what = || format!("{keys:?}, {runs:?} to {parts:?}, values of {} bytes, seed {seed}", size_of::<V>());
+    let members: Vec<_> = runs.iter().map(|_| OnDevice(&device)).collect();
+    let total: usize = runs.iter().sum();
+    let mut input: Vec<K> = keys.random(total, seed);
+    let mut begin = 0;
+    let (mut shares, mut plans, mut outs) = (vec![], vec![], vec![]);
+    for (&run, &part) in runs.iter().zip(parts) {
+        let here = begin..begin + run;
+        input[here.clone()].sort_by(K::compare);
+        let with_values = |len| if size_of::<V>() > 0 { len } else { 0 };
+        let values: Vec<V> = here.clone().take(with_values(run)).map(|i| V::from_register(3 * i as u64)).collect();
+        let value_bytes = size_of::<V>();
+        let arrays = |keys, values, len| Arrays { keys, values, len, value_bytes };
+        let (keys, values) = (device.array(&input[here]), device.array(&values));
+        let out = (device.uninit::<K>(part), device.uninit::<V>(with_values(part)));
+        let plan = ExchangePlan::with_pieces::<K>(runs.len(), part, value_bytes, least_piece_bytes);
+        shares.push(Share {
+            run: arrays(address(keys), address(values), run),
+            part: arrays(address(out.0), address(out.1), part),
+            workspace: device.workspace(plan.workspace_bytes::<K>()),
+        });
+        plans.push(plan);
+        outs.push(out);
+        begin += run;
+    }
+    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+    unsafe { exchange_by_plans::<K, _>(&members, &shares, &plans).unwrap() };
+    let mut order: Vec<usize> = (0..total).collect();
+    order.sort_by(|&i, &j| input[i].compare(&input[j]));
+    let expected: Vec<K> = order.iter().map(|&i| input[i]).collect();
+    let merged: Vec<K> = outs.iter().flat_map(|out| device.read(out.0)).collect();
+    assert!(raw_bits(&merged) == raw_bits(&expected), "keys: {}", what());
+    if size_of::<V>() > 0 {
+        let expected: Vec<V> = order.iter().map(|&i| V::from_register(3 * i as u64)).collect();
+        let merged: Vec<V> = outs.iter().flat_map(|out| device.read(out.1)).collect();
+        assert!(raw_bits(&merged) == raw_bits(&expected), "values: {}", what());
+    }
+    let entries = entries::<K>(size_of::<V>());
+    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
+}
+
+#[test]
+fn members_get_the_parts_of_a_stable_merge() {
+    fn check_all<K: TestKey + GpuKey, V: Word>() {
+        for keys in [Keys::Any, Keys::Few] {
+            check::<K, V>(keys, &[700, 900], &[800, 800], 1 << 10);
+            check::<K, V>(keys, &[1000, 0], &[300, 700], 1 << 20);
+            check::<K, V>(keys, &[1, 2, 0, 500, 40], &[0, 100, 3, 340, 100], 1 << 9);
+            check::<K, V>(keys, &[300, 301, 302], &[903, 0, 0], 1 << 9);
+        }
+        check::<K, V>(Keys::Any, &[0, 0], &[0, 0], 1);
+        check::<K, V>(Keys::Any, &[3], &[3], 1);
+    }
+    check_all::<u32, ()>();
+    check_all::<f32, u32>();
+    check_all::<i64, u64>();
+}
+
+#[test]
+fn a_part_has_few_pieces_and_none_that_is_small() {
+    let pieces = |len| {
+        let plan = ExchangePlan::of::<u32>(2, len, 0);
+        (0..).map(|i| plan.range(i).len()).take_while(|&len| len > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(pieces(0), []);
+    assert_eq!(pieces(5), [5]);
+    assert_eq!(pieces((16 << 20) + 1), [(8 << 20) + 1, 8 << 20]);
+    assert_eq!(pieces(1 << 30).len(), 12);
+    assert_eq!(pieces(1 << 30).iter().sum::<usize>(), 1 << 30);
+}
