@@ -17,6 +17,25 @@ pub enum Error {
         /// The outcome of the search.
         reason: String,
     },
+    /// A group of GPUs has no members.
+    #[error("a group of GPUs has no members, expected one or more")]
+    NoMembers,
+    /// A group of GPUs has the same GPU twice.
+    #[error("GPU {ordinal} is in the group twice")]
+    RepeatedDevice {
+        /// The GPU's ordinal.
+        ordinal: usize,
+    },
+    /// The arguments for a group of GPUs are not one array for each of its members.
+    #[error("{what} has {found} arrays, expected {expected}, one for each GPU of the group")]
+    MembersMismatch {
+        /// The argument's name.
+        what: &'static str,
+        /// The number of its arrays.
+        found: usize,
+        /// The number of members.
+        expected: usize,
+    },
     /// A call into the GPU's driver failed.
     #[error("{call} failed: {reason}")]
     Device {

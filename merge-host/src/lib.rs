@@ -95,7 +95,7 @@ pub use engine::{COSTS, CostModel, Engine, MAX_BATCH_LENGTH, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
 #[cfg(feature = "gpu")]
-pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, RawArray, Stream, kernel_modules};
+pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, Stream, kernel_modules};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

@@ -21,6 +21,19 @@ impl<T> OrFailure<T> for CudaResult<T> {
     }
 }
 
+/// An error that names the call, unless the driver's function returned 0: for functions that `cust` has no call for.
+pub(crate) fn succeeded(call: &str, code: cust::sys::CUresult) -> Result<(), Error> {
+    match code as u32 {
+        0 => Ok(()),
+        number => Err(Error::Device {
+            call: call.to_owned(),
+            reason: format!("error {number} ({code:?})"),
+            code: Some(number),
+            cause: None,
+        }),
+    }
+}
+
 /// Opens the driver. Does nothing if it is open.
 pub(crate) fn initialise() -> Result<(), Error> {
     cust::init(CudaFlags::empty()).map_err(|error| Error::NoDevice { reason: format!("cuInit: {}", describe(error)) })

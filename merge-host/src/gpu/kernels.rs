@@ -1,6 +1,6 @@
 //! The compiled modules and their launches.
 
-use super::failure::OrFailure;
+use super::failure::{OrFailure, succeeded};
 use crate::{Cause, Error};
 use cuda_std::launch::Arguments;
 use cust::context::CurrentContext;
@@ -9,6 +9,7 @@ use cust::error::CudaError;
 use cust::function::Function;
 use cust::module::Module;
 use cust::stream::Stream;
+use cust::sys;
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -203,20 +204,7 @@ const SHARED_BYTES_UNASKED: u32 = 48 << 10;
 
 /// Lets blocks of `function` have so much dynamic shared memory; `cust` has no call for it.
 fn allow_shared_bytes(function: &Function<'_>, bytes: u32) -> Result<(), Error> {
-    // SAFETY: the driver's function with its own signature.
-    unsafe extern "C" {
-        fn cuFuncSetAttribute(function: *mut c_void, attribute: i32, value: i32) -> i32;
-    }
-    /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
-    const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     // SAFETY: the function is loaded.
-    match unsafe { cuFuncSetAttribute(function.to_raw().cast(), MAX_DYNAMIC_SHARED_BYTES, bytes as i32) } {
-        0 => Ok(()),
-        code => Err(Error::Device {
-            call: "cuFuncSetAttribute".to_owned(),
-            reason: format!("error {code}"),
-            code: u32::try_from(code).ok(),
-            cause: None,
-        }),
-    }
+    succeeded("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function.to_raw(), attribute, bytes as i32) })
 }

@@ -8,6 +8,7 @@
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
+//! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
 //! | `launch` | which kernels an operation is made of, and their shapes |
 //! | `kernels` | the compiled modules and their launches |
@@ -19,6 +20,7 @@ mod array;
 mod context;
 mod device;
 mod failure;
+mod group;
 mod host;
 mod kernels;
 mod launch;
@@ -31,6 +33,7 @@ mod stream;
 
 pub use array::{DeviceArray, DeviceOffsets};
 pub use device::Gpu;
+pub use group::GpuGroup;
 pub use kernels::kernel_modules;
 pub use raw::RawArray;
 pub use stream::{Event, Stream};

@@ -54,14 +54,14 @@ impl<T> RawArray<T> {
         Ok(Argument { name, begin: address, end })
     }
 
-    fn keys(self) -> Arrays {
+    pub(super) fn keys(self) -> Arrays {
         Arrays::keys(self.address, self.len)
     }
 }
 
 impl RawArray<u8> {
     /// Where the first 16-byte boundary of this workspace is, if there are `needed` bytes from there on.
-    fn workspace(self, needed: usize) -> Result<Address, Error> {
+    pub(super) fn workspace(self, needed: usize) -> Result<Address, Error> {
         let padding = (self.address.wrapping_neg() % align(1) as u64) as usize;
         let found = self.len.saturating_sub(padding);
         if found < needed {
@@ -127,7 +127,7 @@ pub(super) const fn value_bytes<V>() -> usize {
 }
 
 /// Keys and values, if there is a value for each key.
-fn pairs<K, V>(what: &'static str, keys: RawArray<K>, values: RawArray<V>) -> Result<Arrays, Error> {
+pub(super) fn pairs<K, V>(what: &'static str, keys: RawArray<K>, values: RawArray<V>) -> Result<Arrays, Error> {
     check_values(what, keys.len, values.len)?;
     Ok(Arrays { values: values.address, value_bytes: const { value_bytes::<V>() }, ..keys.keys() })
 }

@@ -14,12 +14,14 @@
 //! it a sixth slower.
 
 use super::merge::{self, merge, merge_pairs};
-use super::{Address, Arrays, Entry, Queue, align, suffix};
+use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::splits::{Search, SortedRuns, exact_splits};
 use crate::{Error, GpuKey, Key, MergeKernel, Word};
 use kernels_gpu::kernels::count_below::{COUNT_BELOW, CountBelow, SEARCH_WORDS, THREADS};
+use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::key::{Coding, Key as Kernels};
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -35,15 +37,20 @@ const SLOTS: usize = 3;
 /// Bits that a round of searches finds.
 const BITS: u32 = 6;
 
+/// Threads of a block that numbers values.
+const NUMBERING_THREADS: u32 = 256;
+
 /// A GPU of a group, with a queue of launches, and one of copies to it beside that.
 pub(in crate::gpu) trait Member {
     /// Where its launches go.
-    type Queue: Queue;
+    type Queue<'a>: Queue
+    where
+        Self: 'a;
     /// A point in one of its queues.
     type Event;
 
     /// Calls `work` with the queue of launches.
-    fn with_queue<T>(&self, work: impl FnOnce(&Self::Queue) -> Result<T, Error>) -> Result<T, Error>;
+    fn with_queue<T>(&self, work: impl FnOnce(&Self::Queue<'_>) -> Result<T, Error>) -> Result<T, Error>;
 
     /// Adds a copy of `bytes` bytes at `from`, in the memory of `other`, to `to`, in the memory of this member.
     ///
@@ -58,10 +65,10 @@ pub(in crate::gpu) trait Member {
     fn launched(&self) -> Result<Self::Event, Error>;
 
     /// Lets later launches wait for an event, also of another member.
-    fn launch_after(&self, event: &Self::Event) -> Result<(), Error>;
+    fn launch_after(&self, event: Self::Event) -> Result<(), Error>;
 
     /// Lets later copies wait for an event.
-    fn copy_after(&self, event: &Self::Event) -> Result<(), Error>;
+    fn copy_after(&self, event: Self::Event) -> Result<(), Error>;
 
     /// Adds the writing of words to the queue of launches.
     ///
@@ -176,6 +183,26 @@ impl ExchangePlan {
     }
 }
 
+/// Queues the numbering of `n` values of `value_bytes` bytes at `to`: the first one becomes `first`, the next one `first + 1` and so on.
+///
+/// # Safety
+/// The values are in the GPU's memory, and nothing else uses them until then.
+pub(in crate::gpu) unsafe fn number(
+    queue: &impl Queue,
+    to: Address,
+    n: usize,
+    value_bytes: usize,
+    first: usize,
+) -> Result<(), Error> {
+    let shape = queue.persistent(PERSISTENT_BLOCKS, NUMBERING_THREADS, 0);
+    let (order, merges) = (std::ptr::null_mut(), 1);
+    with_numbers!(value_bytes, I => {
+        let launch = SetIndices { to: to as *mut I, n, first, order, merges };
+        // SAFETY: the caller's promise.
+        unsafe { queue.launch(&bits(value_bytes), shape, &launch) }
+    })
+}
+
 /// The entry points that an exchange of keys of type `K` may launch, with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn entries<K: GpuKey>(value_bytes: usize) -> Vec<Entry> {
     let mut entries = match value_bytes {
@@ -238,8 +265,8 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
             Some(*next - plan.pieces())
         })
         .collect();
-    let mut merged: Vec<Vec<M::Event>> = members.iter().map(|_| vec![]).collect();
-    let mut copied: Vec<Option<M::Event>> = members.iter().map(|_| None).collect();
+    // For each member, the ends of the merges that read the slots.
+    let mut merged: Vec<VecDeque<M::Event>> = members.iter().map(|_| VecDeque::new()).collect();
     for piece in 0..plans.iter().map(|plan| plan.pieces()).max().unwrap_or(0) {
         for (m, (member, (share, plan))) in members.iter().zip(shares.iter().zip(plans)).enumerate() {
             if piece >= plan.pieces() {
@@ -247,11 +274,12 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
             }
             let (from, to) = (split(firsts[m] + piece), split(firsts[m] + piece + 1));
             let range = plan.range(piece);
-            let slot = piece % SLOTS;
-            if piece >= SLOTS {
-                member.copy_after(&merged[m][piece - SLOTS])?;
+            if merged[m].len() == SLOTS
+                && let Some(event) = merged[m].pop_front()
+            {
+                member.copy_after(event)?;
             }
-            let mut slot = plan.slot::<K>(share.workspace, slot, range.len());
+            let mut slot = plan.slot::<K>(share.workspace, piece % SLOTS, range.len());
             let mut parts = Vec::with_capacity(members.len());
             for (other, (&from, &to)) in from.iter().zip(to).enumerate() {
                 let source = shares[other].run.part::<K>(from, to - from);
@@ -271,18 +299,16 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
                 slot = slot.part::<K>(source.len, slot.len - source.len);
                 parts.push(taken);
             }
-            let end = member.copied()?;
-            member.launch_after(&end)?;
-            copied[m] = Some(end);
+            member.launch_after(member.copied()?)?;
             let out = share.part.part::<K>(range.start, range.len());
             // SAFETY: the caller's promise; the parts are in the run, which nothing writes, and in a slot, which is written again after this.
             member.with_queue(|queue| unsafe { merge_piece::<K>(queue, *plan, share.workspace, &parts, out) })?;
-            merged[m].push(member.launched()?);
+            merged[m].push_back(member.launched()?);
         }
     }
     for (m, member) in members.iter().enumerate() {
-        let others = copied.iter().enumerate().filter(|(other, _)| *other != m);
-        others.filter_map(|(_, event)| event.as_ref()).try_for_each(|event| member.launch_after(event))?;
+        let others = members.iter().enumerate().filter(|(other, _)| *other != m);
+        others.map(|(_, other)| other).try_for_each(|other| member.launch_after(other.copied()?))?;
     }
     Ok(())
 }

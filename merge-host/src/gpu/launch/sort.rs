@@ -512,7 +512,7 @@ unsafe fn use_order<K: Key>(
         let order = detected as *mut u32;
         with_numbers!(value_bytes, I => {
             // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
-            unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, order, merges })? }
+            unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, first: 0, order, merges })? }
         });
     }
     if plan.detects(n) {

@@ -8,11 +8,14 @@ use crate::GpuKey;
 /// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing has to wait.
 struct OnDevice<'a>(&'a Device);
 
-impl<'a> Member for OnDevice<'a> {
-    type Queue = Emulated<'a>;
+impl Member for OnDevice<'_> {
+    type Queue<'a>
+        = Emulated<'a>
+    where
+        Self: 'a;
     type Event = ();
 
-    fn with_queue<T>(&self, work: impl FnOnce(&Emulated<'a>) -> Result<T, Error>) -> Result<T, Error> {
+    fn with_queue<T>(&self, work: impl FnOnce(&Emulated<'_>) -> Result<T, Error>) -> Result<T, Error> {
         work(&self.0.queue())
     }
 
@@ -37,11 +40,11 @@ impl<'a> Member for OnDevice<'a> {
         Ok(())
     }
 
-    fn launch_after(&self, (): &()) -> Result<(), Error> {
+    fn launch_after(&self, (): ()) -> Result<(), Error> {
         Ok(())
     }
 
-    fn copy_after(&self, (): &()) -> Result<(), Error> {
+    fn copy_after(&self, (): ()) -> Result<(), Error> {
         Ok(())
     }
 

@@ -1,0 +1,171 @@
+//! Several GPUs of one host.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `member` | one GPU of a group: its streams, and copies from the memory of the others |
+//! | `operations` | sorts and merges of arrays that are distributed over the GPUs |
+//! | `host` | sorts and merges of slices in host memory |
+
+mod host;
+mod member;
+mod operations;
+
+use super::launch::exchange::Share;
+use super::launch::exchange::exchange;
+use super::{DeviceArray, Gpu, Stream};
+use crate::{Error, GpuKey, parallel};
+use bytemuck::Pod;
+use member::GroupMember;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Several GPUs of one host, which sort and merge together.
+///
+/// An array of the group is distributed: each GPU, a *member*, has a part of it, a [`DeviceArray`] of its stream. The parts, one after the other in the
+/// order of the members, are the array. They may have any lengths, 0 included.
+///
+/// ```no_run
+/// use merge_host::{GpuGroup, SortOrder};
+///
+/// let group = GpuGroup::all()?;
+/// let mut keys = group.upload(&[3.5f32, -1.0, 2.0, 0.5])?;
+/// let mut sorted = group.zeroed(4)?;
+/// let mut workspace = group.workspace(|member| group.sort_workspace_bytes::<f32>(keys[member].len(), sorted[member].len()))?;
+/// group.sort(SortOrder::Ascending, &mut keys, &mut sorted, &mut workspace)?;
+/// assert_eq!(group.download(&sorted)?, [-1.0, 0.5, 2.0, 3.5]);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+///
+/// # How it works
+///
+/// Each member sorts its part. The exact splits of these runs ([`splits`](crate::splits)) say which keys each member gets: it copies them from the others,
+/// directly from GPU to GPU where the driver can, and otherwise through host memory, as the driver does by itself. It merges them with its own while the
+/// next ones are copied. Every key moves from one GPU to another at most once.
+///
+/// A clone is the same group.
+#[derive(Clone)]
+pub struct GpuGroup {
+    members: Arc<[GroupMember]>,
+}
+
+impl GpuGroup {
+    /// The GPUs of these ordinals, counted from 0, in that order.
+    ///
+    /// # Errors
+    /// [`Error::NoMembers`] if there are none, [`Error::RepeatedDevice`] if there is one twice, and those of [`Gpu::new`].
+    pub fn new(ordinals: &[usize]) -> Result<Self, Error> {
+        if ordinals.is_empty() {
+            return Err(Error::NoMembers);
+        }
+        if let Some(&ordinal) = ordinals.iter().enumerate().find(|(i, o)| ordinals[..*i].contains(o)).map(|(_, o)| o) {
+            return Err(Error::RepeatedDevice { ordinal });
+        }
+        // The driver starts them at the same time.
+        let gpus = parallel::map(ordinals.iter().copied(), Gpu::new);
+        let members = gpus.into_iter().map(|gpu| GroupMember::new(gpu?)).collect::<Result<Vec<_>, Error>>()?;
+        for member in &members {
+            member.reach(&members)?;
+        }
+        Ok(Self { members: members.into() })
+    }
+
+    /// All GPUs of this machine.
+    ///
+    /// # Errors
+    /// Those of [`Gpu::new`].
+    pub fn all() -> Result<Self, Error> {
+        let ordinals: Vec<usize> = super::devices()?.iter().map(|device| device.ordinal).collect();
+        if ordinals.is_empty() {
+            return Err(Error::NoDevice { reason: "the driver shows none".to_owned() });
+        }
+        Self::new(&ordinals)
+    }
+
+    /// The number of members.
+    #[allow(clippy::len_without_is_empty, reason = "there is always a member")]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The GPUs.
+    pub fn gpus(&self) -> impl ExactSizeIterator<Item = &Gpu> {
+        self.streams().map(Stream::gpu)
+    }
+
+    /// The streams that the members' arrays belong to.
+    pub fn streams(&self) -> impl ExactSizeIterator<Item = &Stream> {
+        self.members.iter().map(|member| &member.stream)
+    }
+
+    /// The indices of a member's elements, if `len` elements are distributed evenly.
+    pub fn part(&self, member: usize, len: usize) -> Range<usize> {
+        let each = len.div_ceil(self.len());
+        (member * each).min(len)..((member + 1) * each).min(len)
+    }
+
+    /// Distributes `from` evenly. Waits for the copies. O(n).
+    ///
+    /// # Errors
+    /// Those of [`Stream::upload`].
+    pub fn upload<T: Pod + Send + Sync>(&self, from: &[T]) -> Result<Vec<DeviceArray<T>>, Error> {
+        let parts = self.streams().enumerate().map(|(i, stream)| (stream, &from[self.part(i, from.len())]));
+        parallel::map(parts, |(stream, part)| stream.upload(part)).into_iter().collect()
+    }
+
+    /// Makes arrays of zeros, `len` in all, distributed evenly.
+    ///
+    /// # Errors
+    /// Those of [`Stream::zeroed`].
+    pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Vec<DeviceArray<T>>, Error> {
+        self.streams().enumerate().map(|(i, stream)| stream.zeroed(self.part(i, len).len())).collect()
+    }
+
+    /// Makes a workspace for each member, of as many bytes as `bytes` says.
+    ///
+    /// # Errors
+    /// Those of [`Stream::zeroed`].
+    pub fn workspace(&self, mut bytes: impl FnMut(usize) -> usize) -> Result<Vec<DeviceArray<u8>>, Error> {
+        self.streams().enumerate().map(|(i, stream)| stream.zeroed(bytes(i))).collect()
+    }
+
+    /// Copies the parts of an array into host memory, one after the other, after the work on their streams. Waits for all. O(n).
+    ///
+    /// # Errors
+    /// Those of [`DeviceArray::download`].
+    pub fn download<T: Pod>(&self, parts: &[DeviceArray<T>]) -> Result<Vec<T>, Error> {
+        let mut all = Vec::new();
+        parts.iter().try_for_each(|part| part.download().map(|part| all.extend(part)))?;
+        Ok(all)
+    }
+
+    /// Waits until all work on the members' streams is done.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if some of the work has failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.streams().try_for_each(Stream::synchronize)
+    }
+
+    /// Puts the exchange of the members' runs on their streams. After an error nothing is under way.
+    ///
+    /// # Safety
+    /// As for [`exchange`]. The arrays live until the members' streams are done.
+    unsafe fn exchange<K: GpuKey>(&self, shares: &[Share]) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let exchanged = unsafe { exchange::<K, _>(&self.members, shares) };
+        if exchanged.is_err() {
+            // What is under way uses arrays of other streams, which do not wait for it.
+            for member in &*self.members {
+                let _ = (member.copies.synchronize(), member.stream.synchronize());
+            }
+        }
+        exchanged
+    }
+}
+
+impl fmt::Debug for GpuGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.gpus()).finish()
+    }
+}
