@@ -49,7 +49,7 @@ mod parallel_radix;
 mod prefix_index;
 mod radix;
 mod run;
-mod split;
+pub(crate) mod split;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_vector.rs")]
 mod vector;
 mod workers;

@@ -15,7 +15,7 @@ pub(super) fn parts<'a, K: Key>(a: &'a [K], b: &'a [K], from: usize, to: usize) 
 }
 
 /// The ranges of [`parts`] in `a` and `b`.
-pub(super) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
+pub(crate) fn part_ranges<K: Key>(a: &[K], b: &[K], from: usize, to: usize) -> (Range<usize>, Range<usize>) {
     let i_from = co_rank(from, Keys(a), Keys(b));
     let j_from = from - i_from;
     // For ascending input the bounds change nothing. For other input each co-rank is still a valid split of its own, but

@@ -77,7 +77,7 @@ pub(crate) fn sort<K: Key, E: From<Error> + Send>(
     sorted?;
     // On all threads, at about the same time.
     let download = Duration::from_nanos(writing.into_inner() / workers.threads_to_sort(len) as u64).min(compute);
-    Ok(Timing { upload, compute: compute - download, download })
+    Ok(Timing { upload, compute: compute - download, download, ..Timing::default() })
 }
 
 /// The keys of a block.

@@ -1,7 +1,8 @@
 //! The choice between the CPU and a GPU that is started when it is first worth it.
 
+use super::Gpus;
 use super::costs::{CostModel, Work};
-use crate::{Error, Gpu};
+use crate::{Error, GpuGroup};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,24 +10,25 @@ use std::time::Duration;
 /// The first GPU, which is started by the first call that it is worth starting for.
 pub(super) struct Choice {
     costs: CostModel,
-    gpu: OnceLock<Result<Gpu, Error>>,
+    gpus: Gpus,
+    gpu: OnceLock<Result<GpuGroup, Error>>,
     /// Nanoseconds that calls would have taken less if the GPU had been running.
     missed: AtomicU64,
 }
 
 /// A processor, and why it was chosen.
 pub(super) struct Chosen<'a> {
-    pub gpu: Option<&'a Gpu>,
+    pub gpu: Option<&'a GpuGroup>,
     pub why: String,
 }
 
 impl Choice {
-    pub fn new(costs: CostModel) -> Self {
-        Self { costs, gpu: OnceLock::new(), missed: AtomicU64::new(0) }
+    pub fn new(costs: CostModel, gpus: Gpus) -> Self {
+        Self { costs, gpus, gpu: OnceLock::new(), missed: AtomicU64::new(0) }
     }
 
     /// The GPU, if it is running.
-    pub fn running(&self) -> Option<&Gpu> {
+    pub fn running(&self) -> Option<&GpuGroup> {
         self.gpu.get().and_then(|gpu| gpu.as_ref().ok())
     }
 
@@ -41,13 +43,19 @@ impl Choice {
             return cpu(format!("the GPU cannot be used: {error}"));
         }
         let is_running = self.gpu.get().is_some();
-        let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpu(work, is_running));
+        let gpus = match (self.running(), &self.gpus) {
+            (Some(group), _) => group.len(),
+            (None, Gpus::Of(ordinals)) => ordinals.len(),
+            // To ask the driver how many there are takes about as long as to start one.
+            (None, Gpus::All) => 1,
+        };
+        let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpus(work, gpus, is_running));
         let estimate = format!("{} on the CPU and {} on the GPU are estimated", shown(on_cpu), shown(on_gpu));
-        let missed = on_cpu.saturating_sub(self.costs.on_gpu(work, true));
+        let missed = on_cpu.saturating_sub(self.costs.on_gpus(work, gpus, true));
         if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
             return cpu(estimate);
         }
-        match self.gpu.get_or_init(|| Gpu::new(0)) {
+        match self.gpu.get_or_init(|| self.gpus.start()) {
             Err(error) => cpu(format!("the GPU cannot be used: {error}")),
             Ok(gpu) => match gpu.memory() {
                 // Keys and values, as much again, and some more.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   CPU   bytes × (thread / threads + shared + file)
-//!   GPU   start + call + bytes × (up + compute + down + file)      no start once it is running
+//!   GPU   start + call + bytes / GPUs × (up + compute + exchange × (1 - 1 / GPUs) + down + file)      no start once it is running
 //! ```
 //!
 //! Bytes are those of keys and values. What a thread computes is divided by the number of threads; the memory's speed is shared by them.
@@ -94,6 +94,8 @@ cost_model! {
     gpu_sort = 0.003,
     /// Merging on the GPU, in ns a byte.
     gpu_merge = 0.001,
+    /// Exchanging between GPUs and merging there, in ns a byte that goes to another GPU.
+    gpu_exchange = 0.003,
 }
 
 /// The environment variable with the constants of [`CostModel`] that [`Engine::auto`](crate::Engine::auto) uses in place of the defaults.
@@ -202,10 +204,18 @@ impl CostModel {
 
     /// How long `work` takes on a GPU that is running, or has yet to be started.
     pub fn on_gpu(&self, work: &Work, is_running: bool) -> Duration {
+        self.on_gpus(work, 1, is_running)
+    }
+
+    /// The same on several GPUs, each of which does its part over a bus of its own; those of a sort exchange keys, too.
+    pub fn on_gpus(&self, work: &Work, gpus: usize, is_running: bool) -> Duration {
+        let gpus = gpus.max(1) as f64;
         let compute = if work.task == Task::Sort { self.gpu_sort } else { self.gpu_merge };
         let file = if work.from_files { self.gpu_file } else { 0.0 };
         let once = self.gpu_call_ms + if is_running { 0.0 } else { self.gpu_start_ms };
-        nanoseconds(once * 1e6 + work.bytes() as f64 * (self.gpu_up + compute + self.gpu_down + file))
+        let exchange = if work.task == Task::Sort { self.gpu_exchange * (1.0 - 1.0 / gpus) } else { 0.0 };
+        let each = self.gpu_up + compute + exchange + self.gpu_down + file;
+        nanoseconds(once * 1e6 + work.bytes() as f64 / gpus * each)
     }
 }
 
@@ -255,6 +265,11 @@ mod tests {
         assert_eq!(costs.on_gpu(&sort.from_files(), true), ms(11));
         let merge = Work::merge::<u32>(250_000).with_values(4);
         assert_eq!((costs.on_cpu(&merge, 1), costs.on_gpu(&merge, true)), (ms(2), ms(15)));
+        let costs = CostModel { gpu_exchange: 2.0, ..costs };
+        assert_eq!(
+            (costs.on_gpus(&sort, 2, true), costs.on_gpus(&merge, 2, true)),
+            (Duration::from_micros(5500), ms(8))
+        );
         // Numbers that no machine has do not panic.
         let most = Work::sort::<u64>(usize::MAX);
         assert!(costs.on_cpu(&most, 0) > ms(1) && costs.on_gpu(&most, true) > ms(1));

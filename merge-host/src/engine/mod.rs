@@ -25,10 +25,10 @@ pub use check::MAX_BATCH_LENGTH;
 pub(crate) use check::{check_batch, check_length, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
 
-#[cfg(feature = "gpu")]
-use crate::Gpu;
 use crate::cpu::Workers;
 use crate::{EngineKind, Error, Key, SortKernel};
+#[cfg(feature = "gpu")]
+use crate::{Gpu, GpuGroup};
 #[cfg(feature = "gpu")]
 use auto::Choice;
 use std::fmt;
@@ -70,13 +70,33 @@ pub struct Engine {
     last: Arc<Mutex<Last>>,
 }
 
+/// Some GPUs of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// All there are.
+    All,
+    /// Those with these ordinals, counted from 0.
+    Of(Vec<usize>),
+}
+
+#[cfg(feature = "gpu")]
+impl Gpus {
+    /// Starts them.
+    pub(crate) fn start(&self) -> Result<GpuGroup, Error> {
+        match self {
+            Self::All => GpuGroup::all(),
+            Self::Of(ordinals) => GpuGroup::new(ordinals),
+        }
+    }
+}
+
 /// When a GPU is used.
 #[cfg(feature = "gpu")]
 #[derive(Clone)]
 enum Use {
     Never,
     /// Keys for which it has no kernels are an error.
-    Always(Gpu),
+    Always(GpuGroup),
     /// Where it takes less time.
     Choice(Arc<Choice>),
 }
@@ -108,15 +128,20 @@ impl Engine {
 
     /// As [`auto`](Self::auto), by the constants given.
     pub fn auto_with(costs: CostModel) -> Self {
+        Self::auto_of(costs, Gpus::Of(vec![0]))
+    }
+
+    /// As [`auto_with`](Self::auto_with), with the choice between the CPU and several GPUs: those, or all of this machine.
+    pub fn auto_of(costs: CostModel, gpus: Gpus) -> Self {
         #[cfg(feature = "gpu")]
         {
-            let gpu = Use::Choice(Arc::new(Choice::new(costs)));
+            let gpu = Use::Choice(Arc::new(Choice::new(costs, gpus)));
             let last = Last { kind: EngineKind::Cpu, why: "nothing has been done yet".to_owned() };
             Self { gpu, ..Self::of_workers(Workers::all_cores(), last) }
         }
         #[cfg(not(feature = "gpu"))]
         {
-            let _ = costs;
+            let _ = (costs, gpus);
             Engine::of_cpu(Workers::all_cores(), &format!("the GPU cannot be used: {}", Error::NoGpuSupport))
         }
     }
@@ -130,15 +155,52 @@ impl Engine {
     pub fn gpu(ordinal: usize) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
         {
-            let gpu = Use::Always(Gpu::new(ordinal)?);
-            let last = Last { kind: EngineKind::Gpu, why: format!("GPU {ordinal} was asked for") };
-            Ok(Self { gpu, ..Self::of_workers(Workers::all_cores(), last) })
+            Ok(Self::of_gpus(GpuGroup::new(&[ordinal])?))
         }
         #[cfg(not(feature = "gpu"))]
         {
             let _ = ordinal;
             Err(Error::NoGpuSupport)
         }
+    }
+
+    /// The GPUs with the given ordinals, counted from 0, and nothing else: each does a part of every sort and merge.
+    ///
+    /// A sort takes the keys to all of them at the same time, over the bus of each, and they exchange keys with each other; see
+    /// [`GpuGroup`](crate::GpuGroup). Which GPU does what makes no difference to the result.
+    ///
+    /// # Errors
+    /// Those of [`gpu`](Self::gpu), [`Error::NoMembers`] if there are no ordinals, and [`Error::RepeatedDevice`] if there is one twice.
+    pub fn gpus(ordinals: &[usize]) -> Result<Self, Error> {
+        #[cfg(feature = "gpu")]
+        return Ok(Self::of_gpus(GpuGroup::new(ordinals)?));
+        #[cfg(not(feature = "gpu"))]
+        {
+            let _ = ordinals;
+            Err(Error::NoGpuSupport)
+        }
+    }
+
+    /// All GPUs of this machine, as [`gpus`](Self::gpus) takes some.
+    ///
+    /// # Errors
+    /// Those of [`gpu`](Self::gpu).
+    pub fn all_gpus() -> Result<Self, Error> {
+        #[cfg(feature = "gpu")]
+        return Ok(Self::of_gpus(GpuGroup::all()?));
+        #[cfg(not(feature = "gpu"))]
+        Err(Error::NoGpuSupport)
+    }
+
+    #[cfg(feature = "gpu")]
+    fn of_gpus(group: GpuGroup) -> Self {
+        let ordinals: Vec<String> = group.gpus().map(|gpu| gpu.ordinal().to_string()).collect();
+        let why = match &ordinals[..] {
+            [ordinal] => format!("GPU {ordinal} was asked for"),
+            several => format!("GPUs {} were asked for", several.join(", ")),
+        };
+        let last = Last { kind: EngineKind::Gpu, why };
+        Self { gpu: Use::Always(group), ..Self::of_workers(Workers::all_cores(), last) }
     }
 
     /// All CPU cores that this process may use, or fewer if the system refuses to start a thread for each of them.
@@ -256,13 +318,13 @@ impl Engine {
 
     /// The GPU, if it is to do this work with keys of type `K` now; otherwise the CPU does, or nothing may.
     #[cfg(feature = "gpu")]
-    fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
+    fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
         self.choose_for::<K>(work, true)
     }
 
     /// [`gpu_for`](Self::gpu_for), for a call that does the work, or for one that prepares it.
     #[cfg(feature = "gpu")]
-    fn choose_for<K: Key>(&self, work: &Work, is_call: bool) -> Result<Option<&Gpu>, Error> {
+    fn choose_for<K: Key>(&self, work: &Work, is_call: bool) -> Result<Option<&GpuGroup>, Error> {
         match &self.gpu {
             Use::Never => Ok(None),
             Use::Always(gpu) if K::ON_GPU => Ok(Some(gpu)),
@@ -296,13 +358,19 @@ impl Engine {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).why.clone()
     }
 
-    /// The GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that chooses until it has started a
+    /// The first GPU of this engine, for data that is already in its memory; `None` for a CPU engine, and for one that chooses until it has started a
     /// GPU.
     #[cfg(feature = "gpu")]
     pub fn as_gpu(&self) -> Option<&Gpu> {
+        self.as_gpu_group()?.gpus().next()
+    }
+
+    /// The GPUs of this engine, for data that is already in their memory, as [`as_gpu`](Self::as_gpu) is the first of them.
+    #[cfg(feature = "gpu")]
+    pub fn as_gpu_group(&self) -> Option<&GpuGroup> {
         match &self.gpu {
             Use::Never => None,
-            Use::Always(gpu) => Some(gpu),
+            Use::Always(group) => Some(group),
             Use::Choice(choice) => choice.running(),
         }
     }

@@ -45,8 +45,8 @@ impl<E> Engines<E> for &Engine {
 
     fn device_memory(&mut self) -> Result<Option<u64>, RunError<E>> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.as_gpu() {
-            return Ok(Some(gpu.memory()?.0));
+        if let Some(gpus) = self.as_gpu_group() {
+            return Ok(Some(gpus.memory()?.0));
         }
         Ok(None)
     }

@@ -10,6 +10,7 @@ use crate::permutation::fill_identity;
 use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Values that a thread of the CPU moves at once.
@@ -17,17 +18,22 @@ const BLOCK: usize = 1 << 14;
 
 /// The bytes of values in host memory, `each` for a value, or none.
 #[derive(Clone, Copy)]
-struct Values<'a> {
+pub(super) struct Values<'a> {
     bytes: &'a [u8],
-    each: usize,
+    pub(super) each: usize,
 }
 
 impl<'a> Values<'a> {
-    const NONE: Self = Self { bytes: &[], each: 0 };
+    pub(super) const NONE: Self = Self { bytes: &[], each: 0 };
 
     /// `values`, if they are numbers of 4 or 8 bytes.
-    fn of_numbers<V: Copy>(values: &'a [V]) -> Option<Self> {
+    pub(super) fn of_numbers<V: Copy>(values: &'a [V]) -> Option<Self> {
         Some(Self { bytes: bytes_of(values)?, each: size_of::<V>() })
+    }
+
+    /// The values with the indices `range`.
+    pub(super) fn part(self, range: Range<usize>) -> Self {
+        Self { bytes: &self.bytes[range.start * self.each..range.end * self.each], ..self }
     }
 
     /// Indices, which are moved in place of values of other types.
@@ -37,8 +43,8 @@ impl<'a> Values<'a> {
 }
 
 /// Keys and values in the GPU's memory.
-struct OnGpu {
-    keys: DeviceBuffer<u8>,
+pub(super) struct OnGpu {
+    pub(super) keys: DeviceBuffer<u8>,
     values: DeviceBuffer<u8>,
     len: usize,
     value_bytes: usize,
@@ -46,7 +52,7 @@ struct OnGpu {
 
 impl OnGpu {
     /// Allocates arrays for `len` keys of type `K` with values of `value_bytes` bytes, or none if that is 0.
-    fn new<K: GpuKey>(gpu: &Gpu, len: usize, value_bytes: usize) -> Result<Self, Error> {
+    pub(super) fn new<K: GpuKey>(gpu: &Gpu, len: usize, value_bytes: usize) -> Result<Self, Error> {
         let (keys, values) = (len.saturating_mul(size_of::<K>()), len.saturating_mul(value_bytes));
         Ok(Self { keys: gpu.buffer(keys)?, values: gpu.buffer(values)?, len, value_bytes })
     }
@@ -59,7 +65,7 @@ impl OnGpu {
     }
 
     /// Uploads keys and values, of which there are as many.
-    fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
+    pub(super) fn fill<K: GpuKey>(&self, gpu: &Gpu, keys: &[K], values: Values<'_>) -> Result<(), Error> {
         gpu.copy_to_gpu(cast_slice(keys), &self.keys)?;
         gpu.copy_to_gpu(values.bytes, &self.values)
     }
@@ -70,7 +76,7 @@ impl OnGpu {
         gpu.copy_from_gpu(&self.values, values)
     }
 
-    fn arrays(&self) -> Arrays {
+    pub(super) fn arrays(&self) -> Arrays {
         let (keys, values) = (address(&self.keys), address(&self.values));
         Arrays { keys, values, len: self.len, value_bytes: self.value_bytes }
     }
@@ -446,11 +452,11 @@ impl Gpu {
             stream.synchronize().or_failure("the merge on the GPU")
         })?;
         let ((), download) = timed(|| out.download(self, keys, values))?;
-        Ok(Timing { upload, compute, download })
+        Ok(Timing { upload, compute, download, ..Timing::default() })
     }
 
     /// Says before anything is allocated that the whole does not fit.
-    fn check_memory(&self, needed: usize) -> Result<(), Error> {
+    pub(super) fn check_memory(&self, needed: usize) -> Result<(), Error> {
         let (free, _) = self.memory()?;
         let needed = needed as u64;
         if needed > free { Err(Error::OutOfDeviceMemory { needed, free }) } else { Ok(()) }
@@ -509,13 +515,13 @@ fn concatenate<T: Copy + Send + Sync>(runs: &[&[T]], mut out: &mut [T]) {
 }
 
 /// The value of `work`, and how long it took.
-fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> {
+pub(super) fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> {
     let start = Instant::now();
     let value = work()?;
     Ok((value, start.elapsed()))
 }
 
-fn address(buffer: &DeviceBuffer<u8>) -> Address {
+pub(super) fn address(buffer: &DeviceBuffer<u8>) -> Address {
     buffer.as_device_ptr().as_raw()
 }
 
@@ -527,7 +533,7 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
 }
 
 /// Puts `values` in the order of `permutation`: each is replaced by the value at the index that is there.
-fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
+pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
     let memory = gathered.try_reserve_exact(values.len());
     memory.map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;

@@ -13,7 +13,6 @@ use cust::sys;
 use miniz_oxide::inflate::decompress_to_vec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ffi::c_void;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 

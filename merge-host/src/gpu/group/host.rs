@@ -1,1 +1,363 @@
+//! Work of a group on slices in host memory.
+//!
+//! A sort distributes the keys evenly: each GPU uploads its part over its own bus, sorts it, exchanges keys with the others, and downloads its part
+//! of the result. A merge is divided here, before anything is uploaded: the host finds the exact splits of the runs, and each GPU merges a part by
+//! itself. Batches are divided into whole problems.
 
+use super::GpuGroup;
+use super::batches::divided;
+use crate::cpu::split::part_ranges;
+use crate::gpu::host::{OnGpu, Values, address, gather, timed};
+use crate::gpu::launch::exchange::{self, ExchangePlan, Member, Share};
+use crate::gpu::launch::sort::{self, SortPlan};
+use crate::gpu::launch::{Arrays, align};
+use crate::gpu::numbers::bytes_of_mut;
+use crate::gpu::{Address, Gpu, zeroed};
+use crate::splits::{InMemory, exact_splits};
+use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
+use bytemuck::{cast_slice, cast_slice_mut};
+use cust::memory::DeviceBuffer;
+use std::ops::Range;
+use std::time::Duration;
+
+/// What is sorted, and how.
+#[derive(Clone, Copy)]
+struct Job {
+    kernel: SortKernel,
+    order: SortOrder,
+    len: usize,
+    /// Bytes of a value, or 0.
+    value_bytes: usize,
+    /// Values are the keys' indices.
+    indexes: bool,
+}
+
+/// What a member has in its memory during a sort.
+struct OnMember {
+    run: OnGpu,
+    /// The workspace of the sort, and then the member's part of the result: keys, and values behind them.
+    memory: DeviceBuffer<u8>,
+    part: Arrays,
+    workspace: DeviceBuffer<u8>,
+}
+
+impl OnMember {
+    /// Allocates what member `i` of `group` needs for `n` keys of type `K` before and after that sort.
+    fn new<K: GpuKey>(
+        group: &GpuGroup,
+        i: usize,
+        n: usize,
+        plan: &SortPlan,
+        value_bytes: usize,
+    ) -> Result<Self, Error> {
+        let gpu = group.gpu(i);
+        let exchange = ExchangePlan::of::<K>(group.len(), n, value_bytes);
+        let (keys, values) = (n.saturating_mul(size_of::<K>()), n.saturating_mul(value_bytes));
+        let memory_bytes = plan.workspace_bytes::<K>(n).max(align(keys).saturating_add(values));
+        let workspace_bytes = exchange.workspace_bytes::<K>();
+        gpu.check_memory(keys.saturating_add(values).saturating_add(memory_bytes).saturating_add(workspace_bytes))?;
+        let memory = gpu.buffer(memory_bytes)?;
+        let begin = address(&memory);
+        let part = Arrays { keys: begin, values: begin + align(keys) as Address, len: n, value_bytes };
+        let (run, workspace) = (OnGpu::new::<K>(gpu, n, value_bytes)?, gpu.buffer(workspace_bytes)?);
+        Ok(Self { run, memory, part, workspace })
+    }
+
+    /// The bytes of the part's keys in `memory`, and those of its values.
+    fn ranges<K>(part: Arrays) -> [Range<usize>; 2] {
+        let keys = part.len * size_of::<K>();
+        [0..keys, align(keys)..align(keys) + part.len * part.value_bytes]
+    }
+}
+
+impl GpuGroup {
+    /// [`Engine::sort_with`](crate::Engine::sort_with).
+    pub(crate) fn sort_host<K: GpuKey>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+    ) -> Result<Timing, Error> {
+        if let Some(gpu) = self.only() {
+            return gpu.sort_host(kernel, order, keys);
+        }
+        let job = Job { kernel, order, len: keys.len(), value_bytes: 0, indexes: false };
+        let upload =
+            |member: usize, to: &OnGpu| to.fill(self.gpu(member), &keys[self.part(member, keys.len())], Values::NONE);
+        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, upload)?;
+        timing.download = self.download_sorted(&sorted, Some(keys), &mut [])?;
+        Ok(timing)
+    }
+
+    /// [`Engine::sort_streamed`](crate::Engine::sort_streamed).
+    pub(crate) fn sort_streamed<K: GpuKey, E: From<Error> + Send>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        len: usize,
+        read: impl Fn(usize, &mut [K]) -> Result<(), E> + Sync,
+        write: impl Fn(usize, &[K]) -> Result<(), E> + Sync,
+    ) -> Result<Timing, E> {
+        if let Some(gpu) = self.only() {
+            return gpu.sort_streamed(kernel, order, len, read, write);
+        }
+        let job = Job { kernel, order, len, value_bytes: 0, indexes: false };
+        let first = |member| self.part(member, len).start;
+        let (sorted, mut timing) = self.sort_on_members::<K, E>(job, |member, to| {
+            let read = |begin, part: &mut [u8]| read(first(member) + begin / size_of::<K>(), cast_slice_mut(part));
+            self.gpu(member).fill(&to.keys, read)
+        })?;
+        let (_, download) = timed(|| {
+            self.map_members(|member| {
+                let OnMember { memory, part, .. } = &sorted[member];
+                let [keys, _] = OnMember::ranges::<K>(*part);
+                let write = |begin, part: &[u8]| write(first(member) + begin / size_of::<K>(), cast_slice(part));
+                self.gpu(member).drain(&memory.index(keys), write)
+            })
+        })?;
+        timing.download = download;
+        Ok(timing)
+    }
+
+    /// [`Engine::sort_pairs`](crate::Engine::sort_pairs). Lengths have been checked.
+    pub(crate) fn sort_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        if let Some(gpu) = self.only() {
+            return gpu.sort_pairs_host(kernel, order, keys, values);
+        }
+        let len = keys.len();
+        let Some(numbers) = Values::of_numbers(values) else {
+            let mut permutation = zeroed::<u64>(len)?;
+            let timing = self.sort_indexed(kernel, order, keys, &mut permutation)?;
+            gather(values, &permutation)?;
+            return Ok(timing);
+        };
+        let job = Job { kernel, order, len, value_bytes: numbers.each, indexes: false };
+        let upload = |member: usize, to: &OnGpu| {
+            let part = self.part(member, len);
+            to.fill(self.gpu(member), &keys[part.clone()], numbers.part(part))
+        };
+        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, upload)?;
+        timing.download = self.download_sorted(&sorted, Some(keys), bytes_of_mut(values).unwrap_or_default())?;
+        Ok(timing)
+    }
+
+    /// Sorts keys, and writes the permutation that does so.
+    fn sort_indexed<K: GpuKey>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+        permutation: &mut [u64],
+    ) -> Result<Timing, Error> {
+        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<u64>(), indexes: true };
+        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, |member, to| {
+            self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
+        })?;
+        timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(permutation))?;
+        Ok(timing)
+    }
+
+    /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
+    pub(crate) fn argsort_host<K: GpuKey, I: Index>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &[K],
+        indices: &mut [I],
+    ) -> Result<Timing, Error> {
+        if let Some(gpu) = self.only() {
+            return gpu.argsort_host(kernel, order, keys, indices);
+        }
+        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
+        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, |member, to| {
+            self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
+        })?;
+        timing.download = self.download_sorted::<K>(&sorted, None, cast_slice_mut(indices))?;
+        Ok(timing)
+    }
+
+    /// Sorts in the GPUs' memory what `upload` puts into that of each member.
+    fn sort_on_members<K: GpuKey, E: From<Error> + Send>(
+        &self,
+        job: Job,
+        upload: impl Fn(usize, &OnGpu) -> Result<(), E> + Sync,
+    ) -> Result<(Vec<OnMember>, Timing), E> {
+        let Job { kernel, order, len, value_bytes, indexes } = job;
+        let (members, uploading) = timed(|| {
+            self.map_members(|i| {
+                let (gpu, n) = (self.gpu(i), self.part(i, len).len());
+                let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
+                let member = OnMember::new::<K>(self, i, n, &plan, value_bytes)?;
+                let entries = [plan.entries::<K>(n), exchange::entries::<K>(value_bytes)].concat();
+                let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(&entries));
+                loaded?;
+                uploaded?;
+                Ok::<_, E>(member)
+            })
+        })?;
+        let ((), compute) = timed(|| {
+            let mut first = 0;
+            for (member, here) in self.members.iter().zip(&members) {
+                let at = here.run.arrays();
+                member.with_queue(|queue| {
+                    // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+                    unsafe {
+                        if indexes {
+                            exchange::number(queue, at.values, at.len, value_bytes, first)?;
+                        }
+                        sort::sort::<K>(queue, (kernel, order), at, false, address(&here.memory))
+                    }
+                })?;
+                first += at.len;
+            }
+            self.synchronize()
+        })?;
+        let ((), exchange) = timed(|| {
+            let share = |member: &OnMember| Share {
+                run: member.run.arrays(),
+                part: member.part,
+                workspace: address(&member.workspace),
+            };
+            // SAFETY: as above. The memory of a sort's workspace is the part's now.
+            unsafe { self.exchange_in_order::<K>(order, &members.iter().map(share).collect::<Vec<_>>())? };
+            self.synchronize()
+        })?;
+        Ok((members, Timing { upload: uploading, compute, exchange, ..Timing::default() }))
+    }
+
+    /// Downloads sorted keys, unless none are wanted, and the bytes of their values.
+    fn download_sorted<K: GpuKey>(
+        &self,
+        sorted: &[OnMember],
+        keys: Option<&mut [K]>,
+        values: &mut [u8],
+    ) -> Result<Duration, Error> {
+        let (mut keys, mut values) = (keys.unwrap_or_default(), values);
+        let mut parts = Vec::with_capacity(sorted.len());
+        for OnMember { memory, part, .. } in sorted {
+            let [key_bytes, value_bytes] = OnMember::ranges::<K>(*part);
+            let (of_keys, of_values);
+            (of_keys, keys) = keys.split_at_mut(part.len.min(keys.len()));
+            (of_values, values) = values.split_at_mut(value_bytes.len());
+            parts.push((memory.index(key_bytes), of_keys, memory.index(value_bytes), of_values));
+        }
+        let parts = self.gpus().zip(parts);
+        let ((), download) = timed(|| {
+            parallel::try_for_each(parts, |(gpu, (keys, to_keys, values, to_values))| {
+                if !to_keys.is_empty() {
+                    gpu.copy_from_gpu(&keys, to_keys)?;
+                }
+                gpu.copy_from_gpu(&values, to_values)
+            })
+        })?;
+        Ok(download)
+    }
+
+    /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.
+    pub(crate) fn merge_host<K: GpuKey>(
+        &self,
+        kernel: MergeKernel,
+        a: &[K],
+        b: &[K],
+        out: &mut [K],
+    ) -> Result<Timing, Error> {
+        let ranges = self.merge_ranges(a, b);
+        self.for_each_part(self.output_parts(out), |i, out| {
+            let (of_a, of_b) = ranges[i].clone();
+            self.gpu(i).merge_host(kernel, &a[of_a], &b[of_b], out)
+        })
+    }
+
+    /// [`Engine::merge_pairs`](crate::Engine::merge_pairs). Lengths have been checked.
+    pub(crate) fn merge_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        a: (&[K], &[V]),
+        b: (&[K], &[V]),
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let ranges = self.merge_ranges(a.0, b.0);
+        let parts = self.output_parts(out.0).into_iter().zip(self.output_parts(out.1));
+        self.for_each_part(parts, |i, out| {
+            let (of_a, of_b) = ranges[i].clone();
+            let (a, b) = ((&a.0[of_a.clone()], &a.1[of_a]), (&b.0[of_b.clone()], &b.1[of_b]));
+            self.gpu(i).merge_pairs_host(a, b, out)
+        })
+    }
+
+    /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.
+    pub(crate) fn merge_many_host<K: GpuKey>(&self, runs: &[&[K]], out: &mut [K]) -> Result<Timing, Error> {
+        let splits = self.many_splits(runs, out.len());
+        self.for_each_part(self.output_parts(out), |i, out| {
+            let ranges = splits[i].iter().zip(&splits[i + 1]);
+            let runs: Vec<&[K]> = runs.iter().zip(ranges).map(|(run, (&from, &to))| &run[from..to]).collect();
+            self.gpu(i).merge_many_host(&runs, out)
+        })
+    }
+
+    /// [`Engine::merge_many_pairs`](crate::Engine::merge_many_pairs). Lengths have been checked.
+    pub(crate) fn merge_many_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        runs: &[(&[K], &[V])],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let keys: Vec<&[K]> = runs.iter().map(|run| run.0).collect();
+        let splits = self.many_splits(&keys, out.0.len());
+        let parts = self.output_parts(out.0).into_iter().zip(self.output_parts(out.1));
+        self.for_each_part(parts, |i, out| {
+            let ranges = splits[i].iter().zip(&splits[i + 1]).map(|(&from, &to)| from..to);
+            let parts = runs.iter().zip(ranges).map(|(run, range)| (&run.0[range.clone()], &run.1[range]));
+            let runs: Vec<(&[K], &[V])> = parts.collect();
+            self.gpu(i).merge_many_pairs_host(&runs, out)
+        })
+    }
+
+    /// The splits of runs at the ends of the members' parts of the output, of `len` keys.
+    fn many_splits<K: GpuKey>(&self, runs: &[&[K]], len: usize) -> Vec<Vec<usize>> {
+        let ranks: Vec<u64> = (0..self.len()).map(|i| self.part(i, len).start as u64).chain([len as u64]).collect();
+        let splits = exact_splits(&mut InMemory::new(runs), &ranks, 1).unwrap_or_else(|never| match never {});
+        (0..ranks.len()).map(|i| splits[i * runs.len()..][..runs.len()].to_vec()).collect()
+    }
+
+    /// The parts of `a` and `b` that each member merges.
+    fn merge_ranges<K: GpuKey>(&self, a: &[K], b: &[K]) -> Vec<(Range<usize>, Range<usize>)> {
+        let parts = (0..self.len()).map(|i| self.part(i, a.len() + b.len()));
+        parts.map(|part| part_ranges(a, b, part.start, part.end)).collect()
+    }
+
+    /// Each member's part of an array.
+    fn output_parts<'a, T>(&self, array: &'a mut [T]) -> Vec<&'a mut [T]> {
+        let len = array.len();
+        divided(array, (0..self.len()).map(|member| self.part(member, len).len()))
+    }
+
+    /// Has each member do `work` with its part, at the same time. A step takes as long as that of the member for which it takes longest.
+    pub(super) fn for_each_part<T: Send>(
+        &self,
+        parts: impl IntoIterator<Item = T, IntoIter: Send>,
+        work: impl Fn(usize, T) -> Result<Timing, Error> + Sync,
+    ) -> Result<Timing, Error> {
+        let timings = parallel::map(parts.into_iter().enumerate(), |(i, part)| work(i, part));
+        timings.into_iter().try_fold(Timing::default(), |all, timing| Ok(all.longest(timing?)))
+    }
+
+    /// What `work` returns for each member, at the same time.
+    fn map_members<T: Send, E: Send>(&self, work: impl Fn(usize) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+        parallel::map(0..self.len(), work).into_iter().collect()
+    }
+
+    /// The GPU, if there is one only.
+    pub(crate) fn only(&self) -> Option<&Gpu> {
+        (self.len() == 1).then(|| self.gpu(0))
+    }
+
+    /// A member's GPU.
+    pub(crate) fn gpu(&self, member: usize) -> &Gpu {
+        self.members[member].stream.gpu()
+    }
+}

@@ -5,13 +5,14 @@
 //! | `member` | one GPU of a group: its streams, and copies from the memory of the others |
 //! | `operations` | sorts and merges of arrays that are distributed over the GPUs |
 //! | `host` | sorts and merges of slices in host memory |
+//! | `batches` | batches of merges of slices in host memory |
 
+mod batches;
 mod host;
 mod member;
 mod operations;
 
-use super::launch::exchange::Share;
-use super::launch::exchange::exchange;
+use super::launch::exchange::{Share, exchange};
 use super::{DeviceArray, Gpu, Stream};
 use crate::{Error, GpuKey, parallel};
 use bytemuck::Pod;
@@ -96,6 +97,21 @@ impl GpuGroup {
     /// The streams that the members' arrays belong to.
     pub fn streams(&self) -> impl ExactSizeIterator<Item = &Stream> {
         self.members.iter().map(|member| &member.stream)
+    }
+
+    /// Bytes of the members' memory that an evenly distributed array may use, free and in all: those of the member with the fewest, times the
+    /// number of members.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver fails.
+    pub fn memory(&self) -> Result<(u64, u64), Error> {
+        let mut least = (u64::MAX, u64::MAX);
+        for gpu in self.gpus() {
+            let (free, total) = gpu.memory()?;
+            least = (least.0.min(free), least.1.min(total));
+        }
+        let members = self.len() as u64;
+        Ok((least.0.saturating_mul(members), least.1.saturating_mul(members)))
     }
 
     /// The indices of a member's elements, if `len` elements are distributed evenly.
