@@ -143,7 +143,7 @@ pub struct MergeFacts<'a> {
 /// How a merge of files goes about its work: streamed, with these options, or in memory.
 pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Result<Option<Options>> {
     let MergeFacts { shape, files, count, needs_count, may_fail_late, kernel, destination, path } = facts;
-    let Resources { engine, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
+    let Resources { processors, sort_kernel: _, memory: asked, folder, fan_in, threads: _ } = resources;
     let budget = memory::budget(*asked, destination.in_memory())?;
     let memory = budget.min(STREAMED_MEMORY.max(STREAMED_MEMORY_PER_FILE.saturating_mul(files as u64)));
     let limit = fan_in.unwrap_or(usize::MAX).min(max_open.max(2));
@@ -153,7 +153,7 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
         Ok(files <= most)
     };
     let Some(count) = count else {
-        let in_memory = *engine == EngineChoice::Gpu || needs_count || kernel.is_some() || !at_once()?;
+        let in_memory = processors.engine == EngineChoice::Gpu || needs_count || kernel.is_some() || !at_once()?;
         if !in_memory {
             report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
         }
@@ -163,7 +163,7 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     if needed <= budget.into() {
         let bytes = u128::from(count) * shape.key as u128;
         let is_faster =
-            shape.width == 0 && *engine != EngineChoice::Gpu && bytes >= STREAMED_IS_FASTER && may_fail_late;
+            shape.width == 0 && processors.engine != EngineChoice::Gpu && bytes >= STREAMED_IS_FASTER && may_fail_late;
         if kernel.is_some() || !is_faster || !at_once()? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             return Ok(None);
@@ -175,7 +175,7 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
              that are available; --kernel auto merges them while they are read"
         )));
     }
-    if *engine == EngineChoice::Gpu {
+    if processors.engine == EngineChoice::Gpu {
         return Err(Failure::new(format!(
             "--engine gpu: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows or \
              that are available; --engine auto merges them on the CPU while they are read"
@@ -230,7 +230,7 @@ mod tests {
 
     fn plan(shape: Shape, count: Option<u64>, memory: u64, device: Option<u64>) -> SortPlan {
         let resources = Resources {
-            engine: EngineChoice::Auto,
+            processors: EngineChoice::Auto.into(),
             sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(memory)),
@@ -267,7 +267,7 @@ mod tests {
         let shape = Shape { key: 4, width: 0 };
         let shm = Some(Path::new("/dev/shm"));
         let resources = Resources {
-            engine: EngineChoice::Cpu,
+            processors: EngineChoice::Cpu.into(),
             sort_kernel: SortKernel::Auto,
             threads: None,
             memory: Some(MemorySize::Bytes(12 << 20)),

@@ -1,6 +1,6 @@
 //! Flags that several commands share.
 
-use crate::spec::{Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat};
+use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat};
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 
@@ -33,6 +33,11 @@ pub struct EngineArgs {
     /// Engine: `auto` is the CPU or the GPU, whichever takes less time for the input
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
+    /// GPUs to use: `all`, or numbers counted from 0, such as 0,1; default: 0
+    ///
+    /// Each of several GPUs does a part of the work. `gmerge info` lists them.
+    #[arg(long, value_name = "LIST")]
+    pub device: Option<Devices>,
 }
 
 /// Where output goes.

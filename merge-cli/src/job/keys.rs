@@ -1,8 +1,8 @@
 //! Opening files of keys and of values, and preparing the outputs.
 
-use super::Resources;
 use super::key_type::{Source, decide};
-use crate::args::{CommonArgs, MemoryArgs};
+use super::{Resources, refuse};
+use crate::args::{CommonArgs, EngineArgs, MemoryArgs};
 use crate::coding::Coding;
 use crate::file::values::Values;
 use crate::file::{Form, Input, Output, OutputTarget};
@@ -10,7 +10,7 @@ use crate::format::{self, Container, Format};
 use crate::os::limits;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Stats;
-use crate::spec::{Endian, EngineChoice, KeyType, StatsFormat};
+use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors, StatsFormat};
 use merge_host::{SortKernel, SortOrder};
 use std::path::{Path, PathBuf};
 
@@ -162,9 +162,33 @@ fn container_of_values(path: &Path, values: &[Input]) -> Container {
 }
 
 /// What a command may use, by its flags.
-pub fn resources(engine: EngineChoice, threads: Option<usize>, memory: MemoryArgs) -> Resources {
+pub fn resources(processors: impl Into<Processors>, threads: Option<usize>, memory: MemoryArgs) -> Resources {
     let MemoryArgs { memory, tmp_dir, batch_size } = memory;
-    Resources { engine, sort_kernel: SortKernel::Auto, threads, memory, folder: tmp_dir, fan_in: batch_size }
+    Resources {
+        processors: processors.into(),
+        sort_kernel: SortKernel::Auto,
+        threads,
+        memory,
+        folder: tmp_dir,
+        fan_in: batch_size,
+    }
+}
+
+impl EngineArgs {
+    /// Where to compute.
+    ///
+    /// # Errors
+    /// If GPUs are named for the CPU.
+    pub fn processors(self) -> Result<Processors> {
+        let Self { engine, device } = self;
+        refuse::beside(
+            "--device",
+            &[("--engine cpu", device.is_some() && engine == EngineChoice::Cpu)],
+            "the CPU needs no GPU",
+        )?;
+        let gpus = device.map_or_else(|| Processors::from(engine).gpus, |Devices(gpus)| gpus);
+        Ok(Processors { engine, gpus })
+    }
 }
 
 impl CommonArgs {

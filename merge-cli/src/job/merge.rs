@@ -50,7 +50,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let flags = common.key_flags(output.format, order_of(reverse));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
-    let resources = resources(engine.engine, parallel, memory);
+    let resources = resources(engine.processors()?, parallel, memory);
     let target = OutputTarget::find(&output.output)?;
     let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
     job(flags, &inputs, &values, target, values_target, resources, stats)
@@ -106,7 +106,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let output = flags.output(target, key_type, &inputs)?;
     let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
     let memory = MemoryArgs::default();
-    let resources = resources(engine.engine, parallel, memory);
+    let resources = resources(engine.processors()?, parallel, memory);
     Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
 }
 

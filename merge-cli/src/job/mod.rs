@@ -23,7 +23,7 @@ use crate::records::Layout;
 use crate::run::generator::Generator;
 use crate::say::Result;
 use crate::say::stats::Stats;
-use crate::spec::{EngineChoice, KeyType, MemorySize};
+use crate::spec::{KeyType, MemorySize, Processors};
 use clap_complete::Shell;
 use merge_host::{MergeKernel, SetOperation, SortKernel};
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub enum Job {
 /// What a run may use.
 #[derive(Debug)]
 pub struct Resources {
-    pub engine: EngineChoice,
+    pub processors: Processors,
     /// How a GPU sorts. Of the kernels, only `Auto` is for the CPU, too.
     pub sort_kernel: SortKernel,
     /// Threads of the CPU, if `--parallel` says.

@@ -11,7 +11,7 @@ use crate::file::values::Values;
 use crate::file::{Concatenation, Form, Output, OutputTarget};
 use crate::format::{self, Container};
 use crate::say::error::{Failure, Result};
-use crate::spec::{EngineChoice, KeyType, SortKernel};
+use crate::spec::{EngineChoice, KeyType, Processors, SortKernel};
 use merge_host::SortOrder;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,9 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let flags = common.key_flags(format, order_of(reverse));
     let flags = KeyFlags { is_typed: flags.is_typed || record_args.record_size.is_some(), ..flags };
     // A kernel that is named is of the GPU.
-    let engine = if kernel == SortKernel::Auto { engine.engine } else { EngineChoice::Gpu };
+    let processors = engine.processors()?;
+    let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
+    let engine = Processors { engine, ..processors };
     let resources = Resources { sort_kernel: kernel.into(), ..resources(engine, parallel, memory) };
     if only_check || only_check_silently {
         let [input] = &inputs[..] else {
@@ -111,6 +113,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
 fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let given = |path: &Option<PathBuf>| path.is_some();
     let on_gpu: Flag = ("--engine gpu", args.engine.engine == EngineChoice::Gpu);
+    let device: Flag = ("--device", args.engine.device.is_some());
     let on_cpu: Flag = ("--engine cpu", args.engine.engine == EngineChoice::Cpu);
     let kernel: Flag = ("--kernel merge-path", args.kernel == SortKernel::MergePath);
     let values: Flag = ("--values", !args.values.is_empty());
@@ -132,14 +135,21 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         refuse::beside(kernel.0, &[on_cpu], "that kernel is the GPU's")?;
     }
     if check.1 {
-        let others =
-            [("--output", given(&args.output)), ("--format", args.format.is_some()), values, verify, on_gpu, kernel];
+        let others = [
+            ("--output", given(&args.output)),
+            ("--format", args.format.is_some()),
+            values,
+            verify,
+            on_gpu,
+            device,
+            kernel,
+        ];
         refuse::beside(check.0, &others, "a check of one file writes nothing, and is done by the CPU")?;
     }
     if top.1 {
         refuse::beside(
             top.0,
-            &[values, unique, on_gpu, kernel],
+            &[values, unique, on_gpu, device, kernel],
             "the first keys are selected by the CPU, with equal ones and without values",
         )?;
     }

@@ -34,7 +34,7 @@ fn batch<W: Word>(job: Batch) -> Result<()> {
     }
     threads::start(resources.threads, threads::useful(inputs.iter().map(Input::length).sum()))?;
     let work = work_of(counts.iter().copied().sum(), |keys| Work::merge::<W>(keys).with_values(width));
-    let mut engine = ChosenEngine::start(resources.engine, key_type, work)?;
+    let mut engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;
     let (values, values_output) = split_values(values);
     let counts: Option<Vec<u64>> = counts.into_iter().collect();
     let files = Files { inputs, values, assume_sorted, checksum: None };

@@ -2,9 +2,9 @@
 
 use crate::say::error::{Failure, Result};
 use crate::say::{progress, report};
-use crate::spec::{EngineChoice, KeyType};
+use crate::spec::{EngineChoice, KeyType, Processors};
 use merge_host::external::{Engines, RunError};
-use merge_host::{Engine, EngineKind, Error, SortKernel, Timing, Work};
+use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortKernel, Timing, Work};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -30,12 +30,18 @@ enum State {
 impl ChosenEngine {
     /// Starts the engine of that choice, for keys of that type. If the choice is free, it is made for `work` now, or where that is not known,
     /// when the engine works.
-    pub fn start(choice: EngineChoice, key_type: KeyType, work: Option<Work>) -> Result<Self> {
+    pub fn start(choice: impl Into<Processors>, key_type: KeyType, work: Option<Work>) -> Result<Self> {
         Self::start_sort(choice, SortKernel::Auto, key_type, work)
     }
 
     /// The same for a sort, by that kernel if the engine is a GPU.
-    pub fn start_sort(choice: EngineChoice, kernel: SortKernel, key_type: KeyType, work: Option<Work>) -> Result<Self> {
+    pub fn start_sort(
+        choice: impl Into<Processors>,
+        kernel: SortKernel,
+        key_type: KeyType,
+        work: Option<Work>,
+    ) -> Result<Self> {
+        let Processors { engine: choice, gpus } = choice.into();
         let has_kernels = matches!(key_type.size(), 4 | 8);
         let mut said = None;
         let choice = match choice {
@@ -50,9 +56,9 @@ impl ChosenEngine {
         let new = |state| Ok(Self { choice, state, said, cpu: None });
         let open: Arc<dyn Fn() -> Result<Engine> + Send + Sync> = match (choice, work) {
             (EngineChoice::Cpu, _) => return new(State::Ready(Box::new(cpu()))),
-            (EngineChoice::Auto, None) => return new(State::Ready(Box::new(auto()))),
+            (EngineChoice::Auto, None) => return new(State::Ready(Box::new(auto(gpus)))),
             (EngineChoice::Auto, Some(work)) => {
-                let engine = auto();
+                let engine = auto(gpus);
                 let size = key_type.size();
                 Arc::new(move || {
                     // The codes of keys are what the engine gets.
@@ -61,7 +67,7 @@ impl ChosenEngine {
                 })
             }
             (EngineChoice::Gpu, _) => Arc::new(move || {
-                let engine = Engine::gpu(0).map_err(|error| no_gpu(kernel, error))?;
+                let engine = gpus.engine().map_err(|error| no_gpu(kernel, error))?;
                 Ok(engine.on_current_pool().with_sort_kernel(kernel))
             }),
         };
@@ -199,9 +205,10 @@ impl Drop for ChosenEngine {
     }
 }
 
-/// The engine that chooses, on the threads that the program has started.
-fn auto() -> Engine {
-    Engine::auto().on_current_pool()
+/// The engine that chooses between the CPU and these GPUs, on the threads that the program has started.
+fn auto(gpus: Gpus) -> Engine {
+    // What the environment says has been checked.
+    Engine::auto_of(CostModel::of_environment().unwrap_or_default(), gpus).on_current_pool()
 }
 
 /// The work that `of` makes of the number of keys, if that is known.

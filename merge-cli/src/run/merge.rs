@@ -88,7 +88,7 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         Some(options) => merging.streamed::<W>(Options { unique, ..options }, inputs, values, output, values_output)?,
         None => {
             let work = work_of(count, |keys| Work::merge::<W>(keys).with_values(width.unwrap_or(0)));
-            let engine = ChosenEngine::start(resources.engine, key_type, work)?;
+            let engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;
             let kernel = if inputs.len() == 2 { Some(kernel.unwrap_or(MergeKernel::Auto)) } else { None };
             let checksum = merging.checksum.clone().filter(|_| !unique);
             let files = Files { inputs, values, assume_sorted, checksum };

@@ -83,7 +83,8 @@ impl Sorting {
         }
         // The words of records, with their indices.
         let work = work_of(count, |words| Work::sort::<u64>(words).with_values(size_of::<u64>()));
-        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
+        let mut engine =
+            ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
         if let Some(count) = count {
             output.expect(count);
         }
@@ -194,7 +195,8 @@ impl Sorting {
     ) -> Result<(Writer, u64)> {
         let width = self.layout.size;
         let work = work_of(count, |keys| Work::sort::<W>(keys).with_values(width));
-        let mut engine = ChosenEngine::start_sort(self.resources.engine, self.resources.sort_kernel, key_type, work)?;
+        let mut engine =
+            ChosenEngine::start_sort(self.resources.processors.clone(), self.resources.sort_kernel, key_type, work)?;
         let destination = Destination::new(&output, None, [input.length().unwrap_or(0).into(), 0]);
         let mut device = || engine.device_memory().map_err(failure);
         let shape = Shape { key: W::SIZE, width };

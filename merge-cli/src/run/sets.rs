@@ -41,8 +41,7 @@ fn set_operation<W: Word>(job: Set) -> Result<()> {
         Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
         None => {
             // It has no other way to do these.
-            let choice = if resources.engine == EngineChoice::Auto { EngineChoice::Cpu } else { resources.engine };
-            let engine = ChosenEngine::start(choice, key_type, None)?;
+            let engine = ChosenEngine::start(EngineChoice::Cpu, key_type, None)?;
             in_memory::<W>(operation, engine, inputs, assume_sorted, output, &mut stats)?
         }
     };

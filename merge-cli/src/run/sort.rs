@@ -36,7 +36,7 @@ fn sort<W: Word>(job: Sort) -> Result<()> {
     let count = keys.count::<W>()?;
     threads::start(resources.threads, threads::useful(keys.length()))?;
     let work = work::<W>(count, &payload);
-    let engine = ChosenEngine::start_sort(resources.engine, resources.sort_kernel, key_type, work)?;
+    let engine = ChosenEngine::start_sort(resources.processors.clone(), resources.sort_kernel, key_type, work)?;
     let checksum = verify.then(Checksum::default);
     let sorting = Sorting { resources, engine, unique, checksum, stats };
     match payload {

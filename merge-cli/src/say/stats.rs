@@ -19,6 +19,8 @@ pub enum Phase {
     Upload,
     /// Sorting, merging or generating.
     Compute,
+    /// Exchanging keys between GPUs.
+    Exchange,
     /// Copying keys from the GPU.
     Download,
     /// Writing the output, until it is on its medium.
@@ -26,11 +28,12 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Read, "read"),
         (Self::Check, "check"),
         (Self::Upload, "upload"),
         (Self::Compute, "compute"),
+        (Self::Exchange, "exchange"),
         (Self::Download, "download"),
         (Self::Write, "write"),
     ];
@@ -86,6 +89,7 @@ impl Stats {
     pub fn add(&mut self, timing: Timing) {
         self.phases[Phase::Upload as usize] += timing.upload;
         self.phases[Phase::Compute as usize] += timing.compute;
+        self.phases[Phase::Exchange as usize] += timing.exchange;
         self.phases[Phase::Download as usize] += timing.download;
     }
 
@@ -95,6 +99,7 @@ impl Stats {
         let phases = if on_gpu { [Phase::Upload, Phase::Download] } else { [Phase::Read, Phase::Write] };
         self.phases[phases[0] as usize] += timing.upload;
         self.phases[Phase::Compute as usize] += timing.compute;
+        self.phases[Phase::Exchange as usize] += timing.exchange;
         self.phases[phases[1] as usize] += timing.download;
     }
 

@@ -1,6 +1,7 @@
 //! Choices among a few names.
 
 use clap::ValueEnum;
+use merge_host::Gpus;
 
 /// How a file holds keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,6 +36,20 @@ pub enum EngineChoice {
     Gpu,
     /// The CPU
     Cpu,
+}
+
+/// Where to compute, and on which GPUs if it is on some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processors {
+    pub engine: EngineChoice,
+    pub gpus: Gpus,
+}
+
+impl From<EngineChoice> for Processors {
+    /// The first GPU.
+    fn from(engine: EngineChoice) -> Self {
+        Self { engine, gpus: Gpus::Of(vec![0]) }
+    }
 }
 
 /// How to merge.

@@ -1,12 +1,14 @@
 //! Values that the command line is made of, each with how it is written: leaves that import nothing of this program.
 
 mod choice;
+mod devices;
 mod endian;
 mod field;
 mod key_type;
 mod memory_size;
 
-pub use choice::{Distribution, EngineChoice, Format, Kernel, SortKernel, StatsFormat, When};
+pub use choice::{Distribution, EngineChoice, Format, Kernel, Processors, SortKernel, StatsFormat, When};
+pub use devices::Devices;
 pub use endian::Endian;
 pub use field::{FieldType, KeyField, Location};
 pub use key_type::{KeyType, Kind};

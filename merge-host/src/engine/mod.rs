@@ -79,6 +79,19 @@ pub enum Gpus {
     Of(Vec<usize>),
 }
 
+impl Gpus {
+    /// The engine of these GPUs, and of nothing else.
+    ///
+    /// # Errors
+    /// Those of [`Engine::gpus`].
+    pub fn engine(&self) -> Result<Engine, Error> {
+        match self {
+            Self::All => Engine::all_gpus(),
+            Self::Of(ordinals) => Engine::gpus(ordinals),
+        }
+    }
+}
+
 #[cfg(feature = "gpu")]
 impl Gpus {
     /// Starts them.
