@@ -3,22 +3,30 @@
 use crate::Error;
 use crate::gpu::failure::{OrFailure, succeeded};
 use crate::gpu::launch::OnStream;
-use crate::gpu::launch::exchange::Member;
+use crate::gpu::launch::exchange::{Member, Searches, search_words};
 use crate::gpu::{Address, Gpu, Stream};
 use cust::event::{Event, EventFlags};
+use cust::memory::LockedBuffer;
 use cust::stream::StreamWaitEventFlags;
 use cust::sys;
 use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A GPU, a stream for its arrays, and another one for copies from other GPUs.
 pub(super) struct GroupMember {
     pub(super) stream: Stream,
     pub(super) copies: Stream,
+    searches: Mutex<LockedBuffer<u64>>,
 }
 
 impl GroupMember {
-    pub(super) fn new(gpu: Gpu) -> Result<Self, Error> {
-        Ok(Self { stream: gpu.stream()?, copies: gpu.stream()? })
+    /// A member of a group of `members`.
+    pub(super) fn new(gpu: Gpu, members: usize) -> Result<Self, Error> {
+        let (stream, copies) = (gpu.stream()?, gpu.stream()?);
+        let entered = gpu.enter()?;
+        let searches = LockedBuffer::new(&0, search_words(members)).or_failure("cuMemAllocHost")?;
+        drop(entered);
+        Ok(Self { stream, copies, searches: Mutex::new(searches) })
     }
 
     fn gpu(&self) -> &Gpu {
@@ -56,7 +64,7 @@ impl GroupMember {
     }
 
     /// Lets later work of `stream`, one of this member, wait for an event of any member.
-    fn wait(&self, stream: &Stream, event: Event) -> Result<(), Error> {
+    fn let_wait(&self, stream: &Stream, event: Event) -> Result<(), Error> {
         let _entered = self.gpu().enter()?;
         stream.inner().wait_event(event, StreamWaitEventFlags::DEFAULT).or_failure("cuStreamWaitEvent")
     }
@@ -96,28 +104,38 @@ impl Member for GroupMember {
     }
 
     fn launch_after(&self, event: Event) -> Result<(), Error> {
-        self.wait(&self.stream, event)
+        self.let_wait(&self.stream, event)
     }
 
     fn copy_after(&self, event: Event) -> Result<(), Error> {
-        self.wait(&self.copies, event)
+        self.let_wait(&self.copies, event)
     }
 
-    unsafe fn write(&self, to: Address, words: &[u64]) -> Result<(), Error> {
-        let _entered = self.gpu().enter()?;
-        let stream = self.stream.inner().as_inner();
-        // SAFETY: the caller's promise for the words. Memory of the host that is not page-locked has been read when the call returns.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, words.as_ptr().cast(), size_of_val(words), stream) };
-        succeeded("cuMemcpyHtoDAsync", code)
+    type Searches<'a> = InUse<'a>;
+
+    fn searches(&self) -> InUse<'_> {
+        InUse(self.searches.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    unsafe fn read(&self, from: Address, words: &mut [u64]) -> Result<(), Error> {
-        let _entered = self.gpu().enter()?;
-        let stream = self.stream.inner().as_inner();
-        // SAFETY: as above, and the stream is waited for before the words are used.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(words.as_mut_ptr().cast(), from, size_of_val(words), stream) };
-        let waited = self.stream.synchronize();
-        succeeded("cuMemcpyDtoHAsync", code)?;
-        waited
+    fn wait(&self) -> Result<(), Error> {
+        self.stream.synchronize()
+    }
+}
+
+/// Page-locked memory for searches, in use.
+pub(super) struct InUse<'a>(MutexGuard<'a, LockedBuffer<u64>>);
+
+impl Searches for InUse<'_> {
+    fn address(&self) -> Address {
+        // The driver maps page-locked memory for all GPUs, at the address that it has on the host.
+        self.0.as_ptr() as Address
+    }
+
+    fn write(&mut self, words: &[u64]) {
+        self.0[..words.len()].copy_from_slice(words);
+    }
+
+    fn read(&self, words: &mut [u64]) {
+        words.copy_from_slice(&self.0[..words.len()]);
     }
 }

@@ -64,7 +64,8 @@ impl GpuGroup {
         }
         // The driver starts them at the same time.
         let gpus = parallel::map(ordinals.iter().copied(), Gpu::new);
-        let members = gpus.into_iter().map(|gpu| GroupMember::new(gpu?)).collect::<Result<Vec<_>, Error>>()?;
+        let members =
+            gpus.into_iter().map(|gpu| GroupMember::new(gpu?, ordinals.len())).collect::<Result<Vec<_>, Error>>()?;
         for member in &members {
             member.reach(&members)?;
         }

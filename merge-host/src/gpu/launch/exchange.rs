@@ -25,14 +25,20 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Pieces that a part is merged in, at most: a copy takes some time to begin, and the last piece is merged when all has been copied.
-const MOST_PIECES: usize = 12;
+/// A whole piece is this fraction of a part, at least: a copy takes some time to begin.
+const WHOLE_PIECES: usize = 8;
+
+/// The last whole piece is halved so many times: 1/2, 1/4, 1/4. The last piece is merged when all has been copied, while nothing else is done.
+const HALVINGS: usize = 2;
+
+/// Pieces that a part is merged in, at most.
+const MOST_PIECES: usize = WHOLE_PIECES + HALVINGS;
 
 /// Bytes of keys and values of a piece, at least, unless the part has fewer.
 const LEAST_PIECE_BYTES: usize = 32 << 20;
 
-/// Pieces that are copied before the first of them has been merged.
-const SLOTS: usize = 3;
+/// Pieces that are copied before the first of them has been merged. To merge a piece takes about half as long as to copy it.
+const SLOTS: usize = 2;
 
 /// Bits that a round of searches finds.
 const BITS: u32 = 6;
@@ -70,17 +76,35 @@ pub(in crate::gpu) trait Member {
     /// Lets later copies wait for an event.
     fn copy_after(&self, event: Self::Event) -> Result<(), Error>;
 
-    /// Adds the writing of words to the queue of launches.
-    ///
-    /// # Safety
-    /// The words from `to` on are in the memory of this member, and nothing else uses them.
-    unsafe fn write(&self, to: Address, words: &[u64]) -> Result<(), Error>;
+    /// Memory of the host that launches of this member use as well, with capacity for the searches of an exchange ([`search_words`]).
+    type Searches<'a>: Searches
+    where
+        Self: 'a;
 
-    /// Waits for the launches so far, and reads words.
-    ///
-    /// # Safety
-    /// The words from `from` on are in the memory of this member, and nothing else writes them.
-    unsafe fn read(&self, from: Address, words: &mut [u64]) -> Result<(), Error>;
+    /// The memory for searches, which nothing else uses until the result is dropped.
+    fn searches(&self) -> Self::Searches<'_>;
+
+    /// Waits for the launches so far.
+    fn wait(&self) -> Result<(), Error>;
+}
+
+/// Memory of the host that a GPU uses as well.
+pub(in crate::gpu) trait Searches {
+    /// Where a GPU finds it.
+    fn address(&self) -> Address;
+
+    /// Writes the first words, while no launch uses them.
+    fn write(&mut self, words: &[u64]);
+
+    /// Reads as many words, when the launches that write them have ended.
+    fn read(&self, words: &mut [u64]);
+}
+
+/// Words of the searches of an exchange between `members` members, at most.
+pub(in crate::gpu) const fn search_words(members: usize) -> usize {
+    // The ends of all pieces of all members, and the start.
+    let ranks = members * MOST_PIECES + 1;
+    ranks * ((1 << BITS) - 1) * SEARCH_WORDS
 }
 
 /// How a part of `len` keys is merged, and what the member needs for that.
@@ -88,20 +112,15 @@ pub(in crate::gpu) trait Member {
 pub(in crate::gpu) struct ExchangePlan {
     members: usize,
     len: usize,
-    /// The most keys of a piece.
+    /// Keys of a whole piece.
     piece: usize,
     key_bytes: usize,
     value_bytes: usize,
-    least_piece_bytes: usize,
 }
 
 /// Where the parts of a member's workspace begin, in bytes, and where it ends.
 struct Layout {
-    /// Searches, one after the other.
-    searches: usize,
-    /// Splits of a merge.
-    splits: usize,
-    /// Slots for what is copied, and for two merges of runs that are not the last: first all keys, and then all values.
+    /// Slots for what is copied, and for two merges of runs that are not the last. The splits of a merge are before them.
     keys: usize,
     values: usize,
     end: usize,
@@ -113,62 +132,54 @@ impl ExchangePlan {
         Self::with_pieces::<K>(members, len, value_bytes, LEAST_PIECE_BYTES)
     }
 
-    /// The same with pieces of at least that many bytes.
-    pub(super) const fn with_pieces<K>(
-        members: usize,
-        len: usize,
-        value_bytes: usize,
-        least_piece_bytes: usize,
-    ) -> Self {
+    /// The same with whole pieces of at least that many bytes.
+    pub(super) const fn with_pieces<K>(members: usize, len: usize, value_bytes: usize, least_bytes: usize) -> Self {
         let key_bytes = size_of::<K>();
-        let pieces = len.saturating_mul(key_bytes + value_bytes) / least_piece_bytes;
-        let pieces = if pieces < 1 {
-            1
-        } else if pieces > MOST_PIECES {
-            MOST_PIECES
-        } else {
-            pieces
+        let pieces = match len.saturating_mul(key_bytes + value_bytes) / least_bytes {
+            0 => 1,
+            WHOLE_PIECES.. => WHOLE_PIECES,
+            pieces => pieces,
         };
-        Self { members, len, piece: len.div_ceil(pieces), key_bytes, value_bytes, least_piece_bytes }
+        Self { members, len, piece: len.div_ceil(pieces), key_bytes, value_bytes }
     }
 
-    /// The number of pieces.
-    fn pieces(self) -> usize {
-        if self.len == 0 { 0 } else { self.len.div_ceil(self.piece) }
+    /// The ends of the pieces.
+    pub(super) fn ends(self) -> Vec<usize> {
+        let mut ends: Vec<usize> = (1..).map(|i| i * self.piece).take_while(|&end| end < self.len).collect();
+        if !ends.is_empty() {
+            // There are several, of which the last one is halved.
+            let begin = ends[ends.len() - 1];
+            let left = |halvings: usize| (self.len - begin) >> halvings;
+            ends.extend((1..=HALVINGS).map(|halvings| self.len - left(halvings)));
+        }
+        ends.extend((self.len > 0).then_some(self.len));
+        ends.dedup();
+        ends
     }
 
-    /// Slots for pieces.
+    /// Slots: those for pieces, and two more for merges of more than two runs, which are merged two by two.
     fn slots(self) -> usize {
-        // Two more for merges of more than two runs, which are merged two by two.
-        SLOTS.min(self.pieces()) + if self.members > 2 { 2 } else { 0 }
+        match self.members {
+            1 => 0,
+            2 => SLOTS,
+            _ => SLOTS + 2,
+        }
     }
 
     fn layout<K: GpuKey>(self) -> Layout {
-        let searches = self.most_ranks() * ((1 << BITS) - 1) * SEARCH_WORDS * size_of::<u64>();
         let split_bytes = match self.value_bytes {
             0 => merge::workspace_bytes::<K>(MergeKernel::Auto, self.piece),
             _ => merge::pairs_workspace_bytes::<K>(self.piece),
         };
-        let splits = align(searches);
-        let keys = splits + align(split_bytes);
+        let keys = align(split_bytes);
         let values = keys + self.slots() * align(self.piece * self.key_bytes);
         let end = values + self.slots() * align(self.piece * self.value_bytes);
-        Layout { searches: 0, splits, keys, values, end }
-    }
-
-    /// Ranks that are searched for, at most: the ends of all pieces of all members.
-    fn most_ranks(self) -> usize {
-        self.members * MOST_PIECES + 1
+        Layout { keys, values, end }
     }
 
     /// Bytes of workspace, beginning at a multiple of 16.
     pub(in crate::gpu) fn workspace_bytes<K: GpuKey>(self) -> usize {
         self.layout::<K>().end
-    }
-
-    /// Keys of piece `i`.
-    pub(super) fn range(self, i: usize) -> Range<usize> {
-        (i * self.piece).min(self.len)..((i + 1) * self.piece).min(self.len)
     }
 
     /// A slot, for `len` keys.
@@ -249,31 +260,25 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
     plans: &[ExchangePlan],
 ) -> Result<(), Error> {
     let mut ranks = vec![0];
+    // For each member, the pieces of its part, and the number of the first of them among all.
+    let mut pieces: Vec<(Vec<Range<usize>>, usize)> = vec![];
     let mut begin = 0;
     for plan in plans {
-        ranks.extend((0..plan.pieces()).map(|piece| (begin + plan.range(piece).end) as u64));
+        let (first, ends) = (ranks.len() - 1, plan.ends());
+        ranks.extend(ends.iter().map(|end| (begin + end) as u64));
+        pieces.push(([0].iter().chain(&ends).zip(&ends).map(|(&begin, &end)| begin..end).collect(), first));
         begin += plan.len;
     }
-    let mut runs = GroupRuns::<K, M>::new(members, shares, plans);
+    let mut runs = GroupRuns::<K, M>::new(members, shares);
     let splits = exact_splits(&mut runs, &ranks, BITS)?;
     let split = |rank: usize| &splits[rank * members.len()..][..members.len()];
-    // For each member, the number of its first piece among all.
-    let firsts: Vec<usize> = plans
-        .iter()
-        .scan(0, |next, plan| {
-            *next += plan.pieces();
-            Some(*next - plan.pieces())
-        })
-        .collect();
     // For each member, the ends of the merges that read the slots.
     let mut merged: Vec<VecDeque<M::Event>> = members.iter().map(|_| VecDeque::new()).collect();
-    for piece in 0..plans.iter().map(|plan| plan.pieces()).max().unwrap_or(0) {
+    for piece in 0..MOST_PIECES {
         for (m, (member, (share, plan))) in members.iter().zip(shares.iter().zip(plans)).enumerate() {
-            if piece >= plan.pieces() {
-                continue;
-            }
-            let (from, to) = (split(firsts[m] + piece), split(firsts[m] + piece + 1));
-            let range = plan.range(piece);
+            let (pieces, first) = &pieces[m];
+            let Some(range) = pieces.get(piece) else { continue };
+            let (from, to) = (split(first + piece), split(first + piece + 1));
             if merged[m].len() == SLOTS
                 && let Some(event) = merged[m].pop_front()
             {
@@ -324,13 +329,12 @@ unsafe fn merge_piece<K: GpuKey>(
     parts: &[Arrays],
     out: Arrays,
 ) -> Result<(), Error> {
-    let splits = workspace + plan.layout::<K>().splits as Address;
     // SAFETY: the caller's promise.
     let merge_two = |a: Arrays, b: Arrays, out: Arrays| unsafe {
         match out.value_bytes {
-            0 => merge::<K>(queue, MergeKernel::Auto, a, b, out.keys, splits),
+            0 => merge::<K>(queue, MergeKernel::Auto, a, b, out.keys, workspace),
             _ if out.len == 0 => Ok(()),
-            _ => merge_pairs::<K>(queue, a, b, out, splits),
+            _ => merge_pairs::<K>(queue, a, b, out, workspace),
         }
     };
     let mut runs: Vec<Arrays> = parts.iter().copied().filter(|part| part.len > 0).collect();
@@ -355,20 +359,18 @@ unsafe fn merge_piece<K: GpuKey>(
 }
 
 /// The runs of a group, of which the members count the keys.
-struct GroupRuns<'a, K, M> {
+struct GroupRuns<'a, K, M: Member + 'a> {
     members: &'a [M],
     shares: &'a [Share],
-    /// Where the searches of each member are.
-    searches: Vec<Address>,
-    words: Vec<Vec<u64>>,
+    /// Each member's memory for searches, and what is written there.
+    searches: Vec<(M::Searches<'a>, Vec<u64>)>,
     keys: PhantomData<K>,
 }
 
 impl<'a, K: GpuKey, M: Member> GroupRuns<'a, K, M> {
-    fn new(members: &'a [M], shares: &'a [Share], plans: &[ExchangePlan]) -> Self {
-        let at = |(share, plan): (&Share, &ExchangePlan)| share.workspace + plan.layout::<K>().searches as Address;
-        let searches = shares.iter().zip(plans).map(at).collect();
-        Self { members, shares, searches, words: vec![vec![]; members.len()], keys: PhantomData }
+    fn new(members: &'a [M], shares: &'a [Share]) -> Self {
+        let searches = members.iter().map(|member| (member.searches(), vec![])).collect();
+        Self { members, shares, searches, keys: PhantomData }
     }
 }
 
@@ -381,28 +383,25 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
     }
 
     fn search(&mut self, searches: &mut [Search<Self::Word>]) -> Result<(), Error> {
-        self.words.iter_mut().for_each(Vec::clear);
+        self.searches.iter_mut().for_each(|(_, words)| words.clear());
         for Search { run, window, key } in &*searches {
-            self.words[*run].extend([window.start as u64, window.end as u64, register(*key)]);
+            self.searches[*run].1.extend([window.start as u64, window.end as u64, register(*key)]);
         }
-        for (((member, share), &at), words) in self.members.iter().zip(self.shares).zip(&self.searches).zip(&self.words)
-        {
+        for ((member, share), (memory, words)) in self.members.iter().zip(self.shares).zip(&mut self.searches) {
+            memory.write(words);
             let count = words.len() / SEARCH_WORDS;
             let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
             let (keys, n) = (share.run.keys as *const <K as Kernels>::Bits, share.run.len);
-            let coding = Coding::of::<K>(false);
-            let launch = CountBelow { keys, n, searches: at as *mut u64, count, coding };
-            // SAFETY: the workspace has capacity for the searches, which nothing else uses. Their windows are inside the run.
-            unsafe {
-                member.write(at, words)?;
-                member.with_queue(|queue| queue.launch(&suffix::<K>(0), shape, &launch))?;
-            }
+            let (searches, coding) = (memory.address() as *mut u64, Coding::of::<K>(false));
+            let launch = CountBelow { keys, n, searches, count, coding };
+            // SAFETY: the memory has the searches, whose windows are inside the run, and nothing else uses it.
+            member.with_queue(|queue| unsafe { queue.launch(&suffix::<K>(0), shape, &launch) })?;
         }
-        for ((member, &at), words) in self.members.iter().zip(&self.searches).zip(&mut self.words) {
-            // SAFETY: the words that have just been written.
-            unsafe { member.read(at, words)? };
+        for (member, (memory, words)) in self.members.iter().zip(&mut self.searches) {
+            member.wait()?;
+            memory.read(words);
         }
-        let mut answers: Vec<_> = self.words.iter().map(|words| words.chunks_exact(SEARCH_WORDS)).collect();
+        let mut answers: Vec<_> = self.searches.iter().map(|(_, words)| words.chunks_exact(SEARCH_WORDS)).collect();
         for search in searches {
             let answer = answers[search.run].next().expect("there is an answer for each search");
             search.window.start = answer[0] as usize;

@@ -1,12 +1,14 @@
 //! The exchange of a group whose members are emulated, against the standard library's stable sort.
 
-use super::super::exchange::{ExchangePlan, Member, Share, entries, exchange_by_plans};
+use super::super::exchange::{ExchangePlan, Member, Searches, Share, entries, exchange_by_plans, search_words};
 use super::keys::*;
 use super::*;
 use crate::GpuKey;
 
 /// A member of a group of emulated GPUs, which share one memory. All it is told to do it does at once, so that nothing has to wait.
-struct OnDevice<'a>(&'a Device);
+///
+/// The number is that of the words for searches.
+struct OnDevice<'a>(&'a Device, usize);
 
 impl Member for OnDevice<'_> {
     type Queue<'a>
@@ -48,21 +50,44 @@ impl Member for OnDevice<'_> {
         Ok(())
     }
 
-    unsafe fn write(&self, to: Address, words: &[u64]) -> Result<(), Error> {
-        let ended = self.0.emulator.borrow_mut().launch("write", 1, 1, 0, || {
-            // SAFETY: as above.
-            let to = unsafe { GlobalMut::<u64>::new(to as _, words.len()) };
-            words.iter().enumerate().for_each(|(i, &word)| to.set(i, word));
-        });
-        self.0.checked(ended);
-        Ok(())
+    type Searches<'a>
+        = InMemory<'a>
+    where
+        Self: 'a;
+
+    fn searches(&self) -> InMemory<'_> {
+        InMemory { device: self.0, words: self.0.uninit(self.1) }
     }
 
-    unsafe fn read(&self, from: Address, words: &mut [u64]) -> Result<(), Error> {
-        let halves = self.0.words(from, words.len() * 2);
+    fn wait(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// An array of the device.
+struct InMemory<'a> {
+    device: &'a Device,
+    words: Buffer<u64>,
+}
+
+impl Searches for InMemory<'_> {
+    fn address(&self) -> Address {
+        address(self.words)
+    }
+
+    fn write(&mut self, words: &[u64]) {
+        let ended = self.device.emulator.borrow_mut().launch("write", 1, 1, 0, || {
+            // SAFETY: the emulator reports words that are not in the array.
+            let to = unsafe { GlobalMut::<u64>::new(self.address() as _, words.len()) };
+            words.iter().enumerate().for_each(|(i, &word)| to.set(i, word));
+        });
+        self.device.checked(ended);
+    }
+
+    fn read(&self, words: &mut [u64]) {
+        let halves = self.device.words(self.address(), words.len() * 2);
         let pairs = halves.chunks_exact(2).map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32);
         words.iter_mut().zip(pairs).for_each(|(word, pair)| *word = pair);
-        Ok(())
     }
 }
 
@@ -71,7 +96,7 @@ fn check<K: TestKey + GpuKey, V: Word>(keys: Keys, runs: &[usize], parts: &[usiz
     let seed = fresh_seed();
     let device = Device::new(seed);
     let what = || format!("{keys:?}, {runs:?} to {parts:?}, values of {} bytes, seed {seed}", size_of::<V>());
-    let members: Vec<_> = runs.iter().map(|_| OnDevice(&device)).collect();
+    let members: Vec<_> = runs.iter().map(|_| OnDevice(&device, search_words(runs.len()))).collect();
     let total: usize = runs.iter().sum();
     let mut input: Vec<K> = keys.random(total, seed);
     let mut begin = 0;
@@ -130,13 +155,16 @@ fn members_get_the_parts_of_a_stable_merge() {
 
 #[test]
 fn a_part_has_few_pieces_and_none_that_is_small() {
-    let pieces = |len| {
-        let plan = ExchangePlan::of::<u32>(2, len, 0);
-        (0..).map(|i| plan.range(i).len()).take_while(|&len| len > 0).collect::<Vec<_>>()
-    };
-    assert_eq!(pieces(0), []);
-    assert_eq!(pieces(5), [5]);
-    assert_eq!(pieces((16 << 20) + 1), [(8 << 20) + 1, 8 << 20]);
-    assert_eq!(pieces(1 << 30).len(), 12);
-    assert_eq!(pieces(1 << 30).iter().sum::<usize>(), 1 << 30);
+    let ends = |len| ExchangePlan::of::<u32>(2, len, 0).ends();
+    assert_eq!(ends(0), []);
+    assert_eq!(ends(5), [5]);
+    assert_eq!(ends(8 << 20), [8 << 20]);
+    assert_eq!(ends(16 << 20), [8 << 20, 12 << 20, 14 << 20, 16 << 20]);
+    let large = ends(1 << 30);
+    assert!(large[..7].iter().copied().eq((1..8).map(|i| i << 27)));
+    assert_eq!(large[7..], [(7 << 27) + (1 << 26), (7 << 27) + (3 << 25), 1 << 30]);
+    // Whatever the length, a member has memory for the searches for all ends.
+    for len in (0..60).map(|lg| (1 << lg) + 1) {
+        assert!((2 * ends(len).len() + 1) * 63 * 3 <= search_words(2), "{len}");
+    }
 }
