@@ -3,6 +3,11 @@
 use super::super::{Entry, Thresholds, bits, runs};
 use super::SortPlan;
 use crate::SortKernel;
+use kernels_gpu::kernels::sort::block_sort::BLOCK_SORT;
+use kernels_gpu::kernels::sort::detect_runs::{DETECT_RUNS, REVERSE};
+use kernels_gpu::kernels::sort::indices::SET_INDICES;
+use kernels_gpu::kernels::sort::merge_pass::merge_runs::MERGE_RUNS;
+use kernels_gpu::kernels::sort::merge_pass::split_runs::SPLIT_RUNS;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::Key;
 use kernels_gpu::tuning;
@@ -15,24 +20,24 @@ impl SortPlan {
         if let Some(radix) = self.radix {
             entries.push(radix.entry::<K>());
         } else {
-            entries.push(("merge_runs", self.suffix::<K>()));
+            entries.push((MERGE_RUNS.name, self.suffix::<K>()));
             if self.once().is_none() {
-                entries.push(("block_sort", self.block_suffix::<K>()));
+                entries.push((BLOCK_SORT.name, self.block_suffix::<K>()));
             }
             if !self.small {
-                entries.push(("split_runs", keys.clone()));
+                entries.push((SPLIT_RUNS.name, keys.clone()));
             }
         }
         if let Some(divide) = self.divide {
             entries.extend(divide.entries::<K>());
         }
         if self.sets_indices(n) {
-            entries.push(("set_indices", bits(self.value_bytes)));
+            entries.push((SET_INDICES.name, bits(self.value_bytes)));
         }
         if self.detects(n) {
-            entries.extend([("detect_runs", keys.clone()), ("reverse", keys)]);
+            entries.extend([(DETECT_RUNS.name, keys.clone()), (REVERSE.name, keys)]);
             if self.value_bytes > 0 {
-                entries.push(("reverse", bits(self.value_bytes)));
+                entries.push((REVERSE.name, bits(self.value_bytes)));
             }
             entries.extend(runs::entries::<K>(self.value_bytes));
         }
