@@ -1,9 +1,9 @@
 //! Tile shapes: how many threads a block has and how many keys each of them merges, sorts or moves.
 //!
 //! A [`Row`] has the shapes for one architecture. Those of the sort are a table, [`ByWidths`]: a line for each kernel, a column for each width
-//! of keys and of values. Sizes of arrays at which one way of sorting takes the place of another are apart from them. Kernels are
-//! compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
-//! `scripts/tune`, add a row, name it in `ROW` and compile.
+//! of keys and of values. Kernels are compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU,
+//! measure shapes there with `scripts/tune`, add a row, name it in `ROW` and compile. At how many keys one way of sorting takes the place of
+//! another is a matter of the host: `merge-host/src/gpu/launch/thresholds.rs`.
 
 use crate::kernels::sort::runs::MAX_RUNS;
 
@@ -78,7 +78,7 @@ impl<T: Copy> ByWidths<T> {
     }
 }
 
-/// The shapes for one architecture, and the sizes of arrays that they are for.
+/// The shapes for one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     // Merges. Names end in the bytes of a key.
@@ -135,30 +135,6 @@ pub struct Row {
     pub small_rank_tolerance: u32,
     /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
     pub split_warps: usize,
-
-    // Sizes of arrays. Names end in the bytes of a key, and `v` if it has a value.
-    /// The most keys that are few.
-    pub small_sort: usize,
-    /// The most keys of 4 bytes alone that are merged even if they could be sorted by all bits.
-    pub merged_4: usize,
-    /// The same of keys with values.
-    pub merged_4v: usize,
-    /// The most keys of 4 bytes alone that are too few to be divided.
-    pub undivided_4: usize,
-    /// The same of keys of 8 bytes.
-    pub undivided_8: usize,
-    /// The same of keys of 4 bytes with values.
-    pub undivided_4v: usize,
-    /// The same of keys of 8 bytes with values.
-    pub undivided_8v: usize,
-    /// The most keys that are few for a sort by all bits.
-    pub few_radix: usize,
-    /// The most keys that are not many for it.
-    pub middle_radix: usize,
-    /// The most keys that are few for it with values of 4 bytes.
-    pub few_radix_v4: usize,
-    /// From so many keys of 4 bytes on they are very many.
-    pub many_4: usize,
 }
 
 /// Compute capability 9.0, measured on an H200.
@@ -195,18 +171,6 @@ pub const SM_90: Row = Row {
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,
-
-    small_sort: 1 << 20,
-    merged_4: 1 << 17,
-    merged_4v: 1 << 15,
-    undivided_4: 1 << 17,
-    undivided_8: 1 << 19,
-    undivided_4v: 1 << 23,
-    undivided_8v: 1 << 20,
-    few_radix: 1 << 19,
-    middle_radix: 1 << 20,
-    few_radix_v4: 1 << 18,
-    many_4: 1 << 29,
 };
 
 /// The row that kernels are compiled with.
