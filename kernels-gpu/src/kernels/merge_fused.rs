@@ -42,8 +42,8 @@ const fn splits_offset<B>(keys: usize) -> u32 {
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
 /// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
-    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
-    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
+    u32 = <u32, { ROW.fused.of(4, 0).threads }, { ROW.fused.of(4, 0).items_per_thread }>,
+    u64 = <u64, { ROW.fused.of(8, 0).threads }, { ROW.fused.of(8, 0).items_per_thread }>,
 )]
 pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     a: *const B,
