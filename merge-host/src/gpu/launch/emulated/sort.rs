@@ -10,6 +10,7 @@ use crate::{SortKernel, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
+use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::tuning::{self, ROW};
 
@@ -258,8 +259,11 @@ fn few_keys_that_two_passes_merge() {
 fn few_keys_with_values() {
     fn check<K: TestKey>() {
         for with in With::ALL.into_iter().skip(1) {
-            let block = tuning::sort_pairs(size_of::<K>(), with.value_bytes()).0.keys();
-            for n in [0, 1, block - 1, block, block + 1] {
+            let (block, runs) = tuning::sort_pairs(size_of::<K>(), with.value_bytes());
+            let (block, tolerance) = (block.keys(), ROW.small_rank_tolerance);
+            let tile = merge_pass::tile_keys(runs.keys(), runs.items_per_thread, 2, tolerance) as usize;
+            // A last tile of one key, which may be in the tile before, within the tolerance.
+            for n in [0, 1, block - 1, block, block + 1, tile + 1] {
                 let sorted = sort_random::<K>(&Thresholds::DEFAULT, [Keys::Any, Keys::Few][n % 2], n, with);
                 assert_eq!(sorted.device.kernels().contains("merge_runs"), n > block, "{n} keys with {with:?}");
             }
@@ -483,6 +487,25 @@ fn one_division_is_enough_for_few_keys() {
     }
     for_all_types!(check(&DIVIDED_ONCE));
     check::<f32>(&Thresholds { merged: [0; 2], ..DIVIDED_ONCE });
+}
+
+/// As few keys as may be divided, since one block sorts fewer, and as many as fill two tiles.
+#[test]
+fn the_fewest_keys_are_divided_and_full_tiles() {
+    fn check<K: TestKey>() {
+        for (i, with) in With::ALL.into_iter().enumerate() {
+            let block = ROW.block_sort.of(size_of::<K>(), with.value_bytes()).keys();
+            let tile = ROW.divide.of(size_of::<K>(), with.value_bytes()).keys();
+            for (j, n) in [block + 1, 2 * tile - 1, 2 * tile, 2 * tile + 1].into_iter().enumerate() {
+                let thresholds = [DIVIDED_ONCE, DIVIDED_TWICE, DIVIDED_THREE_TIMES][(i + j) % 3];
+                let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Any][(i + j) % 4];
+                sort_random::<K>(&thresholds, keys, n, with);
+            }
+        }
+    }
+    check::<f32>();
+    check::<u32>();
+    check::<i64>();
 }
 
 /// Tiles of divisions that are larger.
