@@ -200,7 +200,7 @@ fn sort_until<K: TestKey>(
     is_there: impl Fn(&Sorted) -> bool,
 ) {
     let mut others = vec![];
-    for _ in 0..6 {
+    for _ in 0..20 {
         let sorted = sort_random::<K>(thresholds, keys, n, with);
         if is_there(&sorted) {
             return;
