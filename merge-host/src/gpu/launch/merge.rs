@@ -148,7 +148,7 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
                 let shape = Shape {
                     blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
                     threads: merge_fused::block_threads(tile.threads),
-                    shared_bytes: merge_fused::shared_bytes::<K>(tile.keys()),
+                    shared_bytes: merge_fused::shared_bytes::<K::Bits>(tile.keys()),
                 };
                 queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
             }
