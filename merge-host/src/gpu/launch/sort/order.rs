@@ -69,7 +69,7 @@ pub(super) unsafe fn detect_runs<K: Key>(
 /// the sort do nothing then.
 ///
 /// # Safety
-/// As for [`detect_runs`], which has been called before.
+/// As for [`detect_runs()`], which has been called before.
 unsafe fn use_runs<K: Key>(
     queue: &impl Queue,
     plan: SortPlan,
