@@ -1,9 +1,9 @@
 //! Tile shapes: how many threads a block has and how many keys each of them merges, sorts or moves.
 //!
-//! A [`Row`] has the shapes for one architecture. Those of the sort are a table, [`ByWidths`]: a line for each kernel, a column for each width
-//! of keys and of values. Sizes of arrays at which one way of sorting takes the place of another are apart from them. Kernels are
-//! compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure shapes there with
-//! `scripts/tune`, add a row, name it in `ROW` and compile.
+//! A [`Row`] has the shapes for one architecture. They are a table, [`ByWidths`]: a line for each kernel, a column for each width of keys
+//! and of values. Kernels are compiled with the shapes of one row, [`ROW`], and run with them everywhere. To tune for another GPU, measure
+//! shapes there with `scripts/tune`, add a row, name it in `ROW` and compile. At how many keys one way of sorting takes the place of another
+//! is a matter of the host: `merge-host/src/gpu/launch/thresholds.rs`.
 
 use crate::kernels::sort::runs::MAX_RUNS;
 
@@ -78,28 +78,20 @@ impl<T: Copy> ByWidths<T> {
     }
 }
 
-/// The shapes for one architecture, and the sizes of arrays that they are for.
+/// The shapes for one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    // Merges. Names end in the bytes of a key.
-    /// The merge.
-    pub merge_4: Tile,
-    /// The merge.
-    pub merge_8: Tile,
+    // Merges.
+    /// The merge in two phases.
+    pub merge: ByWidths<Tile>,
     /// The fused merge.
-    pub fused_4: Tile,
-    /// The fused merge.
-    pub fused_8: Tile,
+    pub fused: ByWidths<Tile>,
     /// Blocks of the fused merge on a multiprocessor, which holds at least this many at once.
     pub fused_blocks: usize,
-    /// Merges that return source indices: with values, and of batches.
-    pub indexed_4: Tile,
-    /// Merges that return source indices.
-    pub indexed_8: Tile,
-    /// Ragged batches.
-    pub ragged_4: Tile,
-    /// Ragged batches.
-    pub ragged_8: Tile,
+    /// Merges that return source indices: of arrays with values, and of batches, which have one shape for keys alone and with any values.
+    pub indexed: ByWidths<Tile>,
+    /// Ragged batches: one shape for keys alone and with any values.
+    pub ragged: ByWidths<Tile>,
 
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
@@ -135,47 +127,17 @@ pub struct Row {
     pub small_rank_tolerance: u32,
     /// Warps that find the splits for a pass of the sort: as many as the GPU holds.
     pub split_warps: usize,
-
-    // Sizes of arrays. Names end in the bytes of a key, and `v` if it has a value.
-    /// The most keys that are few.
-    pub small_sort: usize,
-    /// The most keys of 4 bytes alone that are merged even if they could be sorted by all bits.
-    pub merged_4: usize,
-    /// The same of keys with values.
-    pub merged_4v: usize,
-    /// The most keys of 4 bytes alone that are too few to be divided.
-    pub undivided_4: usize,
-    /// The same of keys of 8 bytes.
-    pub undivided_8: usize,
-    /// The same of keys of 4 bytes with values.
-    pub undivided_4v: usize,
-    /// The same of keys of 8 bytes with values.
-    pub undivided_8v: usize,
-    /// The most keys that are few for a sort by all bits.
-    pub few_radix: usize,
-    /// The most keys that are not many for it.
-    pub middle_radix: usize,
-    /// The most keys that are few for it with values of 4 bytes.
-    pub few_radix_v4: usize,
-    /// From so many keys of 4 bytes on they are very many.
-    pub many_4: usize,
 }
 
 /// Compute capability 9.0, measured on an H200.
 #[rustfmt::skip]
 pub const SM_90: Row = Row {
-    merge_4: Tile { threads: 256, items_per_thread: 31 },
-    merge_8: Tile { threads: 256, items_per_thread: 19 },
-    fused_4: Tile { threads: 256, items_per_thread: 19 },
-    fused_8: Tile { threads: 256, items_per_thread: 11 },
-    fused_blocks: 4,
-    indexed_4: Tile { threads: 256, items_per_thread: 17 },
-    indexed_8: Tile { threads: 320, items_per_thread: 15 },
-    ragged_4: Tile { threads: 256, items_per_thread: 15 },
-    ragged_8: Tile { threads: 160, items_per_thread: 15 },
-
     // Threads and keys of a thread, for these bytes of a key and of a value:
     //                              4               8               4 + 4           4 + 8           8 + 4           8 + 8
+    merge:                ByWidths([tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
+    fused:                ByWidths([tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
+    indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
+    ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -192,21 +154,10 @@ pub const SM_90: Row = Row {
     sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
 
+    fused_blocks: 4,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,
-
-    small_sort: 1 << 20,
-    merged_4: 1 << 17,
-    merged_4v: 1 << 15,
-    undivided_4: 1 << 17,
-    undivided_8: 1 << 19,
-    undivided_4v: 1 << 23,
-    undivided_8v: 1 << 20,
-    few_radix: 1 << 19,
-    middle_radix: 1 << 20,
-    few_radix_v4: 1 << 18,
-    many_4: 1 << 29,
 };
 
 /// The row that kernels are compiled with.
@@ -214,22 +165,22 @@ pub const ROW: Row = SM_90;
 
 /// The shape for the merge of keys of `bytes` bytes, 4 or 8.
 pub const fn merge(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.merge_8 } else { ROW.merge_4 }
+    ROW.merge.of(bytes, 0)
 }
 
 /// The shape for the fused merge of keys of `bytes` bytes, 4 or 8.
 pub const fn fused(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.fused_8 } else { ROW.fused_4 }
+    ROW.fused.of(bytes, 0)
 }
 
 /// The shape for merges that return source indices, with values or of batches, for keys of `bytes` bytes, 4 or 8.
 pub const fn indexed(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.indexed_8 } else { ROW.indexed_4 }
+    ROW.indexed.of(bytes, 0)
 }
 
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
 pub const fn ragged(bytes: usize) -> Tile {
-    if bytes == 8 { ROW.ragged_8 } else { ROW.ragged_4 }
+    ROW.ragged.of(bytes, 0)
 }
 
 /// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.

@@ -111,8 +111,8 @@ fn big_in_the_tiles_that_ship() {
             [(tile / 2, tile / 2 + tile % 2), (tile, tile + 1), (tile / 3, tile - tile / 3 - 1), (17, 2 * tile)];
         check::<K>("merge_big", &shapes, run::big::<K, NT, VT>);
     }
-    const W4: tuning::Tile = tuning::ROW.merge_4;
-    const W8: tuning::Tile = tuning::ROW.merge_8;
+    const W4: tuning::Tile = tuning::ROW.merge.of(4, 0);
+    const W8: tuning::Tile = tuning::ROW.merge.of(8, 0);
     all::<u32, { W4.threads }, { W4.items_per_thread }>();
     all::<i32, { W4.threads }, { W4.items_per_thread }>();
     all::<f32, { W4.threads }, { W4.items_per_thread }>();
@@ -145,8 +145,8 @@ fn fused_in_the_tiles_that_ship() {
             [(tile / 2, tile / 2 + tile % 2), (tile, tile + 1), (tile / 3, tile - tile / 3 - 1), (17, 2 * tile)];
         check::<K>("merge_fused", &shapes, |s, a, b| run::fused::<K, NT, VT>(s, a, b, 2));
     }
-    const W4: tuning::Tile = tuning::ROW.fused_4;
-    const W8: tuning::Tile = tuning::ROW.fused_8;
+    const W4: tuning::Tile = tuning::ROW.fused.of(4, 0);
+    const W8: tuning::Tile = tuning::ROW.fused.of(8, 0);
     all::<u32, { W4.threads }, { W4.items_per_thread }>();
     all::<i32, { W4.threads }, { W4.items_per_thread }>();
     all::<f32, { W4.threads }, { W4.items_per_thread }>();

@@ -354,20 +354,20 @@ fn the_tiles_that_ship() {
         all::<
             K,
             V,
-            { ROW.indexed_4.threads },
-            { ROW.indexed_4.items_per_thread },
-            { ROW.ragged_4.threads },
-            { ROW.ragged_4.items_per_thread },
+            { ROW.indexed.of(4, 0).threads },
+            { ROW.indexed.of(4, 0).items_per_thread },
+            { ROW.ragged.of(4, 0).threads },
+            { ROW.ragged.of(4, 0).items_per_thread },
         >();
     }
     fn eight<K: TestKey, V: Value>() {
         all::<
             K,
             V,
-            { ROW.indexed_8.threads },
-            { ROW.indexed_8.items_per_thread },
-            { ROW.ragged_8.threads },
-            { ROW.ragged_8.items_per_thread },
+            { ROW.indexed.of(8, 0).threads },
+            { ROW.indexed.of(8, 0).items_per_thread },
+            { ROW.ragged.of(8, 0).threads },
+            { ROW.ragged.of(8, 0).items_per_thread },
         >();
     }
     four::<u32, u32>();

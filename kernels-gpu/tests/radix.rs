@@ -1,4 +1,5 @@
-//! The sort by all bits, in the emulator, against the standard library's stable sort.
+//! The kernel that sorts by all bits, in the emulator, against the standard library's stable sort: in tiles so small that there are more of them than
+//! a group of the look-back has.
 
 mod common;
 use common::*;

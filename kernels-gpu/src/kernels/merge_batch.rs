@@ -118,8 +118,8 @@ impl Block {
 /// `a_len <= d`. Blocks are of `NT` threads, as many as the pairs take, with [`indexed_merge::shared_bytes`] of dynamic
 /// shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
-    u32 = <u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    u64 = <u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    u32 = <u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
+    u64 = <u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_batch<B: Bits, const NT: usize, const VT: usize>(
@@ -146,10 +146,10 @@ pub unsafe fn merge_batch<B: Bits, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_batch`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_batch_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(

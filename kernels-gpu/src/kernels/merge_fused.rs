@@ -12,6 +12,7 @@
 //! length further: few keys, which are about to be loaded anyway. So there is no partition kernel, no workspace and no
 //! second pass over scattered memory; only a block's first tile is searched in the whole of A and B.
 
+use crate::block::shared_memory::shared_memory;
 use crate::block::tile;
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
@@ -27,12 +28,17 @@ pub const fn block_threads(threads: usize) -> u32 {
 }
 
 /// Bytes of dynamic shared memory for tiles of `keys` keys: the tile and two splits.
-pub const fn shared_bytes<B>(keys: usize) -> u32 {
-    splits_offset::<B>(keys) + 2 * size_of::<usize>() as u32
+pub const fn shared_bytes<B: Bits>(keys: usize) -> u32 {
+    Memory::<B>::bytes(keys)
 }
 
-const fn splits_offset<B>(keys: usize) -> u32 {
-    tile::shared_bytes::<B>(keys).next_multiple_of(size_of::<usize>() as u32)
+shared_memory! {
+    /// A tile of `slots` keys.
+    struct Memory<B: Bits>(slots: usize) {
+        keys: [B; slots],
+        /// The keys of A before the ends of two tiles.
+        splits: [usize; 2],
+    }
 }
 
 /// Kernel: merges `a` and `b`, as `coding` orders their keys, into `c`. Any number of blocks will do; as many as the GPU holds at once are best.
@@ -42,8 +48,8 @@ const fn splits_offset<B>(keys: usize) -> u32 {
 /// [`block_threads`] threads for `NT`, a multiple of a warp, with [`shared_bytes`] of dynamic shared memory for
 /// `NT * VT` keys. `c` overlaps neither `a` nor `b`.
 #[kernel(
-    u32 = <u32, { ROW.fused_4.threads }, { ROW.fused_4.items_per_thread }>,
-    u64 = <u64, { ROW.fused_8.threads }, { ROW.fused_8.items_per_thread }>,
+    u32 = <u32, { ROW.fused.of(4, 0).threads }, { ROW.fused.of(4, 0).items_per_thread }>,
+    u64 = <u64, { ROW.fused.of(8, 0).threads }, { ROW.fused.of(8, 0).items_per_thread }>,
 )]
 pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     a: *const B,
@@ -61,9 +67,7 @@ pub unsafe fn merge_fused<B: Bits, const NT: usize, const VT: usize>(
     // merge write slots `thread + i * NT` and `thread * VT + i`, `i < VT`: below `NT * VT`, each by one thread. A
     // barrier follows each of the four steps of a tile, so that no slot and no split is written in the step in which it
     // is read.
-    let (keys, splits) = unsafe {
-        (Shared::<B>::dynamic(0, (NT * VT) as u32), Shared::<usize>::dynamic(splits_offset::<B>(NT * VT), 2))
-    };
+    let Memory { keys, splits } = unsafe { Memory::<B>::at_start(NT * VT) };
     let (total, tile_keys) = (m + n, NT * VT);
     // The block's stretch: tiles divided as evenly as they can be.
     let (tiles, blocks, block) =

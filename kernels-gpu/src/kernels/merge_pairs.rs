@@ -19,10 +19,10 @@ use cuda_std::prelude::*;
 /// capacity for `m + n`; `splits` are those of `path_big` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each
 /// tile, with [`indexed_merge::shared_bytes`] of dynamic shared memory. What is written overlaps nothing that is read.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.indexed_4.threads }, { ROW.indexed_4.items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.indexed_8.threads }, { ROW.indexed_8.items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.indexed.of(4, 0).threads }, { ROW.indexed.of(4, 0).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.indexed.of(8, 0).threads }, { ROW.indexed.of(8, 0).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(

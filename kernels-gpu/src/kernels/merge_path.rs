@@ -102,8 +102,8 @@ pub const PATH_SHARED_BYTES: u32 = 2 * size_of::<usize>() as u32;
 /// `path_big` for `a`, `b` and tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`tile::shared_bytes`] of
 /// dynamic shared memory. `c` overlaps neither `a` nor `b`.
 #[kernel(
-    u32 = <u32, { ROW.merge_4.threads }, { ROW.merge_4.items_per_thread }>,
-    u64 = <u64, { ROW.merge_8.threads }, { ROW.merge_8.items_per_thread }>,
+    u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
+    u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
 )]
 pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
     a: *const B,

@@ -342,8 +342,8 @@ pub const fn shared_bytes<B>(keys: usize, items_per_thread: usize, with_values: 
 /// `path_ragged` for tiles of `NT * VT` keys. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of
 /// dynamic shared memory. `c` overlaps no other array.
 #[kernel(
-    u32 = <u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    u64 = <u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    u32 = <u32, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
+    u64 = <u64, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged<B: Bits, const NT: usize, const VT: usize>(
@@ -375,10 +375,10 @@ pub unsafe fn merge_ragged<B: Bits, const NT: usize, const VT: usize>(
 /// # Safety
 /// As for [`merge_ragged`], with as many values as keys in each array.
 #[kernel(
-    u32v4 = <u32, u32, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.ragged_4.threads }, { ROW.ragged_4.items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.ragged_8.threads }, { ROW.ragged_8.items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.ragged.of(4, 0).threads }, { ROW.ragged.of(4, 0).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.ragged.of(8, 0).threads }, { ROW.ragged.of(8, 0).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn merge_ragged_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(

@@ -4,10 +4,12 @@ use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::{BatchKernel, Error, MAX_BATCH_LENGTH};
 use kernels_gpu::block::indexed_merge;
-use kernels_gpu::kernels::merge_batch::{self, MergeBatch, MergeBatchPairs};
-use kernels_gpu::kernels::merge_ragged::{self, MergeRagged, MergeRaggedPairs, PathRagged};
+use kernels_gpu::kernels::merge_batch::{self, MERGE_BATCH, MERGE_BATCH_PAIRS, MergeBatch, MergeBatchPairs};
+use kernels_gpu::kernels::merge_ragged::{
+    self, MERGE_RAGGED, MERGE_RAGGED_PAIRS, MergeRagged, MergeRaggedPairs, PATH_RAGGED, PathRagged,
+};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::textbook::merge_small_batch::{self, MergeSmallBatch};
+use kernels_gpu::textbook::merge_small_batch::{self, MERGE_SMALL_BATCH, MergeSmallBatch};
 use kernels_gpu::tuning;
 
 /// Threads of a block where the kernel leaves the choice.
@@ -16,11 +18,11 @@ const THREADS: u32 = 256;
 /// The entry points of batches, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     if value_bytes > 0 {
-        let kernels = ["merge_batch_pairs", "merge_ragged_pairs"];
-        return kernels.map(|kernel| (kernel, suffix::<K>(value_bytes))).into();
+        let kernels = [MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS];
+        return kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
     }
-    let kernels = ["merge_batch", "merge_small_batch", "path_ragged", "merge_ragged"];
-    kernels.map(|kernel| (kernel, suffix::<K>(0))).into()
+    let kernels = [MERGE_BATCH, MERGE_SMALL_BATCH, PATH_RAGGED, MERGE_RAGGED];
+    kernels.map(|kernel| (kernel.name, suffix::<K>(0))).into()
 }
 
 /// The lengths of a batch of pairs of runs of one length.

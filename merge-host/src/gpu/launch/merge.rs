@@ -3,16 +3,17 @@
 use super::{Address, Arrays, Entry, Queue, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
+use cuda_std::launch::Kernel;
 use kernels_gpu::block::indexed_merge;
 use kernels_gpu::block::tile;
-use kernels_gpu::kernels::merge_fused::{self, MergeFused};
-use kernels_gpu::kernels::merge_pairs::MergePairs;
-use kernels_gpu::kernels::merge_path::{self, MergeBig, PathBig};
+use kernels_gpu::kernels::merge_fused::{self, MERGE_FUSED, MergeFused};
+use kernels_gpu::kernels::merge_pairs::{MERGE_PAIRS, MergePairs};
+use kernels_gpu::kernels::merge_path::{self, MERGE_BIG, MergeBig, PATH_BIG, PathBig};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::textbook::merge_basic::MergeBasic;
-use kernels_gpu::textbook::merge_circular::{self, MergeCircular};
-use kernels_gpu::textbook::merge_small::{self, MergeSmall};
-use kernels_gpu::textbook::merge_tiled::{self, MergeTiled};
+use kernels_gpu::textbook::merge_basic::{MERGE_BASIC, MergeBasic};
+use kernels_gpu::textbook::merge_circular::{self, MERGE_CIRCULAR, MergeCircular};
+use kernels_gpu::textbook::merge_small::{self, MERGE_SMALL, MergeSmall};
+use kernels_gpu::textbook::merge_tiled::{self, MERGE_TILED, MergeTiled};
 use kernels_gpu::tuning;
 
 /// Threads of a block of the textbook's kernels.
@@ -50,10 +51,10 @@ impl AutoMerge {
 }
 
 /// The textbook's kernels.
-const TEXTBOOK: &[&str] = &["merge_basic", "merge_tiled", "merge_circular"];
+const TEXTBOOK: &[Kernel] = &[MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR];
 
 /// The kernels of merges that are chosen by size.
-const MERGES: &[&str] = &["merge_small", "merge_fused", "path_big", "merge_big"];
+const MERGES: &[Kernel] = &[MERGE_SMALL, MERGE_FUSED, PATH_BIG, MERGE_BIG];
 
 /// The entry points of the merge of keys alone by `kernel`.
 pub(in crate::gpu) fn entries_of_kernel<K: Key>(kernel: MergeKernel) -> Vec<Entry> {
@@ -61,14 +62,14 @@ pub(in crate::gpu) fn entries_of_kernel<K: Key>(kernel: MergeKernel) -> Vec<Entr
         MergeKernel::Auto | MergeKernel::MergePath => MERGES,
         MergeKernel::Basic | MergeKernel::Tiled | MergeKernel::Circular => TEXTBOOK,
     };
-    kernels.iter().map(|kernel| (*kernel, suffix::<K>(0))).collect()
+    kernels.iter().map(|kernel| (kernel.name, suffix::<K>(0))).collect()
 }
 
 /// The entry points of all merges of arrays, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     match value_bytes {
         0 => [MergeKernel::Basic, MergeKernel::Auto].into_iter().flat_map(entries_of_kernel::<K>).collect(),
-        _ => vec![("path_big", suffix::<K>(0)), ("merge_pairs", suffix::<K>(value_bytes))],
+        _ => vec![(PATH_BIG.name, suffix::<K>(0)), (MERGE_PAIRS.name, suffix::<K>(value_bytes))],
     }
 }
 
@@ -147,7 +148,7 @@ pub(in crate::gpu) unsafe fn merge<K: Key>(
                 let shape = Shape {
                     blocks: total.div_ceil(tile.keys()).min(tuning::ROW.fused_blocks * queue.multiprocessors()),
                     threads: merge_fused::block_threads(tile.threads),
-                    shared_bytes: merge_fused::shared_bytes::<K>(tile.keys()),
+                    shared_bytes: merge_fused::shared_bytes::<K::Bits>(tile.keys()),
                 };
                 queue.launch(&suffix, shape, &MergeFused { a, m, b, n, c, coding })
             }

@@ -4,7 +4,7 @@ use super::{Address, Arrays, Entry, Queue, Thresholds, elements, suffix, with_va
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::divide::MOST_KEYS;
-use kernels_gpu::kernels::sort::radix::sort_by_radix::SortByRadix;
+use kernels_gpu::kernels::sort::radix::sort_by_radix::{SORT_BY_RADIX, SortByRadix};
 use kernels_gpu::kernels::sort::radix::{self, Job, look_back, sweep};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::DivideTile;
@@ -65,7 +65,7 @@ impl RadixPlan {
 
     /// The entry point.
     pub(super) fn entry<K: Key>(self) -> Entry {
-        ("sort_by_radix", format!("{}{}", suffix::<K>(self.value_bytes), self.shape))
+        (SORT_BY_RADIX.name, format!("{}{}", suffix::<K>(self.value_bytes), self.shape))
     }
 
     /// Queues the sort of `at`, with the other side in `scratch`, unless keys are in order or divided.

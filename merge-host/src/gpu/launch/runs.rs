@@ -5,8 +5,10 @@ use super::sort::{SortPlan, splits_shape};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, with_numbers, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, MergeKernel};
-use kernels_gpu::kernels::sort::detect_runs::{self, CopyRuns};
-use kernels_gpu::kernels::sort::merge_pass::long_runs::{MergeLongRuns, SplitLongRuns};
+use kernels_gpu::kernels::sort::detect_runs::{self, COPY_RUNS, CopyRuns};
+use kernels_gpu::kernels::sort::merge_pass::long_runs::{
+    MERGE_LONG_RUNS, MergeLongRuns, SPLIT_LONG_RUNS, SplitLongRuns,
+};
 use kernels_gpu::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, split_runs};
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::key::{Coding, Key};
@@ -52,9 +54,9 @@ impl DetectedRuns {
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let (plan, keys) = (SortPlan::of_long_runs::<K>(value_bytes), bits(size_of::<K>()));
     let mut entries =
-        vec![("copy_runs", keys.clone()), ("split_long_runs", keys), ("merge_long_runs", plan.suffix::<K>())];
+        vec![(COPY_RUNS.name, keys.clone()), (SPLIT_LONG_RUNS.name, keys), (MERGE_LONG_RUNS.name, plan.suffix::<K>())];
     if value_bytes > 0 {
-        entries.push(("copy_runs", bits(value_bytes)));
+        entries.push((COPY_RUNS.name, bits(value_bytes)));
     }
     entries
 }

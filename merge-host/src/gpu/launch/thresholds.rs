@@ -38,16 +38,16 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// What is fastest on the GPU that [`ROW`] was measured on.
+    /// What is fastest with the shapes of [`ROW`], on the GPU that these were measured on.
     pub const DEFAULT: Self = Self {
-        small_sort: ROW.small_sort,
+        small_sort: 1 << 20,
         detection_keys: 1 << 26,
-        merged: [ROW.merged_4, ROW.merged_4v],
-        undivided: [ROW.undivided_4, ROW.undivided_8],
-        undivided_with_values: [ROW.undivided_4v, ROW.undivided_8v],
-        few_radix: [ROW.few_radix, ROW.middle_radix],
-        few_radix_v4: ROW.few_radix_v4,
-        many_4: ROW.many_4,
+        merged: [1 << 17, 1 << 15],
+        undivided: [1 << 17, 1 << 19],
+        undivided_with_values: [1 << 23, 1 << 20],
+        few_radix: [1 << 19, 1 << 20],
+        few_radix_v4: 1 << 18,
+        many_4: 1 << 29,
         two_divisions: 1 << 24,
         four_divisions: 1 << 27,
         most_digits: [1024, 512],

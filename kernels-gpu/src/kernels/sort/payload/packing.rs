@@ -76,10 +76,11 @@ impl Packing {
     /// For keys of 4 bytes.
     const NARROW: Self = Self { least: 0, shift: SLOT_BITS };
 
-    /// For keys of which the upper halves are from `least` to `greatest`.
+    /// For keys of which the upper halves are from `least` to `greatest`, or for none: a tile of few keys may have them all in the one before,
+    /// within the tolerance, and `least` is greater then.
     #[inline(always)]
     fn of(least: u32, greatest: u32) -> Self {
-        let free = ((greatest - least) as u64) << 32 | u32::MAX as u64;
+        let free = (greatest.wrapping_sub(least) as u64) << 32 | u32::MAX as u64;
         Self { least, shift: SLOT_BITS.min(free.leading_zeros()) }
     }
 

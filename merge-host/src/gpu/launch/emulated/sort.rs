@@ -1,5 +1,8 @@
 //! The sort by the plan of each size, against the standard library's stable sort.
 
+#[path = "../../../../../tests/src/bank_conflicts.rs"]
+mod bank_conflicts;
+
 use super::super::sort::{Layout, SortPlan, sort_by_plan};
 use super::keys::*;
 use super::*;
@@ -7,6 +10,7 @@ use crate::{SortKernel, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
 use kernels_gpu::kernels::sort::divide::MOST_LEVELS;
 use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, RESTS};
+use kernels_gpu::kernels::sort::merge_pass;
 use kernels_gpu::kernels::sort::runs::MAX_RUNS;
 use kernels_gpu::tuning::{self, ROW};
 
@@ -119,6 +123,11 @@ impl Sorted {
         }
     }
 
+    /// How often that kernel was launched.
+    fn launches(&self, name: &str) -> usize {
+        self.device.launched.borrow().iter().filter(|(kernel, _)| *kernel == name).count()
+    }
+
     /// The heads of the lists of a sort that divides several times.
     fn heads(&self) -> Vec<u32> {
         self.device.words(self.workspace + self.layout.lists as Address, HEAD_WORDS)
@@ -191,7 +200,7 @@ fn sort_until<K: TestKey>(
     is_there: impl Fn(&Sorted) -> bool,
 ) {
     let mut others = vec![];
-    for _ in 0..6 {
+    for _ in 0..20 {
         let sorted = sort_random::<K>(thresholds, keys, n, with);
         if is_there(&sorted) {
             return;
@@ -232,8 +241,7 @@ fn few_keys_that_two_passes_merge() {
             let seed = fresh_seed();
             let how = (SortKernel::MergePath, order_of(seed));
             let sorted = sort::<K>(&Thresholds::DEFAULT, how, &Keys::Any.random(n, seed), With::Nothing, seed);
-            let merges = sorted.device.launched.borrow().iter().filter(|(kernel, _)| *kernel == "merge_runs").count();
-            assert_eq!(merges, passes, "{n} keys");
+            assert_eq!(sorted.launches("merge_runs"), passes, "{n} keys");
             assert!(
                 sorted
                     .device
@@ -251,8 +259,11 @@ fn few_keys_that_two_passes_merge() {
 fn few_keys_with_values() {
     fn check<K: TestKey>() {
         for with in With::ALL.into_iter().skip(1) {
-            let block = tuning::sort_pairs(size_of::<K>(), with.value_bytes()).0.keys();
-            for n in [0, 1, block - 1, block, block + 1] {
+            let (block, runs) = tuning::sort_pairs(size_of::<K>(), with.value_bytes());
+            let (block, tolerance) = (block.keys(), ROW.small_rank_tolerance);
+            let tile = merge_pass::tile_keys(runs.keys(), runs.items_per_thread, 2, tolerance) as usize;
+            // A last tile of one key, which may be in the tile before, within the tolerance.
+            for n in [0, 1, block - 1, block, block + 1, tile + 1] {
                 let sorted = sort_random::<K>(&Thresholds::DEFAULT, [Keys::Any, Keys::Few][n % 2], n, with);
                 assert_eq!(sorted.device.kernels().contains("merge_runs"), n > block, "{n} keys with {with:?}");
             }
@@ -313,6 +324,122 @@ fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
     check::<f32>();
 }
 
+/// More tiles than one pass merges, with values that tell whether equal keys keep their order.
+#[test]
+fn many_keys_that_two_passes_merge() {
+    fn check<K: TestKey>(keys: Keys, with: With) {
+        let n = tuning::ROW.block_sort.of(size_of::<K>(), with.value_bytes()).keys() * MAX_RUNS as usize + 1;
+        let thresholds = Thresholds { merged: [usize::MAX; 2], detection_keys: usize::MAX, ..MERGED };
+        let seed = fresh_seed();
+        let how = (SortKernel::MergePath, order_of(seed));
+        let sorted = sort::<K>(&thresholds, how, &keys.random(n, seed), with, seed);
+        assert_eq!(sorted.launches("merge_runs"), 2, "{n} keys with {with:?}");
+    }
+    check::<u64>(Keys::Any, With::Nothing);
+    check::<f32>(Keys::Few, With::Values(4));
+    check::<i64>(Keys::Few, With::Indices(8));
+}
+
+/// Keys of 8 bytes are sorted as words that have a key's leading bits and its slot. Here they differ in few upper bits, and in as many lower
+/// bits as such a word has no capacity for; and all but one are close together.
+#[test]
+fn keys_that_differ_in_what_is_not_packed_keep_their_order() {
+    let n = 2 * ROW.block_sort.of(8, 4).keys() + 7;
+    for upper_bits in [0u32, 1, 3, 6, 12, 64] {
+        for lower_bits in [1u32, 2, 5, 12, 13, 14, 20] {
+            let seed = fresh_seed();
+            let mut random = StdRng::seed_from_u64(seed);
+            let upper: Vec<u64> = (0..1 << upper_bits.min(12)).map(|_| random.random()).collect();
+            let mut keys: Vec<u64> = (0..n)
+                .map(|_| {
+                    let upper = upper[random.random_range(0..upper.len())] >> lower_bits << lower_bits;
+                    upper | random.random::<u64>() >> (64 - lower_bits)
+                })
+                .collect();
+            let how = (SortKernel::MergePath, order_of(seed));
+            sort::<u64>(&MERGED, how, &keys, With::Values(4), seed);
+            for key in &mut keys {
+                *key &= (1 << lower_bits) - 1;
+            }
+            let outlier = random.random_range(0..n);
+            keys[outlier] = random.random();
+            sort::<u64>(&MERGED, how, &keys, With::Values(8), seed);
+        }
+    }
+}
+
+/// Input made to take many bank conflicts, in which the searches for where threads begin have to search far. The crate `tests` counts conflicts.
+#[test]
+fn keys_with_many_bank_conflicts_are_merged() {
+    fn check<K: TestKey>(thresholds: &Thresholds, n: usize, block: tuning::Tile, runs: tuning::Tile) {
+        let seed = fresh_seed();
+        let keys = bank_conflicts::conflicting(n, block, runs, size_of::<K>());
+        let keys: Vec<K> = keys.into_iter().map(|key| K::from_register(key.into())).collect();
+        let how = (SortKernel::MergePath, SortOrder::Ascending);
+        let sorted = sort::<K>(thresholds, how, &keys, With::Nothing, seed);
+        assert!(sorted.launches("merge_runs") > 0);
+    }
+    let thresholds = Thresholds { detection_keys: usize::MAX, ..MERGED };
+    for bytes in [4, 8] {
+        let (block, runs) = (ROW.block_sort.of(bytes, 0), ROW.merge_runs.of(bytes, 0));
+        let (small, runs_small) = (ROW.block_sort_small.of(bytes, 0), ROW.merge_runs_small.of(bytes, 0));
+        let (n, few) = (3 * block.keys() + 99, (MAX_RUNS as usize + 1) * small.keys());
+        if bytes == 4 {
+            check::<u32>(&thresholds, n, block, runs);
+            check::<u32>(&Thresholds::DEFAULT, few, small, runs_small);
+        } else {
+            check::<u64>(&thresholds, n, block, runs);
+            check::<u64>(&Thresholds::DEFAULT, few, small, runs_small);
+        }
+    }
+}
+
+/// What is in order is noticed, and what is so but for one key is not taken for it; as many long runs as are merged at once, and one more.
+#[test]
+fn keys_that_are_nearly_in_order() {
+    /// `keys` in `runs` ascending runs: of equal lengths, or of one key each but for the last one.
+    fn in_runs<K: TestKey>(mut keys: Vec<K>, runs: usize, is_even: bool) -> Vec<K> {
+        let (n, mut begin) = (keys.len(), 0);
+        for run in 1..=runs {
+            let end = if run == runs { n } else { run * if is_even { n / runs } else { 1 } };
+            keys[begin..end].sort_by(K::compare);
+            begin = end;
+        }
+        keys
+    }
+    fn check<K: TestKey>(keys: Keys, with: With) {
+        let thresholds = Thresholds { detection_keys: 0, merged: [usize::MAX; 2], ..MERGED };
+        let seed = fresh_seed();
+        let check = |input: &[K], what: &str, expected: Option<Order>| {
+            let how = (SortKernel::Auto, SortOrder::Ascending);
+            let found = sort::<K>(&thresholds, how, input, with, seed).order();
+            // Keys of few values have runs by chance, and equal ones on both sides of a step.
+            let expected = expected.filter(|_| keys == Keys::Any).unwrap_or(found);
+            assert_eq!(found, expected, "{what}, {keys:?} with {with:?}, seed {seed}");
+        };
+        let any: Vec<K> = keys.random(N, seed);
+        let ascending = in_runs(any.clone(), 1, true);
+        let tile = ROW.block_sort.of(size_of::<K>(), with.value_bytes()).keys();
+        for at in [tile, N - 1] {
+            let mut input = ascending.clone();
+            input.swap(at - 1, at);
+            check(&input, "one out of order", Some(Order::LongRuns));
+        }
+        check(&ascending.iter().rev().copied().collect::<Vec<K>>(), "reversed", None);
+        for runs in [2, 3, MAX_RUNS as usize - 1, MAX_RUNS as usize, MAX_RUNS as usize + 1] {
+            let expected = if runs > MAX_RUNS as usize { Order::None } else { Order::LongRuns };
+            check(&in_runs(any.clone(), runs, true), &format!("{runs} runs"), Some(expected));
+            check(&in_runs(any.clone(), runs, false), &format!("{runs} uneven runs"), None);
+        }
+    }
+    for (keys, with) in [(Keys::Any, With::Nothing), (Keys::Few, With::Values(4)), (Keys::Any, With::Values(8))] {
+        check::<i32>(keys, with);
+        check::<f64>(keys, with);
+    }
+    check::<f64>(Keys::Any, With::Values(4));
+    check::<i32>(Keys::Few, With::Values(8));
+}
+
 /// Where keys are neither divided nor sorted by all bits runs are detected first: keys are merged only if they are in no order.
 #[test]
 fn order_is_detected_before_keys_are_merged() {
@@ -360,6 +487,25 @@ fn one_division_is_enough_for_few_keys() {
     }
     for_all_types!(check(&DIVIDED_ONCE));
     check::<f32>(&Thresholds { merged: [0; 2], ..DIVIDED_ONCE });
+}
+
+/// As few keys as may be divided, since one block sorts fewer, and as many as fill two tiles.
+#[test]
+fn the_fewest_keys_are_divided_and_full_tiles() {
+    fn check<K: TestKey>() {
+        for (i, with) in With::ALL.into_iter().enumerate() {
+            let block = ROW.block_sort.of(size_of::<K>(), with.value_bytes()).keys();
+            let tile = ROW.divide.of(size_of::<K>(), with.value_bytes()).keys();
+            for (j, n) in [block + 1, 2 * tile - 1, 2 * tile, 2 * tile + 1].into_iter().enumerate() {
+                let thresholds = [DIVIDED_ONCE, DIVIDED_TWICE, DIVIDED_THREE_TIMES][(i + j) % 3];
+                let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Any][(i + j) % 4];
+                sort_random::<K>(&thresholds, keys, n, with);
+            }
+        }
+    }
+    check::<f32>();
+    check::<u32>();
+    check::<i64>();
 }
 
 /// Tiles of divisions that are larger.

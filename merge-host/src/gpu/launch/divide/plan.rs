@@ -1,0 +1,155 @@
+//! The plan of a sort that divides: how often, by how many digits, and in what shapes.
+
+use super::super::{Entry, Thresholds, bits, suffix};
+use crate::gpu::kernels::Shape;
+use cuda_std::launch::Kernel;
+use kernels_gpu::kernels::sort::divide::choose_digits::CHOOSE_DIGITS;
+use kernels_gpu::kernels::sort::divide::count_digits::COUNT_DIGITS;
+use kernels_gpu::kernels::sort::divide::count_twice::COUNT_TWICE;
+use kernels_gpu::kernels::sort::divide::divide::DIVIDE;
+use kernels_gpu::kernels::sort::divide::divide_with_values::DIVIDE_WITH_VALUES;
+use kernels_gpu::kernels::sort::divide::once::{COUNT_ONCE, DIVIDE_ONCE, SORT_ONCE};
+use kernels_gpu::kernels::sort::divide::place_buckets::PLACE_BUCKETS;
+use kernels_gpu::kernels::sort::divide::place_parts::PLACE_PARTS;
+use kernels_gpu::kernels::sort::divide::sort_buckets::{SORT_BUCKETS, SORT_LONG_BUCKETS};
+use kernels_gpu::kernels::sort::divide::sort_buckets_with_values::{SORT_BUCKETS_WITH_VALUES, SORT_WIDE_BUCKETS};
+use kernels_gpu::kernels::sort::divide::sort_rest::SORT_REST;
+use kernels_gpu::kernels::sort::divide::sort_rest_with_values::SORT_REST_WITH_VALUES;
+use kernels_gpu::kernels::sort::divide::workspace::{HEAD_WORDS, Layout, Plan};
+use kernels_gpu::kernels::sort::divide::{self as divisions, divide};
+use kernels_gpu::kernels::sort::tile_in_order;
+use kernels_gpu::key::Key;
+use kernels_gpu::tuning::{self, DivideTile, Tile};
+
+/// Buckets that larger blocks sort, of which a multiprocessor holds one.
+pub(super) const LONG_BUCKETS: Tile = tuning::ROW.sort_long_buckets.of(4, 0);
+
+/// How keys are divided.
+#[derive(Clone, Copy)]
+pub(in crate::gpu::launch) struct DividePlan {
+    pub(super) plan: Plan,
+    /// Bytes of a value, or 0.
+    pub(super) value_bytes: usize,
+    /// Values are to begin as the keys' indices.
+    pub(super) indexes: bool,
+    /// The most digits of a last division.
+    pub(super) most_digits: u32,
+    pub(super) tile: DivideTile,
+    pub(super) bucket: Tile,
+}
+
+impl DividePlan {
+    /// By these thresholds, for `n` keys of type `K`, if there are not too many, with values of `value_bytes` bytes, or 0, which are to begin as the
+    /// keys' indices if it `indexes`.
+    pub(in crate::gpu::launch) const fn of<K: Key>(
+        thresholds: &Thresholds,
+        n: usize,
+        value_bytes: usize,
+        indexes: bool,
+    ) -> Option<Self> {
+        if n > divisions::MOST_KEYS {
+            return None;
+        }
+        let &Thresholds { two_divisions, four_divisions, most_digits, several_tiles, counted_twice, .. } = thresholds;
+        let (tile, bucket) = thresholds.divide(size_of::<K>(), value_bytes, n);
+        let usual = divisions::usual_len(bucket.keys());
+        let digits_once = if value_bytes == 0 { most_digits[0] } else { thresholds.digits_in_order };
+        let once = digits_once as usize * usual;
+        // As many divisions as make buckets; or else more than are needed where keys are spread evenly.
+        let (levels, most_digits) = match n {
+            _ if n <= once => (1, most_digits[0]),
+            _ if value_bytes == 0 && n <= two_divisions => (2, most_digits[1]),
+            // Uneven keys of 8 bytes are merged, and those with values are merged or sorted by all of their bits.
+            _ if n < four_divisions || value_bytes > 0 || size_of::<K>() == 8 => (3, most_digits[1]),
+            _ => (4, most_digits[1]),
+        };
+        let tiles = if value_bytes > 0 && n >= several_tiles.0 { several_tiles.1 } else { 1 };
+        let (in_order, tile_keys, bucket_keys) = ((value_bytes > 0) as u32, tile.keys() as u32, bucket.keys() as u32);
+        let twice = (value_bytes == 0 && n >= counted_twice) as u32;
+        // Uneven keys of 8 bytes are merged, and few digits have too many of few keys.
+        let has_long = value_bytes == 0 && size_of::<K>() == 4 && levels > 2;
+        let long = if has_long { LONG_BUCKETS.keys() as u32 } else { 0 };
+        let n = n as u32;
+        let plan = Plan { n, levels, tile: tile_keys, tiles, bucket: bucket_keys, long, in_order, twice };
+        Some(Self { plan, value_bytes, indexes, most_digits, tile, bucket })
+    }
+
+    /// Whether one division is enough that nothing has to stay in order in.
+    pub(in crate::gpu::launch) const fn is_once(self) -> bool {
+        self.plan.is_once()
+    }
+
+    /// The entry points that are launched.
+    pub(in crate::gpu::launch) fn entries<K: Key>(self) -> Vec<Entry> {
+        let of_key = |kernel: Kernel| (kernel.name, bits(size_of::<K>()));
+        if self.is_once() {
+            return [COUNT_ONCE, DIVIDE_ONCE, SORT_ONCE].map(of_key).into();
+        }
+        let [divide, sort_buckets, sort_rest] = self.moving_entries::<K>();
+        let of_all = [CHOOSE_DIGITS, COUNT_DIGITS, PLACE_BUCKETS].map(of_key);
+        let twice = (self.plan.twice != 0).then(|| of_key(COUNT_TWICE));
+        let long = (self.plan.long > 0).then(|| of_key(SORT_LONG_BUCKETS));
+        let in_order = (self.value_bytes > 0).then(|| of_key(PLACE_PARTS));
+        let of_some = twice.into_iter().chain(long).chain(in_order);
+        of_all.into_iter().chain(of_some).chain([divide, sort_buckets, sort_rest]).collect()
+    }
+
+    /// The launch of `blocks` blocks that divide tiles.
+    pub(super) fn divide_shape<K: Key>(self, blocks: usize) -> Shape {
+        let Self { tile, value_bytes, .. } = self;
+        let shared_bytes = match value_bytes {
+            0 => divide::shared_bytes(tile.keys(), size_of::<K>()),
+            _ => tile_in_order::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), value_bytes),
+        };
+        Shape { blocks, threads: tile.threads as u32, shared_bytes }
+    }
+
+    /// Those that move keys.
+    pub(super) fn moving_entries<K: Key>(self) -> [Entry; 3] {
+        let keys = bits(size_of::<K>());
+        if self.value_bytes == 0 {
+            let tiles =
+                if self.tile == tuning::ROW.divide_many.of(4, 0) { format!("{keys}many") } else { keys.clone() };
+            let sort_buckets = if size_of::<K>() == 4 { SORT_BUCKETS } else { SORT_WIDE_BUCKETS };
+            return [(DIVIDE.name, tiles), (sort_buckets.name, keys.clone()), (SORT_REST.name, keys)];
+        }
+        let suffix = suffix::<K>(self.value_bytes);
+        [DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]
+            .map(|kernel| (kernel.name, suffix.clone()))
+    }
+
+    /// Bytes of the heads of the lists, which say what there is to do, and that there is nothing where keys are not divided.
+    pub(in crate::gpu::launch) const HEAD_BYTES: usize = HEAD_WORDS * size_of::<u32>();
+
+    /// Bytes of the lists.
+    pub(in crate::gpu::launch) fn list_bytes(self) -> usize {
+        Layout::of(&self.plan).words as usize * size_of::<u32>()
+    }
+
+    /// Tiles that the passes of merges get where keys are not divided after all, if this [`is_once`](Self::is_once).
+    pub(in crate::gpu::launch) const fn tile(self) -> Tile {
+        self.bucket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_take_at_most_a_hundredth_of_what_keys_and_values_take() {
+        fn check<K: Key>() {
+            for n in [(1 << 19) + 1, (1 << 21) + 1, 10_000_000, 1 << 24, 1 << 26, 1 << 28, divisions::MOST_KEYS] {
+                for (value_bytes, indexes) in [(0, false), (4, true), (4, false), (8, false)] {
+                    let plan = DividePlan::of::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+                        .expect("there are not too many");
+                    let bytes = plan.list_bytes();
+                    assert!(bytes * 100 <= n * (size_of::<K>() + value_bytes), "{bytes} bytes for {n} keys");
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+        assert!(DividePlan::of::<u32>(&Thresholds::DEFAULT, divisions::MOST_KEYS + 1, 0, false).is_none());
+    }
+}

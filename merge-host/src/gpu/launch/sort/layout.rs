@@ -1,0 +1,183 @@
+//! The workspace of a sort: what is in it, where, and how long it is.
+
+use super::super::divide::DividePlan;
+use super::super::radix::{self, RadixPlan};
+use super::super::runs::RUNS_BYTES;
+use super::super::{Address, align};
+use super::SortPlan;
+use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::key::Key;
+
+/// The most keys of a sort. Runs of the last pass then have fewer than 2^32 keys, as the kernels require; and twice the keys
+/// exceed the memory of any GPU.
+pub(super) const MAX_KEYS: usize = 1 << 35;
+
+/// Where the parts of a sort's workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+pub(in crate::gpu::launch) struct Layout {
+    values: usize,
+    /// What is known of the keys.
+    pub(in crate::gpu::launch) runs: usize,
+    radix: usize,
+    /// The lists of the divisions.
+    pub(in crate::gpu::launch) lists: usize,
+    splits: usize,
+    end: usize,
+}
+
+/// Where the parts of a sort's workspace are.
+#[derive(Clone, Copy)]
+pub(super) struct Workspace {
+    /// Arrays for the keys and the values once more.
+    pub(super) scratch: (Address, Address),
+    /// What `detect_runs` finds, or 0 if it is not called and keys are not divided.
+    pub(super) detected: Address,
+    /// The words of a sort by all bits.
+    pub(super) radix: radix::Words,
+    /// The lists of the divisions.
+    pub(super) lists: Address,
+    /// The splits of runs, or 0 where kernels find them by themselves.
+    pub(super) splits: Address,
+}
+
+impl Layout {
+    /// Where the parts of the workspace at `begin` are: `knows_order` where something is known of the keys before they are sorted, and
+    /// `has_splits` where a kernel of its own finds splits.
+    pub(super) const fn at(&self, begin: Address, knows_order: bool, has_splits: bool) -> Workspace {
+        let detected = if knows_order { begin + self.runs as Address } else { 0 };
+        let splits = begin + self.splits as Address;
+        let radix = radix::Words { cleared: begin + self.radix as Address, published: splits, order: detected };
+        Workspace {
+            scratch: (begin, begin + self.values as Address),
+            detected,
+            radix,
+            lists: begin + self.lists as Address,
+            splits: if has_splits { splits } else { 0 },
+        }
+    }
+
+    /// Words between those that are known of the keys and the lists: those of a sort by all bits that are 0 before it.
+    pub(super) const fn radix_words(&self) -> u32 {
+        ((self.lists - self.radix) / size_of::<u32>()) as u32
+    }
+}
+
+impl SortPlan {
+    /// Bytes of the splits of any of the passes, and of long runs if they may be detected. The kernels for few keys find splits by themselves.
+    fn split_bytes(self, n: usize) -> usize {
+        if self.small {
+            return 0;
+        }
+        let mut run = self.first_run();
+        let of_passes = self.passes(n).map(|k| {
+            let tiles = self.runs_of_pass(n, run, k).tile_count();
+            run *= k as usize;
+            tiles * k as usize * size_of::<u32>()
+        });
+        let of_long_runs = if self.detects(n) { self.long_run_split_bytes(n) } else { 0 };
+        of_passes.max().unwrap_or(0).max(of_long_runs)
+    }
+
+    /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
+    pub(in crate::gpu::launch) fn layout<K: Key>(self, n: usize) -> Layout {
+        let values = align(n * size_of::<K>());
+        let runs = values + align(n * self.value_bytes);
+        let radix = runs + align(RUNS_BYTES);
+        let cleared = self.radix.map_or(0, |_| RadixPlan::CLEARED_WORDS * size_of::<u32>());
+        let published = self.radix.map_or(0, RadixPlan::published_bytes);
+        let lists = radix + align(cleared);
+        // Of splits, lists and what tiles of a sort by all bits publish one is needed, and the heads of the lists, which say that there is nothing
+        // to divide where it is one of the others.
+        let (heads, list_bytes) = self.divide.map_or((0, 0), |divide| (DividePlan::HEAD_BYTES, divide.list_bytes()));
+        let splits = lists + align(heads);
+        let end = (splits + self.split_bytes(n)).max(lists + list_bytes).max(splits + published);
+        Layout { values, runs, radix, lists, splits, end }
+    }
+
+    /// Bytes of workspace for `n` keys of type `K`: keys and values once more, and splits or counters;
+    /// none where one block sorts all, and `usize::MAX` for more keys than a GPU sorts.
+    pub(in crate::gpu) fn workspace_bytes<K: Key>(self, n: usize) -> usize {
+        match n {
+            _ if n <= self.block.keys() => 0,
+            _ if n > MAX_KEYS => usize::MAX,
+            _ => self.layout::<K>(n).end,
+        }
+    }
+
+    /// Bytes of the splits of long runs of `n` keys in all.
+    pub(in crate::gpu::launch) const fn long_run_split_bytes(self, n: usize) -> usize {
+        n.div_ceil(self.long_run_tile_keys() as usize) * MAX_RUNS as usize * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SortKernel;
+    use kernels_gpu::tuning;
+
+    #[test]
+    fn a_workspace_for_more_keys_than_a_gpu_sorts_is_larger_than_any() {
+        for n in [MAX_KEYS + 1, usize::MAX / 8, usize::MAX / 4 + 1, usize::MAX] {
+            assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), usize::MAX);
+            assert_eq!(SortPlan::of::<f64>(n, 8, false).workspace_bytes::<f64>(n), usize::MAX);
+        }
+    }
+
+    #[test]
+    fn a_workspace_takes_a_hundredth_more_than_the_arrays_or_24_kib() {
+        fn check<K: Key>() {
+            let sizes = (12..32).flat_map(|log| [(1usize << log) - 1, 1 << log, (1 << log) + 1, 3 << (log - 1)]);
+            for (n, value_bytes) in sizes.flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
+                for indexes in [false, value_bytes > 0] {
+                    let bytes = SortPlan::of::<K>(n, value_bytes, indexes).workspace_bytes::<K>(n);
+                    let arrays = n * (size_of::<K>() + value_bytes);
+                    let more = (arrays / 100).max(24 << 10);
+                    assert!(bytes <= arrays + more, "{} bytes more than {arrays} for {n} keys", bytes - arrays);
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
+    fn the_workspace_is_enough_for_every_kernel() {
+        fn check<K: Key>() {
+            for (n, value_bytes) in (0..=33).map(|log| 1 << log).flat_map(|n| [0, 4, 8].map(|bytes| (n, bytes))) {
+                let plan = SortPlan::of::<K>(n, value_bytes, false);
+                for kernel in SortKernel::ALL {
+                    let needed = plan.with_kernel(kernel).workspace_bytes::<K>(n);
+                    assert!(needed <= plan.workspace_bytes::<K>(n), "{n} keys by {kernel}");
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
+    fn runs_of_the_last_pass_have_fewer_than_2_to_the_32_keys() {
+        fn check<K: Key>() {
+            for value_bytes in [0, 4, 8] {
+                // `Runs::new` panics for longer runs.
+                let bytes = SortPlan::of::<K>(MAX_KEYS, value_bytes, false).workspace_bytes::<K>(MAX_KEYS);
+                let arrays = MAX_KEYS * (size_of::<K>() + value_bytes);
+                assert!((arrays..arrays + arrays / 50).contains(&bytes), "{bytes}");
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
+    fn keys_that_one_block_sorts_need_no_workspace() {
+        assert_eq!(SortPlan::of::<u32>(0, 0, false).workspace_bytes::<u32>(0), 0);
+        let block = tuning::ROW.block_sort_small.of(4, 0).keys();
+        for n in
+            [1, tuning::ROW.block_sort_tiny.of(4, 0).keys(), tuning::ROW.block_sort_tiny.of(4, 0).keys() + 1, block]
+        {
+            assert_eq!(SortPlan::of::<u32>(n, 0, false).workspace_bytes::<u32>(n), 0, "{n}");
+        }
+        assert!(SortPlan::of::<u32>(block + 1, 0, false).workspace_bytes::<u32>(block + 1) > 4 * block);
+    }
+}

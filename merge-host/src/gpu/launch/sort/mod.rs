@@ -1,0 +1,120 @@
+//! The sort: a phase of sorted tiles, then passes of merges; and before them, for many keys, detecting runs, and dividing.
+//!
+//! | file | what is in it |
+//! | --- | --- |
+//! | `plan` | which kernels sort, and in what shapes |
+//! | `entries` | which entry points that makes |
+//! | `layout` | what is in the workspace, and where |
+//! | `order` | detecting runs, and making use of them |
+//! | `merges` | the sort of tiles, and the passes |
+//!
+//! What is here puts them together: the order in which launches are queued, and what runs beside what.
+
+mod entries;
+mod layout;
+mod merges;
+mod order;
+mod plan;
+
+pub(super) use entries::entries_of_any_size;
+#[cfg(test)]
+pub(super) use layout::Layout;
+pub(in crate::gpu) use plan::SortPlan;
+pub(super) use plan::splits_shape;
+
+use super::divide::Words;
+use super::radix::RadixPlan;
+use super::{Address, Arrays, Queue};
+use crate::{Error, SortKernel, SortOrder};
+use kernels_gpu::kernels::sort::detect_runs::DETECTION_WORDS;
+use kernels_gpu::key::{Coding, Key};
+use merges::merge_sort;
+use order::{detect_runs, use_order};
+
+/// Queues the sort of `at` by that kernel, with values or without, which begin as the keys' indices if it `indexes`.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, as is `workspace`, which has [`SortPlan::workspace_bytes`], and nothing else uses
+/// them until the sort has ended. There are at most [`MAX_KEYS`](layout::MAX_KEYS) keys.
+pub(in crate::gpu) unsafe fn sort<K: Key>(
+    queue: &impl Queue,
+    (kernel, order): (SortKernel, SortOrder),
+    at: Arrays,
+    indexes: bool,
+    workspace: Address,
+) -> Result<(), Error> {
+    let plan = SortPlan::of::<K>(at.len, at.value_bytes, indexes).with_kernel(kernel);
+    // SAFETY: the caller's promise; the workspace for the automatic kernel is enough for any.
+    unsafe { sort_by_plan::<K>(queue, plan, order, at, workspace) }
+}
+
+/// Queues the sort of `at` by that plan, which is one for so many keys of type `K` with such values.
+///
+/// # Safety
+/// As for [`sort`], by the workspace of this plan.
+pub(super) unsafe fn sort_by_plan<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    order: SortOrder,
+    at: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let n = at.len;
+    let layout = plan.layout::<K>(n);
+    let coding = Coding::of::<K>(order == SortOrder::Descending);
+    // Where keys may be divided a sample tells first whether they look as if they were in order.
+    let detects = n >= plan.detection_keys && plan.divide.is_none();
+    let parts = layout.at(workspace, detects || plan.divide.is_some(), !plan.small);
+    let random = queue.random();
+    if detects {
+        // SAFETY: the caller's promise; the words are in the workspace.
+        unsafe {
+            queue.clear(parts.detected, DETECTION_WORDS)?;
+            detect_runs::<K>(queue, coding, at, parts.detected)?;
+        }
+    }
+    match (plan.divide, plan.radix) {
+        // SAFETY: the caller's promise.
+        (None, None) => unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) },
+        // SAFETY: the caller's promise; the words are in the workspace, and the other side as well.
+        (None, Some(radix)) => unsafe {
+            queue.clear(parts.radix.cleared, RadixPlan::CLEARED_WORDS)?;
+            radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)
+        },
+        (Some(divide), None) if divide.is_once() => {
+            // SAFETY: as above.
+            unsafe { merge_sort::<K>(queue, plan, coding, at, parts, random) }
+        }
+        (Some(divide), Some(radix)) if divide.is_once() => {
+            let words = Words { lists: parts.lists, order: parts.detected };
+            let sides = [at.keys, parts.scratch.0];
+            // SAFETY: as above. Of the last two one has something to do.
+            unsafe {
+                divide.divide_once::<K>(queue, coding, sides, words, random)?;
+                radix.sort::<K>(queue, coding, at, parts.scratch, parts.radix)?;
+                divide.sort_once::<K>(queue, coding, sides, None, words, random)
+            }
+        }
+        (Some(divide), radix) => {
+            let words = Words { lists: parts.lists, order: parts.detected };
+            let division = divide.division::<K>(coding, at, parts.scratch, words, layout.radix_words(), random);
+            // SAFETY: as above. Once it is decided whether keys are divided, either the divisions have something to do, or the sort by all bits, or
+            // the merges, and what these need is behind the heads of the lists.
+            unsafe {
+                division.decide(queue)?;
+                // The host takes longer to queue either than the GPU to find that there is nothing to do: what may have something to do comes first.
+                queue.join(|queue, side| {
+                    division.begin(queue)?;
+                    detect_runs::<K>(side, coding, at, parts.detected)?;
+                    let Some(radix) = radix else {
+                        division.finish(queue)?;
+                        return merge_sort::<K>(side, plan, coding, at, parts, random);
+                    };
+                    radix.sort::<K>(side, coding, at, parts.scratch, parts.radix)?;
+                    division.finish(queue)?;
+                    use_order::<K>(side, plan, coding, at, parts)
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Detecting order before a sort, and making use of it: keys in order stay, descending keys are reversed, a few long runs are merged.
+
+use super::super::runs::{DetectedRuns, merge_long_runs, runs_begin_at};
+use super::super::{Address, Arrays, PERSISTENT_BLOCKS, Queue, bits, with_numbers};
+use super::SortPlan;
+use super::layout::Workspace;
+use crate::Error;
+use kernels_gpu::kernels::sort::detect_runs::{self, DetectRuns, Reverse};
+use kernels_gpu::kernels::sort::indices::SetIndices;
+use kernels_gpu::kernels::sort::runs::MAX_RUNS;
+use kernels_gpu::key::{Coding, Key};
+
+/// Queues what begins the sort of keys that are not divided: their indices, if there are to be any, and what makes use of detected runs.
+///
+/// # Safety
+/// As for [`sort`](super::sort()).
+pub(super) unsafe fn use_order<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    Workspace { scratch, detected, splits, .. }: Workspace,
+) -> Result<(), Error> {
+    let Arrays { values, len: n, value_bytes, .. } = at;
+    if plan.sets_indices(n) {
+        let merges = u32::from(plan.radix.is_none());
+        let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+        let order = detected as *mut u32;
+        with_numbers!(value_bytes, I => {
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&bits(value_bytes), shape, &SetIndices { to: values as *mut I, n, first: 0, order, merges })? }
+        });
+    }
+    if plan.detects(n) {
+        // SAFETY: the caller's promise; all of this is in the workspace.
+        unsafe { use_runs::<K>(queue, plan, coding, at, DetectedRuns { at: detected, scratch, splits })? };
+    }
+    Ok(())
+}
+
+/// Runs that are detected of `n` keys are merged by kernels that have indices of 32 bits.
+fn merges_runs(n: usize) -> bool {
+    u32::try_from(n).is_ok()
+}
+
+/// Queues the detection of runs.
+///
+/// # Safety
+/// As for [`sort`](super::sort()); at `words` are [`RUNS_BYTES`](super::super::runs::RUNS_BYTES), of which the words are 0, or as `choose_digits` has set them.
+pub(super) unsafe fn detect_runs<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    words: Address,
+) -> Result<(), Error> {
+    let Arrays { keys, len: n, value_bytes, .. } = at;
+    // Equal keys are the same bits, and may be reversed, but not with their values.
+    let equal_ascends = u32::from(value_bytes > 0);
+    let most_descents = if merges_runs(n) { MAX_RUNS - 1 } else { 0 };
+    let (keys, found, starts) = (keys as *const K::Bits, words as *mut u32, runs_begin_at(words) as *mut usize);
+    let detect = DetectRuns { keys, n, coding, equal_ascends, most_descents, found, starts };
+    let shape =
+        queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, detect_runs::DETECTION_SHARED_BYTES);
+    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+    unsafe { queue.launch(&bits(size_of::<K>()), shape, &detect) }
+}
+
+/// Queues the work on detected runs: none on sorted keys, reversing descending keys, or a merge of a few long runs. The other kernels of
+/// the sort do nothing then.
+///
+/// # Safety
+/// As for [`detect_runs()`], which has been called before.
+unsafe fn use_runs<K: Key>(
+    queue: &impl Queue,
+    plan: SortPlan,
+    coding: Coding<K::Bits>,
+    at: Arrays,
+    detected: DetectedRuns,
+) -> Result<(), Error> {
+    let Arrays { keys, values, len: n, value_bytes, .. } = at;
+    let found = detected.at as *mut u32;
+    let shape = queue.persistent(PERSISTENT_BLOCKS, detect_runs::DETECTION_THREADS, 0);
+    let reverse = |array: Address, width| {
+        with_numbers!(width, T => {
+            // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for.
+            unsafe { queue.launch(&bits(width), shape, &Reverse { array: array as *mut T, n, found }) }
+        })
+    };
+    reverse(keys, size_of::<K>())?;
+    if value_bytes > 0 {
+        reverse(values, value_bytes)?;
+    }
+    if merges_runs(n) {
+        // SAFETY: the caller's promise.
+        unsafe { merge_long_runs::<K>(queue, plan, coding, at, detected)? };
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The plan of a sort: which kernels sort these keys, and in what shapes.
+
+use super::super::divide::DividePlan;
+use super::super::radix::RadixPlan;
+use super::super::{Thresholds, suffix};
+use crate::SortKernel;
+use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::block_sort;
+use kernels_gpu::kernels::sort::merge_pass::{self, merge_runs, split_runs};
+use kernels_gpu::kernels::sort::runs::{MAX_RUNS, Passes, Runs};
+use kernels_gpu::key::Key;
+use kernels_gpu::tuning::{self, Tile};
+
+/// The shapes of a sort's two phases.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct SortPlan {
+    pub(super) value_bytes: usize,
+    /// Values are to begin as the keys' indices.
+    pub(super) indexes: bool,
+    pub(super) block: Tile,
+    /// How the names of the first phase's kernels end.
+    block_shape: &'static str,
+    pub(super) runs: Tile,
+    /// Few keys: other shapes, and no launches that find splits.
+    pub(super) small: bool,
+    /// Runs are detected of so many keys that are merged in any case.
+    pub(super) detection_keys: usize,
+    /// Keys are divided if they are spread evenly.
+    pub(super) divide: Option<DividePlan>,
+    /// Keys that are not divided are sorted by all bits, instead of being merged.
+    pub(super) radix: Option<RadixPlan>,
+}
+
+impl SortPlan {
+    /// For `n` keys of type `K` with values of `value_bytes` bytes, or 0, which are the keys' indices if it `indexes`.
+    pub(in crate::gpu) const fn of<K: Key>(n: usize, value_bytes: usize, indexes: bool) -> Self {
+        Self::by::<K>(&Thresholds::DEFAULT, n, value_bytes, indexes)
+    }
+
+    /// The same by these thresholds.
+    ///
+    /// # Panics
+    /// If runs may be detected of keys that are few, since the kernels that merge runs have the shape for many keys, or of keys that are sorted by
+    /// all bits without an attempt to divide them.
+    pub(in crate::gpu::launch) const fn by<K: Key>(
+        thresholds: &Thresholds,
+        n: usize,
+        value_bytes: usize,
+        indexes: bool,
+    ) -> Self {
+        let small = n <= thresholds.small_sort;
+        let ((block, block_shape), runs) = match (value_bytes, small) {
+            (0, false) => ((tuning::block(size_of::<K>()), ""), tuning::runs(size_of::<K>())),
+            (0, true) => (tuning::small_block(size_of::<K>(), n), tuning::small_runs(size_of::<K>())),
+            (value_bytes, _) => {
+                let (block, runs) = tuning::sort_pairs(size_of::<K>(), value_bytes);
+                ((block, ""), runs)
+            }
+        };
+        let divide = if n <= thresholds.undivided(size_of::<K>(), value_bytes) {
+            None
+        } else {
+            DividePlan::of::<K>(thresholds, n, value_bytes, indexes)
+        };
+        let radix = if n <= thresholds.merged(value_bytes) {
+            None
+        } else {
+            RadixPlan::of::<K>(thresholds, n, value_bytes, indexes)
+        };
+        let detection_keys = thresholds.detection_keys;
+        let plan = Self { value_bytes, indexes, block, block_shape, runs, small, detection_keys, divide, radix };
+        assert!(!(small && plan.detects(n)), "runs are detected of few keys");
+        assert!(
+            divide.is_some() || radix.is_none() || n < detection_keys,
+            "runs are detected of keys that are not divided"
+        );
+        plan
+    }
+
+    /// The same with that kernel. The workspace of [`SortKernel::Auto`] is enough for any.
+    pub(in crate::gpu) const fn with_kernel(self, kernel: SortKernel) -> Self {
+        match kernel {
+            SortKernel::Auto => self,
+            SortKernel::MergePath => Self { divide: None, radix: None, ..self },
+        }
+    }
+
+    /// For long runs of keys of type `K`, however many keys: the kernels for these have one shape.
+    pub(in crate::gpu::launch) const fn of_long_runs<K: Key>(value_bytes: usize) -> Self {
+        Self::of::<K>(usize::MAX, value_bytes, false)
+    }
+
+    /// The suffix of the kernels of the passes, which serve all keys of the width of `K`.
+    pub(in crate::gpu::launch) fn suffix<K: Key>(self) -> String {
+        self.suffix_of_shape::<K>(if self.value_bytes == 0 && self.small { "small" } else { "" })
+    }
+
+    /// The suffix of the kernel that sorts tiles.
+    pub(super) fn block_suffix<K: Key>(self) -> String {
+        self.suffix_of_shape::<K>(self.block_shape)
+    }
+
+    fn suffix_of_shape<K: Key>(self, shape: &str) -> String {
+        format!("{}{shape}", suffix::<K>(self.value_bytes))
+    }
+
+    /// How many keys earlier or later than at their rank tiles may begin. Those of many keys with values begin at whole lines of
+    /// memory.
+    const fn rank_tolerance(self) -> u32 {
+        match self.value_bytes {
+            _ if self.small => tuning::ROW.small_rank_tolerance,
+            0 => tuning::ROW.rank_tolerance,
+            _ => 0,
+        }
+    }
+
+    /// Whether values are set to their keys' indices before keys are sorted: a sort by all bits does so by itself, but keys may be in order.
+    pub(super) const fn sets_indices(self, n: usize) -> bool {
+        self.indexes && (self.radix.is_none() || self.detects(n))
+    }
+
+    /// Whether `detect_runs` is launched: where keys may be divided several times, after a sample that looks as if they were in order, and where
+    /// they are merged in any case, if they are many.
+    pub(super) const fn detects(self, n: usize) -> bool {
+        n >= self.detection_keys || matches!(self.divide, Some(divide) if !divide.is_once())
+    }
+
+    /// The plan of a division, if one is enough.
+    pub(super) fn once(self) -> Option<DividePlan> {
+        self.divide.filter(|divide| divide.is_once())
+    }
+
+    /// Keys of a run of the first pass.
+    pub(super) fn first_run(self) -> usize {
+        self.once().map_or(self.block, DividePlan::tile).keys()
+    }
+
+    pub(super) fn passes(self, n: usize) -> Passes {
+        Passes::of(n.div_ceil(self.first_run()))
+    }
+
+    /// Whether a block of `merge_runs` may be given several tiles.
+    pub(super) fn takes_several<K: Key>(self) -> bool {
+        match (size_of::<K>(), self.value_bytes) {
+            (_, 0) => !self.small,
+            widths => widths == (4, 4),
+        }
+    }
+
+    /// The runs of `run` keys of an array of `n`, for a pass that merges `k` of them at a time.
+    pub(super) const fn runs_of_pass(self, n: usize, run: usize, k: u32) -> Runs {
+        merge_pass::runs_in_tiles(n, run, k, self.runs, self.rank_tolerance())
+    }
+
+    /// Keys of a tile where as many runs are merged as can be.
+    pub(in crate::gpu::launch) const fn long_run_tile_keys(self) -> u32 {
+        merge_pass::tile_keys(self.runs.keys(), self.runs.items_per_thread, MAX_RUNS, 0)
+    }
+
+    pub(super) fn block_shape<K: Key>(self, n: usize) -> Shape {
+        let slots = self.block.keys();
+        let shared_bytes = block_sort::shared_bytes(size_of::<K>(), self.value_bytes, slots);
+        Shape { blocks: n.div_ceil(slots), threads: self.block.threads as u32, shared_bytes }
+    }
+
+    pub(in crate::gpu::launch) fn runs_shape<K: Key>(self, tiles: usize) -> Shape {
+        let shared_bytes = merge_runs::shared_bytes(size_of::<K>(), self.value_bytes, self.runs.keys());
+        Shape { blocks: tiles, threads: self.runs.threads as u32, shared_bytes }
+    }
+}
+
+/// The launch that finds splits for `tiles` tiles.
+pub(in crate::gpu::launch) fn splits_shape(tiles: usize) -> Shape {
+    Shape { blocks: split_runs::split_blocks(tiles), threads: split_runs::SPLIT_THREADS, shared_bytes: 0 }
+}
