@@ -32,6 +32,12 @@ impl<K: Key> MultiwaySplit<K> {
     pub fn move_to(&mut self, runs: &mut InMemory<K>, rank: usize) {
         // No run contributes more keys than the split advances by.
         let most = rank - self.taken().iter().sum::<usize>();
+        let left: usize = runs.lengths().zip(self.taken()).map(|(length, taken)| length - taken).sum();
+        if most == left {
+            // Nothing to search for, as at the end of the last block.
+            self.0.low.iter_mut().zip(runs.lengths()).for_each(|(taken, length)| *taken = length);
+            return;
+        }
         if most == 0 {
             return;
         }
