@@ -40,7 +40,7 @@ pub struct Search<W> {
 pub trait SortedRuns {
     /// The keys, as ordered bits.
     type Word: Word;
-    /// The reason why a search fails; [`Infallible`](std::convert::Infallible) for runs in memory.
+    /// The reason why a search fails; [`Infallible`] for runs in memory.
     type Error;
 
     /// The number of keys of each run that this member holds.
