@@ -95,9 +95,7 @@ impl SortPlan {
             return Ok(Self { in_memory: None, memory, folder });
         };
         let (needed, files) = (shape.in_memory(count), destination.in_memory());
-        let device = if needed > EVERY_GPU { device()? } else { None };
-        let fits_device = device.is_none_or(|bytes| count <= shape.most_on_gpu(bytes));
-        if needed + u128::from(files) <= budget.into() && fits_device {
+        if needed + u128::from(files) <= budget.into() && Self::fits_device(shape, count, device)? {
             report::verbose(format_args!("plan: in memory, of which {budget} bytes may be used"));
             if let Some(folder) = &resources.folder {
                 // Not needed, but a folder that cannot be used is a mistake that is better known now.
@@ -105,6 +103,24 @@ impl SortPlan {
             }
             return Ok(Self { in_memory: Some(true), memory: budget, folder: PathBuf::new() });
         }
+        Self::in_chunks(shape, count, destination, resources, path)
+    }
+
+    /// Whether a GPU has memory for `count` keys, if one sorts them.
+    pub fn fits_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<bool> {
+        let bytes = if shape.in_memory(count) > EVERY_GPU { device()? } else { None };
+        Ok(bytes.is_none_or(|bytes| count <= shape.most_on_gpu(bytes)))
+    }
+
+    /// The plan for keys that do not fit the memory of the machine, or of a GPU.
+    pub fn in_chunks(
+        shape: Shape,
+        count: u64,
+        destination: Destination,
+        resources: &Resources,
+        path: &Path,
+    ) -> Result<Self> {
+        let files = destination.in_memory();
         let folder = disk::temporary_folder(resources.folder.as_deref())?;
         let spilled = shape.spilled(count);
         check_spill_space(&folder, spilled, destination, path)?;

@@ -46,7 +46,7 @@ pub trait SortedRuns {
     /// The number of keys of each run that this member holds.
     fn lengths(&self) -> impl ExactSizeIterator<Item = usize>;
 
-    /// Answers searches: replaces the start of each window by the number of keys of the run that are less than the key. An answer
+    /// Answers searches, of which those of a key in all runs come one after the other, in the order of the runs: replaces the start of each window by the number of keys of the run that are less than the key. An answer
     /// that is not in the window, as there may be if a run is not ascending, is undone by the caller.
     ///
     /// # Errors
@@ -211,13 +211,14 @@ impl<W: Word> Splits<W> {
 
     /// Keeps answers in their windows, and in the order of the probes. This changes nothing unless a run is not ascending.
     fn keep_in_windows(&mut self, probes: usize) {
-        for i in 0..self.searches.len() {
-            let (split, run) = (i / (probes * self.runs), i % self.runs);
-            let is_first = i / self.runs % probes == 0;
-            let at = split * self.runs + run;
-            let least = if is_first { self.low[at] } else { self.searches[i - self.runs].window.start };
-            let found = &mut self.searches[i].window.start;
-            *found = (*found).clamp(least, self.high[at]);
+        let runs = self.runs.max(1);
+        let windows = self.low.chunks(runs).zip(self.high.chunks(runs));
+        for (searches, (low, high)) in self.searches.chunks_mut(probes * runs).zip(windows) {
+            for i in 0..searches.len() {
+                let least = if i < runs { low[i] } else { searches[i - runs].window.start };
+                let Search { run, window, .. } = &mut searches[i];
+                window.start = window.start.clamp(least, high[*run]);
+            }
         }
     }
 

@@ -2,13 +2,13 @@
 //! misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts | --groups] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
 //! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
 //! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
 //! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares only sorts that may divide keys, and sorts
-//! with values; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
+//! with values; `--groups` only what groups of GPUs do; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
 //! `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
@@ -25,6 +25,8 @@ use tests::bank_conflicts::conflicting;
 use tests::course_sort::{CourseSort, FirstPasses};
 use tests::distribution::{Distribution, digest, key, mix};
 
+#[path = "gpu_test/groups.rs"]
+mod groups;
 #[path = "gpu_test/layers.rs"]
 mod layers;
 
@@ -51,6 +53,10 @@ fn main() -> ExitCode {
         let number = options.get(at + 1).and_then(|number| number.parse().ok());
         Some(number.unwrap_or_else(|| panic!("{name} takes a number")))
     };
+    if has("--groups") && (has("--sorts") || has("--no-check")) {
+        eprintln!("gpu_test: --groups compares what groups of GPUs do, and nothing else");
+        return ExitCode::FAILURE;
+    }
     if (has("--sorts") || has("--keys")) && has("--no-check") {
         eprintln!("gpu_test: --sorts and --keys say what is compared, and --no-check that nothing is");
         return ExitCode::FAILURE;
@@ -70,6 +76,8 @@ fn main() -> ExitCode {
     };
     let device = &merge_host::devices().expect("there is a GPU")[0];
     let (major, minor) = merge_host::driver_version().expect("there is a driver");
+    let gpus = merge_host::devices().map_or(1, |devices| devices.len());
+    println!("{gpus} GPUs, of which only the part for groups uses more than the first");
     println!("{}, driver for CUDA {major}.{minor}, seed {seed}", device.name);
     let mut test = Test {
         gpu,
@@ -83,6 +91,9 @@ fn main() -> ExitCode {
     };
     if !has("--no-check") {
         if !has("--sorts") {
+            of_all_types!(test.check_groups, "groups of GPUs": u32 f32 i64 f64);
+        }
+        if !has("--sorts") && !has("--groups") {
             of_all_types!(test.check_through, "calls through functions": u32 f64);
             of_all_types!(test.check_order, "orders": u32 f64);
             of_all_types!(test.check_prepared, "prepared work": u32 f64);
@@ -102,10 +113,12 @@ fn main() -> ExitCode {
             test.check_long_runs();
             test.report("merges of long runs");
         }
-        of_all_types!(test.check_ordered, "sorts of keys in order");
-        of_all_types!(test.check_divisions, "divisions");
-        of_all_types!(test.check_sort_pairs, "sorts with values");
-        of_all_types!(test.check_many_divisions, "divisions of many keys");
+        if !has("--groups") {
+            of_all_types!(test.check_ordered, "sorts of keys in order");
+            of_all_types!(test.check_divisions, "divisions");
+            of_all_types!(test.check_sort_pairs, "sorts with values");
+            of_all_types!(test.check_many_divisions, "divisions of many keys");
+        }
         if has("--large") {
             test.large();
         }

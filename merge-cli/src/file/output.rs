@@ -269,6 +269,16 @@ impl Writer {
         Ok(KeyRegion { region: self.next_region(bytes)?, coding })
     }
 
+    /// Takes back the [region](Self::region) that the output was to be: nothing has been written.
+    pub fn withdraw_region(&mut self) -> Result<()> {
+        if let Sink::Temporary { temporary, position } = &mut self.sink {
+            *position -= self.written;
+            temporary.file().set_len(*position).map_err(|error| Failure::io(&self.path, &error))?;
+        }
+        self.written = 0;
+        Ok(())
+    }
+
     /// A region of `bytes` bytes after what was written before, in a regular file.
     fn next_region(&mut self, bytes: u64) -> Result<Region<'_>> {
         let Sink::Temporary { temporary, position } = &mut self.sink else {
@@ -425,6 +435,21 @@ mod tests {
                 assert_eq!(std::fs::read(&path).unwrap(), [&*container.header(3, 2), &bytes].concat());
             }
         }
+    }
+
+    #[test]
+    fn a_region_that_is_withdrawn_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.npy");
+        let mut output = npy(&path, Endian::Little);
+        output.expect(2);
+        let container = output.form.container.clone();
+        let mut writer = output.begin().unwrap();
+        drop(writer.region(4).unwrap());
+        writer.withdraw_region().unwrap();
+        writer.write(&[1u16, 2]).unwrap();
+        commit([writer]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [&*container.header(2, 2), &[1, 0, 2, 0]].concat());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
 use merge_host::external::{Engines, RunError, Shape, Source, Summary, Target};
 use merge_host::{Engine, Error, SortOrder, Work, unique_indices};
+use std::path::Path;
 
 /// Sorts keys.
 pub fn run(job: Sort) -> Result<()> {
@@ -69,12 +70,13 @@ struct Sorting {
 impl Sorting {
     /// Sorts keys alone.
     fn keys<W: Word>(mut self, keys: Concatenation, count: Option<u64>, output: Output) -> Result<()> {
-        let plan = self.plan::<W>(0, count, &keys, &output, None)?;
-        let is_streamed =
-            plan.in_memory == Some(true) && !self.unique && keys.takes_any_order() && output.takes_any_order();
-        if let (true, Some(count)) = (is_streamed, count) {
-            let writer = self.streamed::<W>(&keys, count, output)?;
-            return self.finish::<W>(writer, None, count, 0);
+        let takes_any_order = !self.unique && keys.takes_any_order() && output.takes_any_order();
+        let streamed = count.filter(|_| takes_any_order);
+        // Where keys are streamed, what a GPU has memory for is asked for later.
+        let asks_device = streamed.is_none();
+        let plan = self.plan::<W>(0, count, &keys, &output, None, asks_device)?;
+        if let (Some(count), Some(true)) = (streamed, plan.in_memory) {
+            return self.streamed::<W>(keys, count, output);
         }
         let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
         self.pairs::<W, _>(plan, source, 0, output, None)
@@ -89,7 +91,7 @@ impl Sorting {
     ) -> Result<()> {
         if let Some(width) = values.known_width(&keys, W::SIZE)? {
             let count = keys.count::<W>()?;
-            let plan = self.plan::<W>(width, count, &keys, &output, Some(&values.output))?;
+            let plan = self.plan::<W>(width, count, &keys, &output, Some(&values.output), true)?;
             let Values { input, output: values_output } = values;
             let source = KeySource::new::<W>(keys, PayloadSource::Values(input, width), self.source_checksum())?;
             return self.pairs::<W, _>(plan, source, width, output, Some(values_output));
@@ -111,7 +113,7 @@ impl Sorting {
                 ));
             }
         };
-        let plan = self.plan::<W>(width, Some(count), &keys, &output, Some(&values.output))?;
+        let plan = self.plan::<W>(width, Some(count), &keys, &output, Some(&values.output), true)?;
         let source = BufferedSource::new(all_keys, all_values, self.source_checksum());
         self.pairs::<W, _>(plan, source, width, output, Some(values.output))
     }
@@ -119,7 +121,7 @@ impl Sorting {
     /// Writes the indices of keys in sorted order.
     fn indices<W: Word>(mut self, mut keys: Concatenation, count: Option<u64>, mut output: Output) -> Result<()> {
         let (width, size) = (size_of::<u64>(), output.size());
-        let plan = self.plan::<W>(width, count, &keys, &output, None)?;
+        let plan = self.plan::<W>(width, count, &keys, &output, None, true)?;
         let count = if plan.in_memory == Some(true) { count } else { None };
         let (writer, written) = if let Some(count) = count {
             let keys = self.stats.time(Phase::Read, || keys.read_all::<W>())?;
@@ -175,6 +177,17 @@ impl Sorting {
             let (keys, values) = (output.begin()?, values_output.map(Output::begin).transpose()?);
             Ok(Outputs { keys, values, checksum })
         };
+        self.pairs_to::<W, _>(plan, source, width, begin)
+    }
+
+    /// Sorts the keys of `source` to the outputs that `begin` opens.
+    fn pairs_to<W: Word, S: Source<W, Error = Failure>>(
+        mut self,
+        plan: SortPlan,
+        source: S,
+        width: usize,
+        begin: impl FnOnce() -> Result<Outputs>,
+    ) -> Result<()> {
         let (Outputs { keys, values, checksum: _ }, summary) = self.external::<W, _, _>(plan, source, width, begin)?;
         self.finish::<W>(keys, values, summary.keys_written, width)
     }
@@ -184,7 +197,8 @@ impl Sorting {
         self.checksum.clone().filter(|_| !self.unique)
     }
 
-    /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs.
+    /// The plan for `count` keys with payloads of `width` bytes. An error if there is no space for the outputs. Unless it `asks_device`, all keys are
+    /// taken to fit a GPU.
     fn plan<W: Word>(
         &mut self,
         width: usize,
@@ -192,6 +206,7 @@ impl Sorting {
         keys: &Concatenation,
         output: &Output,
         values_output: Option<&Output>,
+        asks_device: bool,
     ) -> Result<SortPlan> {
         // How many keys are the first of equal ones is not known.
         let written = u128::from(count.filter(|_| !self.unique).unwrap_or(0));
@@ -200,19 +215,31 @@ impl Sorting {
         values_output.map_or(Ok(()), |values| values.check_space(bytes[1]))?;
         let destination = Destination::new(output, values_output, bytes);
         let shape = Shape { key: W::SIZE, width };
-        let mut device = || self.engine.device_memory().map_err(failure);
+        let mut device = || if asks_device { self.engine.device_memory().map_err(failure) } else { Ok(None) };
         SortPlan::new(shape, count, destination, &self.resources, &mut device, keys.path())
     }
 
-    /// Sorts the `count` keys of regular files to a regular file. With a GPU, the keys are never in this program's memory as a
-    /// whole.
-    fn streamed<W: Word>(&mut self, keys: &Concatenation, count: u64, mut output: Output) -> Result<Writer> {
+    /// Sorts the `count` keys of regular files, which fit in memory, to a regular file. With a GPU, the keys are never in this program's memory
+    /// as a whole.
+    fn streamed<W: Word>(mut self, keys: Concatenation, count: u64, mut output: Output) -> Result<()> {
         let too_many = || Failure::file(keys.path(), format!("has {count} keys, more than this machine can address"));
         let len = usize::try_from(count).map_err(|_| too_many())?;
         output.expect(count);
+        let folder = output.folder().map(Path::to_path_buf);
         let mut writer = output.begin()?;
-        // The engine starts meanwhile.
+        // The system allocates the output's memory, if it is memory, while a GPU starts.
         let region = self.stats.time(Phase::Write, || writer.region(count * W::SIZE as u64))?;
+        let shape = Shape { key: W::SIZE, width: 0 };
+        if !SortPlan::fits_device(shape, count, &mut || self.engine.device_memory().map_err(failure))? {
+            drop(region);
+            writer.withdraw_region()?;
+            let bytes = u128::from(count) * W::SIZE as u128;
+            let destination = Destination { folders: [folder.as_deref(), None], bytes: [bytes, 0] };
+            let plan = SortPlan::in_chunks(shape, count, destination, &self.resources, keys.path())?;
+            let source = KeySource::new::<W>(keys, PayloadSource::None, self.source_checksum())?;
+            let begin = || Ok(Outputs { keys: writer, values: None, checksum: None });
+            return self.pairs_to::<W, _>(plan, source, 0, begin);
+        }
         let sort = |engine: &Engine, checksum: &mut Option<Checksum>| {
             // Each run reads every key.
             *checksum = checksum.as_ref().map(|_| Checksum::default());
@@ -235,7 +262,7 @@ impl Sorting {
         self.stats.keys = count;
         self.stats.add_streamed(timing, self.engine.name()? == "gpu");
         drop(region);
-        Ok(writer)
+        self.finish::<W>(writer, None, count, 0)
     }
 
     /// The library's external sort.

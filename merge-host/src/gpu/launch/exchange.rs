@@ -41,7 +41,7 @@ const LEAST_PIECE_BYTES: usize = 32 << 20;
 const SLOTS: usize = 2;
 
 /// Bits that a round of searches finds.
-const BITS: u32 = 6;
+const BITS: u32 = 5;
 
 /// Threads of a block that numbers values.
 const NUMBERING_THREADS: u32 = 256;
@@ -395,11 +395,14 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
     }
 
     fn search(&mut self, searches: &mut [Search<Self::Word>]) -> Result<(), Error> {
-        self.searches.iter_mut().for_each(|(_, words)| words.clear());
-        for Search { run, window, key } in &*searches {
-            self.searches[*run].1.extend([window.start as u64, window.end as u64, register(*key)]);
-        }
-        for ((member, share), (memory, words)) in self.members.iter().zip(self.shares).zip(&mut self.searches) {
+        let runs = self.members.len();
+        for (run, ((member, share), (memory, words))) in
+            self.members.iter().zip(self.shares).zip(&mut self.searches).enumerate()
+        {
+            words.clear();
+            for Search { window, key, .. } in searches.iter().skip(run).step_by(runs) {
+                words.extend([window.start as u64, window.end as u64, register(*key)]);
+            }
             memory.write(words);
             let count = words.len() / SEARCH_WORDS;
             let shape = Shape { blocks: count.div_ceil(THREADS as usize), threads: THREADS, shared_bytes: 0 };
@@ -409,14 +412,13 @@ impl<K: GpuKey, M: Member> SortedRuns for GroupRuns<'_, K, M> {
             // SAFETY: the memory has the searches, whose windows are inside the run, and nothing else uses it.
             member.with_queue(|queue| unsafe { queue.launch(&suffix::<K>(0), shape, &launch) })?;
         }
-        for (member, (memory, words)) in self.members.iter().zip(&mut self.searches) {
+        for (run, (member, (memory, words))) in self.members.iter().zip(&mut self.searches).enumerate() {
             member.wait()?;
             memory.read(words);
-        }
-        let mut answers: Vec<_> = self.searches.iter().map(|(_, words)| words.chunks_exact(SEARCH_WORDS)).collect();
-        for search in searches {
-            let answer = answers[search.run].next().expect("there is an answer for each search");
-            search.window.start = answer[0] as usize;
+            let of_run = searches.iter_mut().skip(run).step_by(runs);
+            for (search, answer) in of_run.zip(words.chunks_exact(SEARCH_WORDS)) {
+                search.window.start = answer[0] as usize;
+            }
         }
         Ok(())
     }

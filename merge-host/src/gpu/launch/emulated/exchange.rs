@@ -165,6 +165,6 @@ fn a_part_has_few_pieces_and_none_that_is_small() {
     assert_eq!(large[7..], [(7 << 27) + (1 << 26), (7 << 27) + (3 << 25), 1 << 30]);
     // Whatever the length, a member has memory for the searches for all ends.
     for len in (0..60).map(|lg| (1 << lg) + 1) {
-        assert!((2 * ends(len).len() + 1) * 63 * 3 <= search_words(2), "{len}");
+        assert!((2 * ends(len).len() + 1) * 31 * 3 <= search_words(2), "{len}");
     }
 }
