@@ -1,4 +1,4 @@
-//! Merge, batch merge and sort of arrays of numbers, on an NVIDIA GPU or on all CPU cores.
+//! Merge, batch merge and sort of arrays of numbers, on one or several NVIDIA GPUs or on all CPU cores.
 //!
 //! An [`Engine`] does the work. Its methods take slices in host memory:
 //!
@@ -30,11 +30,16 @@
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
+//! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.
 //!
-//! What does not fit in memory is sorted and merged by the module [`external`]. The loops over blocks that run on all threads
-//! are in the module [`parallel`].
+//! | task | module |
+//! | --- | --- |
+//! | sort and merge what does not fit in memory | [`external`] |
+//! | find exact splits of sorted runs, wherever the runs are | [`splits`] |
+//! | apply the result of an argsort | [`permutation`] |
+//! | run loops over blocks on all threads | [`parallel`] |
 //!
 //! # Order
 //!
@@ -50,8 +55,8 @@
 //!
 //! # Features
 //!
-//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`] and [`devices`] return
-//! [`Error::NoGpuSupport`], and [`Engine::auto`] returns a CPU engine. A program that is built with it also starts on a
+//! `gpu` (enabled by default) is the GPU engine. Without it, [`Engine::gpu`], [`Engine::gpus`], [`Engine::all_gpus`] and
+//! [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_of`] return a CPU engine. A program that is built with it also starts on a
 //! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
 
 #![cfg_attr(
@@ -60,7 +65,8 @@
     doc = "# Data in a GPU's memory",
     doc = "",
     doc = "A [`Stream`] of a [`Gpu`] makes arrays in its memory, and sorts and merges them without copies. The",
-    doc = "[raw layer](Gpu#the-raw-layer) does so for arrays and streams of other libraries."
+    doc = "[raw layer](Gpu#the-raw-layer) does so for arrays and streams of other libraries. A [`GpuGroup`] makes arrays that are",
+    doc = "distributed over the memory of several GPUs, which sort and merge them together."
 )]
 
 mod batch_kernel;

@@ -40,14 +40,15 @@ pub struct Search<W> {
 pub trait SortedRuns {
     /// The keys, as ordered bits.
     type Word: Word;
-    /// The reason why a search fails; [`Infallible`](std::convert::Infallible) for runs in memory.
+    /// The reason why a search fails; [`Infallible`] for runs in memory.
     type Error;
 
     /// The number of keys of each run that this member holds.
     fn lengths(&self) -> impl ExactSizeIterator<Item = usize>;
 
-    /// Answers searches, of which those of a key in all runs come one after the other, in the order of the runs: replaces the start of each window by the number of keys of the run that are less than the key. An answer
-    /// that is not in the window, as there may be if a run is not ascending, is undone by the caller.
+    /// Answers searches: replaces the start of each window by the number of keys of the run that are less than the key. The searches for a
+    /// key in all runs come one after the other, in the order of the runs. An answer that is not in the window, as there may be if a run is
+    /// not ascending, is undone by the caller.
     ///
     /// # Errors
     /// What the implementation cannot do.
@@ -59,6 +60,7 @@ pub trait SortedRuns {
     ///
     /// # Errors
     /// What the implementation cannot do.
+    #[allow(clippy::type_complexity, reason = "an alias would hide what the method returns")]
     fn bounds(&mut self, windows: &[Range<usize>]) -> Result<Option<(Self::Word, Self::Word)>, Self::Error>;
 
     /// Replaces each number by the sum of those that all members pass. Nothing has to be done if this is the only member.

@@ -35,8 +35,9 @@ pub struct EngineArgs {
     pub engine: EngineChoice,
     /// GPUs to use: `all`, or numbers counted from 0, such as 0,1; default: 0
     ///
-    /// Each of several GPUs does a part of the work. `gmerge info` lists them.
-    #[arg(long, value_name = "LIST")]
+    /// Several GPUs work together, each on a part of the keys; `--engine auto` takes all of these or the CPU. `gmerge info` lists the
+    /// GPUs.
+    #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
     pub device: Option<Devices>,
 }
 

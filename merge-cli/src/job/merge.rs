@@ -28,6 +28,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let MergeArgs { inputs, files0_from, values, merging, unique, check: verify, kernel, memory } = args;
     let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let resources = resources(engine.processors()?, parallel, memory);
     let (inputs, values) = match files0_from {
         Some(list) => (names::read(&list)?, values),
         // Nothing tells where the values' files end, but that there are as many of keys.
@@ -50,7 +51,6 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let flags = common.key_flags(output.format, order_of(reverse));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
-    let resources = resources(engine.processors()?, parallel, memory);
     let target = OutputTarget::find(&output.output)?;
     let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
     job(flags, &inputs, &values, target, values_target, resources, stats)
@@ -83,6 +83,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let BatchArgs { a, b, values, merging, d, a_len, offsets } = args;
     let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let resources = resources(engine.processors()?, parallel, MemoryArgs::default());
     let inputs = [a, b];
     check_standard_inputs(&inputs, &values, &offsets)?;
     let runs = match &offsets[..] {
@@ -105,8 +106,6 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
     let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
-    let memory = MemoryArgs::default();
-    let resources = resources(engine.processors()?, parallel, memory);
     Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
 }
 

@@ -160,7 +160,11 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         refuse::beside(argsort.0, &[values, verify], "indices are written, and no keys")?;
     }
     for segments in [segments, segment_len].into_iter().filter(|(_, given)| *given) {
-        refuse::beside(segments.0, &[unique, verify, on_gpu, kernel], "each segment is sorted on its own, by the CPU")?;
+        refuse::beside(
+            segments.0,
+            &[unique, verify, on_gpu, device, kernel],
+            "each segment is sorted on its own, by the CPU",
+        )?;
     }
     if records.1 {
         let others = [("--type", args.common.key_type.is_some()), values, if check.1 { ("", false) } else { unique }];

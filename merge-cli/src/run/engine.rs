@@ -176,13 +176,8 @@ impl Engines<Failure> for ChosenEngine {
     }
 
     fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
-        let engine = self.ready().map_err(RunError::Other)?;
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = engine.as_gpu() {
-            return Ok(Some(gpu.memory()?.0));
-        }
-        let _ = engine;
-        Ok(None)
+        let mut engine = self.ready().map_err(RunError::Other)?;
+        Engines::<Failure>::device_memory(&mut engine)
     }
 
     fn cpu(&mut self) -> std::result::Result<&Engine, RunError<Failure>> {

@@ -6,6 +6,7 @@ mod bad_input;
 mod batch;
 mod check;
 mod common;
+mod devices;
 mod documents;
 mod external;
 mod flag_pairs;

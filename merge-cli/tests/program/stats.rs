@@ -3,7 +3,7 @@
 use crate::common::Folder;
 use serde_json::Value;
 
-const PHASES: [&str; 6] = ["read", "check", "upload", "compute", "download", "write"];
+const PHASES: [&str; 7] = ["read", "check", "upload", "compute", "exchange", "download", "write"];
 
 fn folder() -> Folder {
     let folder = Folder::new();

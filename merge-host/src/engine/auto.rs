@@ -1,4 +1,4 @@
-//! The choice between the CPU and a GPU that is started when it is first worth it.
+//! The choice between the CPU and GPUs, one or several, that are started when that is first worth it.
 
 use super::Gpus;
 use super::costs::{CostModel, Work};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The first GPU, which is started by the first call that it is worth starting for.
+/// The GPUs, which are started by the first call that they are worth starting for. Where the text says "the GPU", it means all of them.
 pub(super) struct Choice {
     costs: CostModel,
     gpus: Gpus,
@@ -50,16 +50,17 @@ impl Choice {
             (None, Gpus::All) => 1,
         };
         let (on_cpu, on_gpu) = (self.costs.on_cpu(work, threads), self.costs.on_gpus(work, gpus, is_running));
-        let estimate = format!("{} on the CPU and {} on the GPU are estimated", shown(on_cpu), shown(on_gpu));
+        let named = if gpus > 1 { format!("{gpus} GPUs") } else { "the GPU".to_owned() };
+        let estimate = format!("{} on the CPU and {} on {named} are estimated", shown(on_cpu), shown(on_gpu));
         let missed = on_cpu.saturating_sub(self.costs.on_gpus(work, gpus, true));
         if on_cpu <= on_gpu && (is_running || !is_call || !self.is_worth_starting(missed)) {
             return cpu(estimate);
         }
         match self.gpu.get_or_init(|| self.gpus.start()) {
             Err(error) => cpu(format!("the GPU cannot be used: {error}")),
-            Ok(gpu) => match gpu.memory() {
+            Ok(gpu) => match gpu.memory_to_sort() {
                 // Keys and values, as much again, and some more.
-                Ok((free, _)) if (free as f64) < 2.05 * work.bytes() as f64 => {
+                Ok(free) if (free as f64) < 2.05 * work.bytes() as f64 => {
                     cpu(format!("{} bytes do not fit the GPU's memory, of which {free} are free", work.bytes()))
                 }
                 Err(error) => cpu(format!("the GPU cannot be used: {error}")),

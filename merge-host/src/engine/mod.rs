@@ -7,7 +7,7 @@
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
 //! | `sets` | set operations |
-//! | `auto`, `costs` | the choice between the CPU and a GPU, and the model that it is made by |
+//! | `auto`, `costs` | the choice between the CPU and one or several GPUs, and the model that it is made by |
 //! | `check` | lengths and offsets |
 
 #[cfg(feature = "gpu")]
@@ -34,10 +34,19 @@ use auto::Choice;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A processor that merges and sorts: one GPU, the cores of the CPU, or for each call the one that takes less time.
+/// What merges and sorts: one GPU or several, the cores of the CPU, or for each call whichever of these takes less time.
 ///
-/// An engine owns its device context or its pool of threads and shares nothing with other engines but its clones, which take no time to make.
-/// A program may hold several engines, for instance one for each GPU, and several threads may use one engine at the same time.
+/// | engine | of |
+/// | --- | --- |
+/// | [`cpu`](Self::cpu), [`cpu_with_threads`](Self::cpu_with_threads) | the CPU |
+/// | [`gpu`](Self::gpu) | one GPU |
+/// | [`gpus`](Self::gpus), [`all_gpus`](Self::all_gpus) | several GPUs, each of which does a part of every call's work |
+/// | [`auto`](Self::auto), [`auto_with`](Self::auto_with) | the CPU or the first GPU |
+/// | [`auto_of`](Self::auto_of) | the CPU or some GPUs |
+///
+/// An engine owns its device contexts or its pool of threads and shares nothing with other engines but its clones, which take no time to make.
+/// A program may hold several engines, for instance one for each GPU where the calls are independent of each other, and several threads may use
+/// one engine at the same time.
 ///
 /// # Order and stability
 ///
@@ -70,17 +79,17 @@ pub struct Engine {
     last: Arc<Mutex<Last>>,
 }
 
-/// Some GPUs of a machine.
+/// Which GPUs of a machine an engine uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gpus {
-    /// All there are.
+    /// All GPUs that the driver shows to this process.
     All,
-    /// Those with these ordinals, counted from 0.
+    /// The GPUs with these ordinals, counted from 0: at least one, and none twice.
     Of(Vec<usize>),
 }
 
 impl Gpus {
-    /// The engine of these GPUs, and of nothing else.
+    /// An engine of these GPUs alone: [`Engine::all_gpus`] or [`Engine::gpus`].
     ///
     /// # Errors
     /// Those of [`Engine::gpus`].
@@ -94,7 +103,7 @@ impl Gpus {
 
 #[cfg(feature = "gpu")]
 impl Gpus {
-    /// Starts them.
+    /// Starts these GPUs.
     pub(crate) fn start(&self) -> Result<GpuGroup, Error> {
         match self {
             Self::All => GpuGroup::all(),
@@ -144,7 +153,21 @@ impl Engine {
         Self::auto_of(costs, Gpus::Of(vec![0]))
     }
 
-    /// As [`auto_with`](Self::auto_with), with the choice between the CPU and several GPUs: those, or all of this machine.
+    /// As [`auto_with`](Self::auto_with), with `gpus` in place of the first GPU: for each call, either the CPU or all of `gpus` together, whichever
+    /// takes less time. Until they are started, [`Gpus::All`] counts as one GPU, because to count them takes as long as to start one.
+    ///
+    /// If one of `gpus` cannot be started, is named twice or does not exist, or if there is none, the CPU does the work, and [`why`](Self::why) gives
+    /// the reason.
+    ///
+    /// ```
+    /// use merge_host::{CostModel, Engine, Gpus};
+    ///
+    /// let engine = Engine::auto_of(CostModel::default(), Gpus::All);
+    /// let mut keys = [3, 1, 2];
+    /// engine.sort(&mut keys)?;
+    /// assert_eq!(keys, [1, 2, 3]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
     pub fn auto_of(costs: CostModel, gpus: Gpus) -> Self {
         #[cfg(feature = "gpu")]
         {
@@ -179,11 +202,32 @@ impl Engine {
 
     /// The GPUs with the given ordinals, counted from 0, and nothing else: each does a part of every sort and merge.
     ///
-    /// A sort takes the keys to all of them at the same time, over the bus of each, and they exchange keys with each other; see
-    /// [`GpuGroup`](crate::GpuGroup). Which GPU does what makes no difference to the result.
+    /// A sort uploads an equal part of the keys to each GPU, over its own bus. Each GPU sorts its part, the GPUs exchange keys, and each downloads an
+    /// equal part of the result. Merges and batches are divided before anything is uploaded. The result does not depend on the GPUs, nor on their
+    /// order.
+    #[cfg_attr(
+        feature = "gpu",
+        doc = "",
+        doc = "[`GpuGroup`] does the same with arrays that are already in the memory of the GPUs."
+    )]
     ///
     /// # Errors
-    /// Those of [`gpu`](Self::gpu), [`Error::NoMembers`] if there are no ordinals, and [`Error::RepeatedDevice`] if there is one twice.
+    /// Those of [`gpu`](Self::gpu), and, before the driver is asked, [`Error::NoMembers`] if there are no ordinals and
+    /// [`Error::RepeatedDevice`] if one is there twice.
+    ///
+    /// ```
+    /// use merge_host::{Engine, Error};
+    ///
+    /// match Engine::gpus(&[0, 1]) {
+    ///     Ok(engine) => {
+    ///         let mut keys = [3, 1, 2];
+    ///         engine.sort(&mut keys)?;
+    ///         assert_eq!(keys, [1, 2, 3]);
+    ///     }
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn gpus(ordinals: &[usize]) -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
         return Ok(Self::of_gpus(GpuGroup::new(ordinals)?));
@@ -194,10 +238,10 @@ impl Engine {
         }
     }
 
-    /// All GPUs of this machine, as [`gpus`](Self::gpus) takes some.
+    /// All GPUs that the driver shows to this process, and nothing else. Otherwise as [`gpus`](Self::gpus).
     ///
     /// # Errors
-    /// Those of [`gpu`](Self::gpu).
+    /// Those of [`gpu`](Self::gpu). [`Error::NoDevice`] also if the driver shows no GPU.
     pub fn all_gpus() -> Result<Self, Error> {
         #[cfg(feature = "gpu")]
         return Ok(Self::of_gpus(GpuGroup::all()?));
@@ -329,7 +373,7 @@ impl Engine {
         Ok(self.kind())
     }
 
-    /// The GPU, if it is to do this work with keys of type `K` now; otherwise the CPU does, or nothing may.
+    /// The GPUs, if they are to do this work with keys of type `K` now; otherwise the CPU does, or nothing may.
     #[cfg(feature = "gpu")]
     fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
         self.choose_for::<K>(work, true)
@@ -378,7 +422,8 @@ impl Engine {
         self.as_gpu_group()?.gpus().next()
     }
 
-    /// The GPUs of this engine, for data that is already in their memory, as [`as_gpu`](Self::as_gpu) is the first of them.
+    /// All GPUs of this engine, for arrays that are distributed over their memory; `None` as for [`as_gpu`](Self::as_gpu). An engine of one GPU has a
+    /// group of one.
     #[cfg(feature = "gpu")]
     pub fn as_gpu_group(&self) -> Option<&GpuGroup> {
         match &self.gpu {

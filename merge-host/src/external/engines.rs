@@ -19,7 +19,7 @@ pub trait Engines<E> {
         restore: impl FnOnce(&mut T) -> Result<bool, E>,
     ) -> Result<Timing, RunError<E>>;
 
-    /// Bytes of memory that are free on the GPU, if the engine is one.
+    /// Bytes of memory that are free for a sort on the GPU, or on all of several GPUs, if the engine is of GPUs.
     ///
     /// # Errors
     /// Those of an engine that did not start, or of its driver.
@@ -46,7 +46,7 @@ impl<E> Engines<E> for &Engine {
     fn device_memory(&mut self) -> Result<Option<u64>, RunError<E>> {
         #[cfg(feature = "gpu")]
         if let Some(gpus) = self.as_gpu_group() {
-            return Ok(Some(gpus.memory()?.0));
+            return Ok(Some(gpus.memory_to_sort()?));
         }
         Ok(None)
     }

@@ -60,7 +60,8 @@ impl Shape {
             Movement::WithKeys => self.width,
             Movement::ByIndex => size_of::<u32>(),
         };
-        memory / (2 * (self.key + moved)) as u64
+        // Keys, as much again, and some more.
+        (u128::from(memory) * 20 / 41 / (self.key as u128 + moved as u128)) as u64
     }
 
     /// Keys that are read and sorted at once where not all of them fit, with `memory` bytes of memory, and `gpu` bytes of
@@ -204,8 +205,11 @@ mod tests {
     #[test]
     fn a_chunk_fits_the_gpu() {
         let shape = Shape { key: 8, width: 8 };
-        assert_eq!(shape.chunk(1 << 30, Some(32 * 1000)).unwrap(), 1000);
-        assert_eq!(shape.most_on_gpu(32 * 1000), 1000);
+        // 32 bytes of each key and its copy, with their values, and a fortieth for the rest of a workspace.
+        assert_eq!(shape.chunk(1 << 30, Some(32_800)).unwrap(), 1000);
+        assert_eq!(shape.most_on_gpu(32_800), 1000);
+        assert_eq!(shape.most_on_gpu(32_799), 999);
+        assert!(shape.most_on_gpu(u64::MAX) < u64::MAX / 32);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The choice of an engine, and its threads.
 
 #[cfg(feature = "gpu")]
-use merge_host::{CostModel, Work};
-use merge_host::{Engine, EngineKind, Error, SortOrder, devices, driver_version};
+use merge_host::Work;
+use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortOrder, devices, driver_version};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -87,6 +87,9 @@ fn auto_chooses_what_takes_less_time() {
         engine.as_gpu().is_none() && engine.why().contains("4.0 ms on the CPU and 5.0 ms on the GPU"),
         "{engine:?}"
     );
+    let two = Engine::auto_of(costs(5.0), Gpus::Of(vec![0, 1]));
+    two.sort(&mut keys[..1000]).unwrap();
+    assert!(two.kind() == EngineKind::Cpu && two.why().contains("4.0 ms on the CPU and 5.0 ms on 2 GPUs"), "{two:?}");
     engine.sort(&mut keys).unwrap();
     assert!(keys.is_sorted());
     assert_is_gpu_if_usable(&engine);
@@ -128,6 +131,64 @@ fn auto_can_be_started_before_the_work() {
 
 #[cfg(feature = "gpu")]
 #[test]
+fn auto_takes_the_cpu_if_one_of_the_gpus_cannot_be_used() {
+    let none = Error::NoMembers.to_string();
+    let twice = Error::RepeatedDevice { ordinal: 0 }.to_string();
+    for (gpus, reason) in [
+        (Gpus::Of(vec![]), Some(none)),
+        (Gpus::Of(vec![0, 0]), Some(twice)),
+        (Gpus::Of(vec![0, 1000]), Gpus::Of(vec![0, 1000]).engine().err().map(|error| error.to_string())),
+        (Gpus::All, Gpus::All.engine().err().map(|error| error.to_string())),
+    ] {
+        let engine = Engine::auto_of(costs(0.0), gpus.clone());
+        assert!(engine.as_gpu_group().is_none(), "{gpus:?} have been started before there is work");
+        let mut keys: Vec<u32> = (0..1000).rev().collect();
+        engine.sort(&mut keys).unwrap();
+        assert!(keys.is_sorted(), "{gpus:?}");
+        let Some(reason) = reason else {
+            assert!(engine.kind() == EngineKind::Gpu && engine.as_gpu_group().is_some(), "{engine:?}");
+            continue;
+        };
+        assert_eq!((engine.kind(), engine.why()), (EngineKind::Cpu, format!("the GPU cannot be used: {reason}")));
+        assert!(engine.as_gpu_group().is_none(), "{engine:?}");
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn several_gpus_are_one_or_more_and_different_ones() {
+    // With and without a driver.
+    for (ordinals, expected, message) in [
+        (&[][..], Error::NoMembers, "a group of GPUs has no members, expected one or more"),
+        (&[0, 0], Error::RepeatedDevice { ordinal: 0 }, "GPU 0 is in the group twice"),
+        (&[5, 1, 2, 1, 5], Error::RepeatedDevice { ordinal: 1 }, "GPU 1 is in the group twice"),
+    ] {
+        assert_eq!(expected.to_string(), message);
+        assert_eq!(Engine::gpus(ordinals).unwrap_err(), expected, "{ordinals:?}");
+        assert_eq!(Gpus::Of(ordinals.to_vec()).engine().unwrap_err(), expected, "{ordinals:?}");
+        assert_eq!(merge_host::GpuGroup::new(ordinals).unwrap_err(), expected, "{ordinals:?}");
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn all_gpus_are_those_that_the_driver_shows() {
+    let engines = [Engine::all_gpus(), Gpus::All.engine()];
+    for engine in engines {
+        match devices() {
+            Ok(devices) if !devices.is_empty() => {
+                let engine = engine.unwrap();
+                let group = engine.as_gpu_group().expect("the engine is of GPUs");
+                assert!(group.gpus().map(|gpu| gpu.ordinal()).eq(devices.iter().map(|device| device.ordinal)));
+                assert_eq!(engine.kind(), EngineKind::Gpu);
+            }
+            _ => assert!(matches!(engine.unwrap_err(), Error::NoDevice { .. })),
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+#[test]
 fn a_gpu_is_described_by_its_ordinal_and_its_multiprocessors() {
     match merge_host::Gpu::new(0) {
         Ok(gpu) => {
@@ -142,6 +203,17 @@ fn a_gpu_is_described_by_its_ordinal_and_its_multiprocessors() {
 #[test]
 fn a_build_without_the_gpu_engine_says_so() {
     assert_eq!(Engine::gpu(0).unwrap_err(), Error::NoGpuSupport);
+    assert_eq!(Engine::all_gpus().unwrap_err(), Error::NoGpuSupport);
+    assert_eq!(Gpus::All.engine().unwrap_err(), Error::NoGpuSupport);
+    for ordinals in [&[][..], &[0], &[0, 1], &[0, 0]] {
+        assert_eq!(Engine::gpus(ordinals).unwrap_err(), Error::NoGpuSupport);
+        assert_eq!(Gpus::Of(ordinals.to_vec()).engine().unwrap_err(), Error::NoGpuSupport);
+    }
+    let engine = Engine::auto_of(CostModel::default(), Gpus::All);
+    let mut keys = [3, 1, 2];
+    engine.sort(&mut keys).unwrap();
+    assert_eq!((engine.kind(), keys), (EngineKind::Cpu, [1, 2, 3]));
+    assert!(engine.why().ends_with(&Error::NoGpuSupport.to_string()), "{engine:?}");
     assert_eq!(devices().unwrap_err(), Error::NoGpuSupport);
     assert_eq!(driver_version().unwrap_err(), Error::NoGpuSupport);
 }
@@ -153,12 +225,14 @@ fn a_machine_without_a_gpu_gives_errors_and_no_crash() {
         Ok(devices) => {
             let count = devices.len();
             assert!(driver_version().unwrap() > (0, 0));
-            let error = Engine::gpu(count).unwrap_err();
-            assert_eq!(error, Error::DeviceOrdinal { ordinal: count, count });
+            for error in [Engine::gpu(count), Engine::gpus(&[count])].map(Result::unwrap_err) {
+                assert_eq!(error, Error::DeviceOrdinal { ordinal: count, count });
+            }
         }
         Err(error) => {
             assert!(matches!(error, Error::NoDevice { .. }), "{error}");
             assert!(matches!(Engine::gpu(0).unwrap_err(), Error::NoDevice { .. }));
+            assert!(matches!(Engine::gpus(&[0, 1]).unwrap_err(), Error::NoDevice { .. }));
         }
     }
 }

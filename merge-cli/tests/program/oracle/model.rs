@@ -2,8 +2,8 @@
 //!
 //! Where the help leaves a combination open, these rules decide:
 //!
-//! 1. A flag that names no effect on the result (`--engine`, `--parallel`, `--stats`, `-v`, `-q`, `--progress`, `-S`, `-T`,
-//!    `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte of it.
+//! 1. A flag that names no effect on the result (`--engine`, `--device`, `--parallel`, `--stats`, `-v`, `-q`, `--progress`, `-S`,
+//!    `-T`, `--batch-size`, `--kernel`, `--stable`, `--check`, `--assume-sorted`) changes no byte of it.
 //! 2. The byte order of raw numbers is that of the file's extension (`.u32be`), or else `--endian`, or else little endian.
 //!    An .npy input has that of its header; an .npy output follows the same rule as a raw one, except that the first input's
 //!    order takes the place of little endian.

@@ -34,6 +34,7 @@ fn table(command: &str, id: &str) -> &'static [&'static str] {
         "parallel" | "batch-size" => &["2"],
         "d" => &["4"],
         "a-len" => &["1", "4"],
+        "device" => &["0", "all"],
         "count" => &["240"],
         "seed" => &["9"],
         _ => &[],

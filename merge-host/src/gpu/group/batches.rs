@@ -1,6 +1,6 @@
 //! Batches of merge problems in host memory, divided among the GPUs of a group: each solves a range of whole problems.
 
-use super::GpuGroup;
+use super::{GpuGroup, even_part};
 use crate::{Error, GpuKey, Timing};
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ impl GpuGroup {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let ranges = self.batch_ranges(out.len(), d);
+        let ranges = batch_ranges(self.len(), out.len(), d);
         self.for_each_part(divided(out, ranges.iter().map(|range| range.len() * d)), |i, out| {
             let (of_a, of_b) = (times(&ranges[i], a_len), times(&ranges[i], d - a_len));
             self.gpu(i).merge_batch_host(&a[of_a], &b[of_b], out, d, a_len)
@@ -30,7 +30,7 @@ impl GpuGroup {
         d: usize,
         a_len: usize,
     ) -> Result<Timing, Error> {
-        let ranges = self.batch_ranges(out.0.len(), d);
+        let ranges = batch_ranges(self.len(), out.0.len(), d);
         let lengths = || ranges.iter().map(|range| range.len() * d);
         let parts = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
         self.for_each_part(parts, |i, out| {
@@ -47,7 +47,7 @@ impl GpuGroup {
         b: (&[K], &[usize]),
         out: &mut [K],
     ) -> Result<Timing, Error> {
-        let parts = self.ragged_parts(a.1, b.1);
+        let parts = ragged_parts(self.len(), a.1, b.1);
         self.for_each_part(divided(out, parts.iter().map(RaggedPart::len)), |i, out| {
             let RaggedPart { a: of_a, b: of_b, a_offsets, b_offsets } = &parts[i];
             let (a, b) = ((&a.0[of_a.clone()], &a_offsets[..]), (&b.0[of_b.clone()], &b_offsets[..]));
@@ -62,7 +62,7 @@ impl GpuGroup {
         b: (&[K], &[V], &[usize]),
         out: (&mut [K], &mut [V]),
     ) -> Result<Timing, Error> {
-        let parts = self.ragged_parts(a.2, b.2);
+        let parts = ragged_parts(self.len(), a.2, b.2);
         let lengths = || parts.iter().map(RaggedPart::len);
         let outs = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
         self.for_each_part(outs, |i, out| {
@@ -72,29 +72,30 @@ impl GpuGroup {
             self.gpu(i).merge_ragged_pairs_host(a, b, out)
         })
     }
-
-    /// The problems of each member, of a batch with `keys` keys in problems of `d`.
-    fn batch_ranges(&self, keys: usize, d: usize) -> Vec<Range<usize>> {
-        (0..self.len()).map(|member| self.part(member, keys / d)).collect()
-    }
-
-    /// The problems of each member, which have about as many keys as those of another one.
-    fn ragged_parts(&self, a_offsets: &[usize], b_offsets: &[usize]) -> Vec<RaggedPart> {
-        let problems = a_offsets.len() - 1;
-        let keys_before = |problem: usize| a_offsets[problem] + b_offsets[problem];
-        let total = keys_before(problems);
-        // The first problem that begins at that rank or behind it.
-        let end = |member: usize| match member + 1 == self.len() {
-            true => problems,
-            false => first_where(problems, |problem| keys_before(problem) >= self.part(member, total).end),
-        };
-        let ends: Vec<usize> = (0..self.len()).map(end).collect();
-        let begins = [0].into_iter().chain(ends.clone());
-        begins.zip(ends).map(|(begin, end)| RaggedPart::new(a_offsets, b_offsets, begin..end)).collect()
-    }
 }
 
-/// The problems that a member solves.
+/// The problems of each of `members`, of a batch with `keys` keys in problems of `d`.
+fn batch_ranges(members: usize, keys: usize, d: usize) -> Vec<Range<usize>> {
+    (0..members).map(|member| even_part(members, member, keys / d)).collect()
+}
+
+/// The problems of each of `members`: about as many keys for each, in whole problems.
+fn ragged_parts(members: usize, a_offsets: &[usize], b_offsets: &[usize]) -> Vec<RaggedPart> {
+    let problems = a_offsets.len() - 1;
+    let keys_before = |problem: usize| a_offsets[problem] + b_offsets[problem];
+    let total = keys_before(problems);
+    // A member's problems end before the first one that begins at the end of its even part of the keys, or behind that.
+    let end = |member: usize| match member + 1 == members {
+        true => problems,
+        false => first_where(problems, |problem| keys_before(problem) >= even_part(members, member, total).end),
+    };
+    let ends: Vec<usize> = (0..members).map(end).collect();
+    let begins = [0].into_iter().chain(ends.clone());
+    begins.zip(ends).map(|(begin, end)| RaggedPart::new(a_offsets, b_offsets, begin..end)).collect()
+}
+
+/// The problems that a member solves: the ranges of their keys in the whole batch, and the offsets of the problems in these ranges.
+#[derive(Debug)]
 struct RaggedPart {
     a: Range<usize>,
     b: Range<usize>,
@@ -103,6 +104,7 @@ struct RaggedPart {
 }
 
 impl RaggedPart {
+    /// These problems of a batch with these offsets.
     fn new(a_offsets: &[usize], b_offsets: &[usize], problems: Range<usize>) -> Self {
         let part = |offsets: &[usize]| {
             let keys = offsets[problems.start]..offsets[problems.end];
@@ -147,4 +149,90 @@ pub(super) fn divided<T>(mut array: &mut [T], lengths: impl Iterator<Item = usiz
         parts.push(part);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The offsets of runs of these lengths.
+    fn offsets(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+        let ends = lengths.scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        [0].into_iter().chain(ends).collect()
+    }
+
+    /// The lengths of the runs between offsets.
+    fn lengths(offsets: &[usize]) -> impl Iterator<Item = usize> {
+        offsets.windows(2).map(|ends| ends[1] - ends[0])
+    }
+
+    /// The number of keys that each member gets of problems with these numbers of keys, half of them of A.
+    fn keys_of_members(members: usize, problems: &[usize]) -> Vec<usize> {
+        let a = offsets(problems.iter().map(|keys| keys / 2));
+        let b = offsets(problems.iter().map(|keys| keys - keys / 2));
+        ragged_parts(members, &a, &b).iter().map(RaggedPart::len).collect()
+    }
+
+    #[test]
+    fn members_get_about_as_many_keys() {
+        assert_eq!(keys_of_members(1, &[5, 1, 3]), [9]);
+        assert_eq!(keys_of_members(2, &[4, 4, 4, 4]), [8, 8]);
+        assert_eq!(keys_of_members(3, &[3, 3, 3, 3]), [6, 3, 3]);
+        assert_eq!(keys_of_members(2, &[1, 1, 1, 100]), [103, 0]);
+        assert_eq!(keys_of_members(4, &[100, 1, 1, 1]), [100, 0, 0, 3]);
+        // Fewer problems than members, problems without keys, and no problems.
+        assert_eq!(keys_of_members(3, &[7]), [7, 0, 0]);
+        assert_eq!(keys_of_members(2, &[0, 0, 2, 0, 2, 0]), [2, 2]);
+        assert_eq!(keys_of_members(2, &[0, 0]), [0, 0]);
+        assert_eq!(keys_of_members(3, &[]), [0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_problem_belongs_to_one_member(
+            problems in prop::collection::vec((0..4usize, 0..20usize).prop_map(|(a, b)| (a * 5, b / 3 * 2)), 0..30),
+            members in 1..9usize,
+        ) {
+            let (a, b) = (offsets(problems.iter().map(|keys| keys.0)), offsets(problems.iter().map(|keys| keys.1)));
+            let parts = ragged_parts(members, &a, &b);
+            prop_assert_eq!(parts.len(), members);
+            let (mut solved, mut ends) = (vec![], (0, 0));
+            for part in &parts {
+                // The ranges follow one another, and the offsets are those of a batch of its own.
+                prop_assert_eq!((part.a.start, part.b.start), ends);
+                ends = (part.a.end, part.b.end);
+                prop_assert_eq!((part.a_offsets[0], part.b_offsets[0]), (0, 0));
+                prop_assert_eq!(part.a_offsets.last(), Some(&part.a.len()));
+                prop_assert_eq!(part.b_offsets.last(), Some(&part.b.len()));
+                prop_assert_eq!(part.a_offsets.len(), part.b_offsets.len());
+                solved.extend(lengths(&part.a_offsets).zip(lengths(&part.b_offsets)));
+            }
+            prop_assert_eq!(&solved, &problems);
+            prop_assert_eq!(ends, (a[problems.len()], b[problems.len()]));
+            // A member has more than an even part by less than one problem.
+            let longest = problems.iter().map(|keys| keys.0 + keys.1).max().unwrap_or(0);
+            let even = (ends.0 + ends.1).div_ceil(members);
+            prop_assert!(parts.iter().all(|part| part.len() < (even + longest).max(1)), "{:?}", parts);
+        }
+
+        #[test]
+        fn every_problem_of_one_length_belongs_to_one_member(problems in 0..50usize, d in 1..9usize, members in 1..9usize) {
+            let ranges = batch_ranges(members, problems * d, d);
+            prop_assert_eq!(ranges.len(), members);
+            prop_assert!(ranges.iter().cloned().flatten().eq(0..problems), "{:?}", ranges);
+        }
+
+        #[test]
+        fn arrays_are_divided_at_the_ends_of_the_parts(parts in prop::collection::vec(0..5usize, 0..9)) {
+            let mut array: Vec<usize> = (0..parts.iter().sum()).collect();
+            let found: Vec<Vec<usize>> =
+                divided(&mut array, parts.iter().copied()).into_iter().map(|part| part.to_vec()).collect();
+            prop_assert!(found.iter().map(Vec::len).eq(parts));
+            prop_assert_eq!(found.concat(), array);
+        }
+    }
 }

@@ -12,7 +12,7 @@ mod host;
 mod member;
 mod operations;
 
-use super::launch::exchange::{Share, exchange};
+use super::launch::exchange::{Share, bytes_beside_slots, exchange};
 use super::{DeviceArray, Gpu, Stream};
 use crate::{Error, GpuKey, parallel};
 use bytemuck::Pod;
@@ -100,7 +100,7 @@ impl GpuGroup {
         self.members.iter().map(|member| &member.stream)
     }
 
-    /// Bytes of the members' memory that an evenly distributed array may use, free and in all: those of the member with the fewest, times the
+    /// Bytes of the members' memory that evenly distributed arrays may use, free and in all: those of the member with the fewest, times the
     /// number of members.
     ///
     /// # Errors
@@ -115,10 +115,18 @@ impl GpuGroup {
         Ok((least.0.saturating_mul(members), least.1.saturating_mul(members)))
     }
 
+    /// Bytes of the members' memory that are free for an evenly distributed array that is to be sorted, and for as much again: less than
+    /// [`memory`](Self::memory) by what its exchange takes.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver fails.
+    pub(crate) fn memory_to_sort(&self) -> Result<u64, Error> {
+        Ok(bytes_beside_slots(self.len(), self.memory()?.0))
+    }
+
     /// The indices of a member's elements, if `len` elements are distributed evenly.
     pub fn part(&self, member: usize, len: usize) -> Range<usize> {
-        let each = len.div_ceil(self.len());
-        (member * each).min(len)..((member + 1) * each).min(len)
+        even_part(self.len(), member, len)
     }
 
     /// Distributes `from` evenly. Waits for the copies. O(n).
@@ -181,8 +189,32 @@ impl GpuGroup {
     }
 }
 
+/// The indices of a member's elements, if `len` elements are distributed evenly over `members` members.
+fn even_part(members: usize, member: usize, len: usize) -> Range<usize> {
+    let each = len.div_ceil(members);
+    let begin = |member: usize| member.saturating_mul(each).min(len);
+    begin(member)..begin(member + 1)
+}
+
 impl fmt::Debug for GpuGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.gpus()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_even_and_make_up_the_whole() {
+        let parts = |members, len| (0..members).map(|member| even_part(members, member, len)).collect::<Vec<_>>();
+        assert_eq!(parts(3, 8), [0..3, 3..6, 6..8]);
+        assert_eq!(parts(4, 5), [0..2, 2..4, 4..5, 5..5]);
+        assert_eq!(parts(2, 0), [0..0, 0..0]);
+        // No memory has as many, but a length is checked only when memory is allocated for a part.
+        let most = usize::MAX;
+        assert_eq!(parts(2, most), [0..most / 2 + 1, most / 2 + 1..most]);
+        assert_eq!(parts(3, most)[2].end, most);
     }
 }

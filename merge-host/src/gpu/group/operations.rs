@@ -128,9 +128,10 @@ impl GpuGroup {
         check_index_range::<I>(runs.iter().map(|run| run.len).sum())?;
         let mut first = 0;
         for (member, run) in self.members.iter().zip(runs) {
-            // SAFETY: the indices belong to the member's stream, and are borrowed mutably.
-            member
-                .with_queue(|queue| unsafe { exchange::number(queue, run.values, run.len, run.value_bytes, first) })?;
+            member.with_queue(|queue| {
+                // SAFETY: the indices belong to the member's stream, and are borrowed mutably.
+                unsafe { exchange::number(queue, run.values, run.len, run.value_bytes, first) }
+            })?;
             first += run.len;
         }
         self.sort_pairs(order, (keys, indices), out, workspace)
@@ -178,9 +179,10 @@ impl GpuGroup {
     /// # Safety
     /// As for `exchange`.
     pub(super) unsafe fn exchange_in_order<K: GpuKey>(&self, order: SortOrder, shares: &[Share]) -> Result<(), Error> {
-        // SAFETY: the caller's promise.
         match order {
+            // SAFETY: the caller's promise.
             SortOrder::Ascending => unsafe { self.exchange::<K>(shares) },
+            // SAFETY: the caller's promise, about runs that are ascending as `Descending` keys.
             SortOrder::Descending => unsafe { self.exchange::<Descending<K>>(shares) },
         }
     }

@@ -157,13 +157,8 @@ impl ExchangePlan {
         ends
     }
 
-    /// Slots: those for pieces, and two more for merges of more than two runs, which are merged two by two.
     fn slots(self) -> usize {
-        match self.members {
-            1 => 0,
-            2 => SLOTS,
-            _ => SLOTS + 2,
-        }
+        slots(self.members)
     }
 
     fn layout<K: GpuKey>(self) -> Layout {
@@ -192,6 +187,23 @@ impl ExchangePlan {
             value_bytes: self.value_bytes,
         }
     }
+}
+
+/// Slots of each of `members`: those for pieces, and two more for merges of more than two runs, which are merged two by two.
+const fn slots(members: usize) -> usize {
+    match members {
+        1 => 0,
+        2 => SLOTS,
+        _ => SLOTS + 2,
+    }
+}
+
+/// Of `bytes` bytes of the memory of `members`, those that are left for keys and values and as much again, if all the rest is for the exchange
+/// of large parts.
+pub(in crate::gpu) const fn bytes_beside_slots(members: usize, bytes: u64) -> u64 {
+    // A slot has a whole piece.
+    let (array_and_copy, slots) = (2 * WHOLE_PIECES as u64, slots(members) as u64);
+    bytes / (array_and_copy + slots) * array_and_copy
 }
 
 /// Queues the numbering of `n` values of `value_bytes` bytes at `to`: the first one becomes `first`, the next one `first + 1` and so on.
@@ -423,4 +435,38 @@ fn register<W: Word>(key: W) -> u64 {
     let mut bytes = [0; 8];
     bytes[..size_of::<W>()].copy_from_slice(bytemuck::bytes_of(&key));
     u64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sort takes its keys and values twice, and a hundredth more. What it may take leaves memory for the exchange.
+    #[test]
+    fn memory_of_a_sort_leaves_the_slots_of_its_exchange() {
+        fn check<K: GpuKey>(members: usize, value_bytes: usize) {
+            let each: u64 = 64 << 30;
+            let each_bytes = (size_of::<K>() + value_bytes) as u64;
+            let to_sort = bytes_beside_slots(members, each * members as u64);
+            let part = to_sort * 20 / 41 / each_bytes / members as u64;
+            let exchange = ExchangePlan::of::<K>(members, part as usize, value_bytes).workspace_bytes::<K>() as u64;
+            let needed = part * each_bytes * 101 / 50 + exchange;
+            // Two slots are 1/4 of a part, and four 1/2. A fiftieth is not used.
+            assert!(
+                (each / 50 * 49..=each).contains(&needed),
+                "{members}, {}, {value_bytes}: {needed} of {each}",
+                <K as Key>::NAME
+            );
+        }
+        for members in [1, 2, 3, 8] {
+            for value_bytes in [0, 4, 8] {
+                check::<f32>(members, value_bytes);
+                check::<u64>(members, value_bytes);
+            }
+        }
+        assert_eq!(
+            (bytes_beside_slots(1, 1600), bytes_beside_slots(2, 1800), bytes_beside_slots(3, 4000)),
+            (1600, 1600, 3200)
+        );
+    }
 }
