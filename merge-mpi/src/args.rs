@@ -67,7 +67,8 @@ enum Command {
 pub fn main() -> ExitCode {
     // Help and mistakes of the command line need no other rank. One of them prints these.
     let args = Args::try_parse();
-    let Some(mpi) = Mpi::start() else {
+    // SAFETY: this is the only thread so far.
+    let Some(mpi) = (unsafe { Mpi::start() }) else {
         report::error("MPI has been started already");
         return ExitCode::from(ERROR);
     };

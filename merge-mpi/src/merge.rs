@@ -24,7 +24,8 @@ impl<W: Word> Piece<W> {
     /// # Errors
     /// If there is not as much.
     pub fn with_capacity(count: usize, width: usize) -> Result<Self> {
-        let keys = memory::zeroed(count as u64, "a piece of the keys")?;
+        let mut keys = memory::zeroed(count as u64, "a piece of the keys")?;
+        memory::prefer_large_pages(&mut keys);
         Ok(Self { begin: 0, counts: Vec::new(), keys, payload: Bytes::zeroed(count, width)? })
     }
 
@@ -56,7 +57,8 @@ impl<W: Word> Merger<W> {
     /// # Errors
     /// If there is not as much.
     pub fn new(engine: Engine, capacity: usize, width: usize) -> Result<Self> {
-        let keys = memory::zeroed(capacity as u64, "the merged keys")?;
+        let mut keys = memory::zeroed(capacity as u64, "the merged keys")?;
+        memory::prefer_large_pages(&mut keys);
         let indexed = if is_indexed(width) { capacity } else { 0 };
         let indices = [vec![0; indexed], vec![0; indexed]];
         Ok(Self { engine, width, keys, payload: Bytes::zeroed(capacity, width)?, indices })

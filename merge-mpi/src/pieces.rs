@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a piece's keys and payload, at most. Pieces that fit in a processor's cache are merged and written from there.
-const PIECE: usize = 16 << 20;
+const PIECE: usize = 4 << 20;
 /// Pieces that are received to at once: one from the network, and one that is merged.
 const RECEIVED: usize = 2;
 /// The most splits that are searched at once. They bound the length of a sum's message.
@@ -152,19 +152,19 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         let at_once = (SPLITS / self.exchange.size()).max(1) as u64;
         for first in (0..rounds).step_by(at_once as usize) {
             let rounds = first..rounds.min(first + at_once);
-            // Those of the beginnings of all rounds and the end of the last, of each part.
-            let size = self.exchange.size();
             let bounds = self.splits(rounds.clone())?;
-            for (i, round) in rounds.enumerate() {
-                let slices: Vec<Range<usize>> =
-                    (0..size).map(|to| bounds[i * size + to]..bounds[(i + 1) * size + to]).collect();
+            let slices: Vec<Vec<Range<usize>>> =
+                bounds.windows(2).map(|pair| pair[0].iter().zip(&pair[1]).map(|(a, b)| *a..*b).collect()).collect();
+            let counts = self.counts(&slices);
+            for ((round, slices), counts) in rounds.zip(slices).zip(counts) {
                 let piece = self.times.of(Phase::Wait, || empty.recv());
                 let piece = piece.map_err(|_| Failure::new("the thread that merges is gone"));
                 let loaded = self.times.of(Phase::Reread, || guarded(|| self.load(&slices)));
                 // A piece that could not be written ends all ranks here.
                 let ready = taken(failure).and_then(|()| Ok((piece?, loaded?)));
-                let (piece, loaded) = agree(self.exchange, ready)?;
-                let piece = self.round(piece, round * self.keys, &slices, loaded);
+                let (mut piece, loaded) = agree(self.exchange, ready)?;
+                (piece.begin, piece.counts) = (round * self.keys, counts);
+                self.times.of(Phase::Exchange, || self.round(&mut piece, &slices, loaded));
                 // It fails where the thread is gone, which the next round finds out.
                 let _ = received.send(piece);
             }
@@ -172,9 +172,18 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         Ok(())
     }
 
-    /// How many keys of the run go before the begin of each of these rounds, and before the end of the last: a number for
-    /// each part.
-    fn splits(&mut self, rounds: Range<u64>) -> Result<Vec<usize>> {
+    /// How many keys this rank gets from each rank in each round, if it sends them these slices.
+    fn counts(&self, slices: &[Vec<Range<usize>>]) -> Vec<Vec<usize>> {
+        let ranks = 0..self.exchange.size();
+        let sent = ranks.flat_map(|to| slices.iter().map(move |slices| slices[to].len() as u64));
+        let received = self.exchange.transpose(&sent.collect::<Vec<u64>>());
+        let of_round = |round| received.iter().skip(round).step_by(slices.len()).map(|count| *count as usize).collect();
+        (0..slices.len()).map(of_round).collect()
+    }
+
+    /// How many keys of the run go before the begin of each of these rounds, and before the end of the last: a list for each
+    /// of these, with a number for each part.
+    fn splits(&mut self, rounds: Range<u64>) -> Result<Vec<Vec<usize>>> {
         let size = self.exchange.size();
         let (parts, keys) = (self.parts, self.keys);
         let rank_of = |round: u64, of: usize| {
@@ -184,7 +193,8 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         let ranks: Vec<u64> =
             (rounds.start..=rounds.end).flat_map(|round| (0..size).map(move |of| rank_of(round, of))).collect();
         let (exchange, run) = (self.exchange, &mut self.run);
-        self.times.of(Phase::Split, || splits(exchange, run, &ranks))
+        let found = self.times.of(Phase::Split, || splits(exchange, run, &ranks))?;
+        Ok(found.chunks(size).map(<[usize]>::to_vec).collect())
     }
 
     /// Reads these slices of the run, one after the other, if it is in files.
@@ -203,15 +213,8 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
         Ok(Some((keys, payload)))
     }
 
-    /// Sends these slices of the run, or what was `loaded` of them, one to each rank. Receives a piece, which begins at index
-    /// `begin` of this rank's part.
-    fn round(
-        &self,
-        mut piece: Piece<W>,
-        begin: u64,
-        slices: &[Range<usize>],
-        loaded: Option<(Vec<W>, Bytes)>,
-    ) -> Piece<W> {
+    /// Sends these slices of the run, or what was `loaded` of them, one to each rank, and receives a piece.
+    fn round(&self, piece: &mut Piece<W>, slices: &[Range<usize>], loaded: Option<(Vec<W>, Bytes)>) {
         let (exchange, width) = (self.exchange, self.width);
         let bytes_of = |slice: &Range<usize>| slice.start * width..slice.end * width;
         let (keys, payload): (Vec<&[W]>, Vec<&[u8]>) = match (&self.run, &loaded) {
@@ -229,19 +232,13 @@ impl<W: Word, X: Exchange> Rounds<'_, W, X> {
             }
             (Run::Spilled(_), None) => unreachable!("a run in files is loaded"),
         };
-        let counts: Vec<u64> = slices.iter().map(|slice| slice.len() as u64).collect();
-        self.times.of(Phase::Exchange, || {
-            piece.begin = begin;
-            piece.counts = exchange.transpose(&counts).into_iter().map(|count| count as usize).collect();
-            let send: Vec<&[u8]> = keys.into_iter().map(bytemuck::cast_slice).collect();
-            let receive = parts_of(&piece.counts, &mut piece.keys[..]).into_iter();
-            exchange.all_to_all(&send, &mut receive.map(bytemuck::cast_slice_mut).collect::<Vec<_>>());
-            if width > 0 {
-                let bytes: Vec<usize> = piece.counts.iter().map(|count| count * width).collect();
-                exchange.all_to_all(&payload, &mut parts_of(&bytes, piece.payload.get_mut()));
-            }
-        });
-        piece
+        let send: Vec<&[u8]> = keys.into_iter().map(bytemuck::cast_slice).collect();
+        let receive = parts_of(&piece.counts, &mut piece.keys[..]).into_iter();
+        exchange.all_to_all(&send, &mut receive.map(bytemuck::cast_slice_mut).collect::<Vec<_>>());
+        if width > 0 {
+            let bytes: Vec<usize> = piece.counts.iter().map(|count| count * width).collect();
+            exchange.all_to_all(&payload, &mut parts_of(&bytes, piece.payload.get_mut()));
+        }
     }
 }
 
