@@ -24,7 +24,7 @@ struct Disorder {
 /// # Errors
 /// If a rank fails, or on the rank that has the first key out of order; without a message on the others.
 pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
-    let exchange = ranks.exchange;
+    let (exchange, path) = (ranks.exchange, flags.input.clone());
     let found = step(exchange, || {
         let CheckJob { input, items, unique, threads: wanted } = shared::check(flags)?;
         if !input.is_regular() {
@@ -54,7 +54,8 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, flags: CheckFlags) -> Result<()> {
     match found {
         Some(found) if found.index == first[0] => Err(found.failure),
         _ if first[0] == u64::MAX => Ok(()),
-        _ => Err(Failure::reported()),
+        // The same exit code on all ranks, of which mpirun takes any.
+        _ => Err(Failure::disorder(&path, "").silent_if_disorder()),
     }
 }
 
