@@ -113,7 +113,7 @@ fn run(args: Args, mpi: &Mpi, name: String, verbose: bool) -> Result<()> {
     agree(mpi, shared::begin(name, args.quiet, verbose))?;
     let place = Place { rank: mpi.local_rank(), size: mpi.local_size() };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let ranks = Ranks { exchange: mpi, place, threads: (cores / place.size).max(1) };
+    let ranks = Ranks { exchange: mpi, place, threads: (cores / mpi.sharing_cores()).max(1) };
     match args.command {
         Command::Sort { flags, parts } => job::run(ranks, flags, parts),
         Command::Check { flags } => check::run(ranks, flags),

@@ -7,7 +7,9 @@ use mpi::environment::Universe;
 use mpi::request::{RequestCollection, multiple_scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
+use rustix::thread::CpuSet;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// The most bytes of a message, whose length MPI counts in 31 bits.
@@ -22,6 +24,8 @@ pub struct Mpi {
     world: SimpleCommunicator,
     /// The number of this rank among those of its machine, and how many these are.
     local: (usize, usize),
+    /// How many of these may run on the same cores as this one.
+    sharing: usize,
     /// MPI ends when it is dropped.
     _universe: Universe,
 }
@@ -44,7 +48,10 @@ impl Mpi {
         let world = universe.world();
         let machine = world.split_shared(world.rank());
         let local = (machine.rank() as usize, machine.size() as usize);
-        Some(Self { world, local, _universe: universe })
+        let mut cores = vec![0; local.1];
+        machine.all_gather_into(&hash_of_cores(), &mut cores[..]);
+        let sharing = cores.iter().filter(|hash| **hash == cores[local.0]).count();
+        Some(Self { world, local, sharing, _universe: universe })
     }
 
     /// The number of this rank among those of its machine.
@@ -55,6 +62,12 @@ impl Mpi {
     /// How many ranks are on this machine.
     pub fn local_size(&self) -> usize {
         self.local.1
+    }
+
+    /// How many ranks of this machine have the same cores to run on, this one included: all, unless mpirun or srun has bound
+    /// ranks to cores.
+    pub fn sharing_cores(&self) -> usize {
+        self.sharing
     }
 
     /// The name of this machine.
@@ -138,6 +151,15 @@ unsafe fn prefer_shared_memory() {
         // SAFETY: no other thread reads or writes environment variables, as the caller promises.
         unsafe { std::env::set_var("OMPI_MCA_pml", "ob1") };
     }
+}
+
+/// A number that tells the sets of cores apart that ranks may run on.
+fn hash_of_cores() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(cores) = rustix::thread::sched_getaffinity(None) {
+        (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).for_each(|core| core.hash(&mut hasher));
+    }
+    hasher.finish()
 }
 
 /// Waits until all requests are done.
