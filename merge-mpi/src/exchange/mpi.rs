@@ -48,7 +48,7 @@ impl Mpi {
         let world = universe.world();
         let machine = world.split_shared(world.rank());
         let local = (machine.rank() as usize, machine.size() as usize);
-        let mut cores = vec![0; local.1];
+        let mut cores = vec![0u64; local.1];
         machine.all_gather_into(&hash_of_cores(), &mut cores[..]);
         let sharing = cores.iter().filter(|hash| **hash == cores[local.0]).count();
         Some(Self { world, local, sharing, _universe: universe })
