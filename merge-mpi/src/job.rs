@@ -14,7 +14,7 @@ use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
 use crate::word::with_word;
 use merge_cli::shared::{
-    self, Concatenation, Failure, Items, KeyRegion, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
+    self, Concatenation, Failure, Items, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
     is_in_memory, memory, report, temporary_folder, threads,
 };
 use merge_host::Work;
@@ -243,37 +243,28 @@ fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: boo
     let merging = engine.merging();
 
     let times = Times::default();
-    // Pages of files in memory are requested when the memory that the sort needs is free again.
-    let (mut keys_region, mut values_region) = (None, None);
+    // Pages of files in memory are requested from here on, while keys are read and sorted.
+    let regions = step(exchange, || {
+        let keys = keys_writer.region(window.first, window.count)?;
+        let values = values_writer.as_ref().map(|writer| writer.region(window.first, window.count));
+        Ok((keys, values.transpose()?))
+    })?;
     let write = |begin: u64, keys: &[W], payload: &[u8]| {
-        let keys_region = region(&mut keys_region, &keys_writer, window)?;
+        let (keys_region, values_region) = &regions;
         if !has_keys {
             return write_items(keys_region, begin * width as u64, payload);
         }
         write_items(keys_region, begin, keys)?;
-        let Some(values_writer) = &values_writer else { return Ok(()) };
-        write_items(region(&mut values_region, values_writer, window)?, begin * width as u64, payload)
+        values_region.as_ref().map_or(Ok(()), |region| write_items(region, begin * width as u64, payload))
     };
     sort(exchange, source, Share { own, all }, &options, &mut engine, merging, &times, write)?;
-    drop((keys_region, values_region));
+    drop(regions);
 
     let writers: Vec<SharedWriter> = [keys_writer].into_iter().chain(values_writer).collect();
     step(exchange, || times.of(Phase::Write, || writers.iter().try_for_each(SharedWriter::sync)))?;
     step(exchange, || SharedWriter::commit(writers))?;
     say_times(exchange, &times);
     Ok(())
-}
-
-/// The region of a rank's part, opened when it is first written.
-fn region<'a, 'b>(
-    opened: &'a mut Option<KeyRegion<'b>>,
-    writer: &'b SharedWriter,
-    window: Window,
-) -> Result<&'a KeyRegion<'b>> {
-    match opened {
-        Some(region) => Ok(region),
-        None => Ok(opened.insert(writer.region(window.first, window.count)?)),
-    }
 }
 
 /// Says what times the ranks took at most.

@@ -34,18 +34,29 @@ pub fn sort<W: Word, X: Exchange>(
     engines: &mut impl Engines<Failure>,
     merging: Engine,
     times: &Times,
-    write: impl FnMut(u64, &[W], &[u8]) -> Result<()> + Send,
+    mut write: impl FnMut(u64, &[W], &[u8]) -> Result<()> + Send,
 ) -> Result<()> {
-    if exchange.size() == 1 {
+    let is_alone = exchange.size() == 1;
+    if is_alone && (options.width > 0 || !fits::<W>(share.own, options, engines)?) {
         // No run is made of what goes nowhere else.
         let begin = || Ok(Direct { written: 0, write });
         return step(exchange, || times.of(Phase::Sort, || external(options, source, begin, engines).map(drop)));
     }
     let run = step(exchange, || times.of(Phase::Sort, || make_run(source, share.own, options, engines)))?;
+    if let (true, Run::Memory { keys, payload }) = (is_alone, &run) {
+        return step(exchange, || times.of(Phase::Write, || write(0, keys, payload.get())));
+    }
     // The sort's scratch memory is not needed any more.
     merge_host::release_memory();
     let keys = keys_of_piece(&run, options.width, exchange.size(), options.memory);
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
+}
+
+/// Whether `count` keys can be sorted at once.
+fn fits<W: Word>(count: u64, options: &Options, engines: &mut impl Engines<Failure>) -> Result<bool> {
+    let on_gpu = engines.device_memory().map_err(failure_of_run)?;
+    let shape = options.shape::<W>();
+    Ok(shape.in_memory(count) <= options.memory.into() && on_gpu.is_none_or(|bytes| count <= shape.most_on_gpu(bytes)))
 }
 
 /// Sorts the `count` keys of a source to a run: in memory, if they fit there.
@@ -55,9 +66,7 @@ fn make_run<W: Word>(
     options: &Options,
     engines: &mut impl Engines<Failure>,
 ) -> Result<Run<W>> {
-    let fits = options.shape::<W>().in_memory(count) <= options.memory.into();
-    let on_gpu = engines.device_memory().map_err(failure_of_run)?;
-    let fits = fits && on_gpu.is_none_or(|bytes| count <= options.shape::<W>().most_on_gpu(bytes));
+    let fits = fits::<W>(count, options, engines)?;
     let count = usize::try_from(count).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
     if !fits {
         let create = || Spilled::create(&options.folder, count, options.width, options.memory);
