@@ -41,7 +41,6 @@ struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "a run has one command")]
 enum Command {
     /// Sort one or more files into one, or into one for each rank
     ///

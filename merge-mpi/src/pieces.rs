@@ -23,8 +23,10 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a piece's keys and payload, at most. Pieces that fit in a processor's cache are merged and written from there.
+/// Bytes of a piece's keys and payload, at most, with few ranks. Pieces that fit in a processor's cache are merged and written from there.
 const PIECE: usize = 4 << 20;
+/// Bytes of a message that are worth its latency. With many ranks, pieces are longer, so that messages are not shorter.
+const MESSAGE: usize = 256 << 10;
 /// Pieces that are received to at once: one from the network, and one that is merged.
 const RECEIVED: usize = 2;
 /// The most splits that are searched at once. They bound the length of a sum's message.
@@ -46,7 +48,7 @@ pub fn keys_of_piece<W: Word>(run: &Run<W>, width: usize, size: usize, memory: u
         bytes += size * item;
     }
     let free = memory.saturating_sub(run.memory() as u64);
-    ((free / bytes as u64) as usize).min(PIECE / item).max(1)
+    ((free / bytes as u64) as usize).min(PIECE.max(size * MESSAGE) / item).max(1)
 }
 
 /// Exchanges the runs of all ranks in pieces of up to `keys` keys, `count` keys in all, with payloads of `width` bytes, and

@@ -124,12 +124,12 @@ impl Output {
         Ok(())
     }
 
-    /// Whether items may be written in any order: to a [region](Writer::region) of a regular file.
+    /// Whether items may be written in any order: to a region of a regular file.
     pub fn takes_any_order(&self) -> bool {
         self.folder().is_some() && self.form.container.is_contiguous()
     }
 
-    /// An error unless items can be [read back](Writer::read_back) before they replace an old file, for `--check`.
+    /// An error unless items can be read back before they replace an old file, for `--check`.
     pub fn check_can_be_read_back(&self) -> Result<()> {
         if self.takes_any_order() {
             return Ok(());
