@@ -11,6 +11,7 @@
 //! | `format`, `file` | headers; inputs and outputs |
 //! | `records` | the order of records |
 //! | `os`, `say` | the operating system; messages |
+//! | `shared` | what `gmerge-mpi` has of this program |
 
 mod args;
 mod coding;
@@ -22,6 +23,7 @@ mod plan;
 mod records;
 mod run;
 mod say;
+pub mod shared;
 mod spec;
 
 use clap::{CommandFactory, Parser};

@@ -40,11 +40,6 @@ impl Mapping {
         Ok(Self { reserved, begin, length })
     }
 
-    /// Bytes of the file.
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
     /// Asks for large pages at `range`, of which the beginning and the end are multiples of their size. Each of them has
     /// to have some page already.
     pub fn make_large(&self, range: Range<usize>) -> io::Result<()> {

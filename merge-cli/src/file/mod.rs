@@ -16,4 +16,4 @@ pub mod values;
 
 pub use concatenation::Concatenation;
 pub use input::Input;
-pub use output::{Form, Output, OutputTarget, Writer};
+pub use output::{Form, KeyRegion, Output, OutputTarget, SharedWriter, Writer};

@@ -9,7 +9,7 @@ use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
 use crate::format::{Container, arrow};
 use crate::os::disk::free_in;
-use crate::say::error::{Failure, Result, name};
+use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
 use merge_host::parallel;
 use std::fmt::Arguments;
@@ -124,12 +124,12 @@ impl Output {
         Ok(())
     }
 
-    /// Whether items may be written in any order: to a [region](Writer::region) of a regular file.
+    /// Whether items may be written in any order: to a region of a regular file.
     pub fn takes_any_order(&self) -> bool {
         self.folder().is_some() && self.form.container.is_contiguous()
     }
 
-    /// An error unless items can be [read back](Writer::read_back) before they replace an old file, for `--check`.
+    /// An error unless items can be read back before they replace an old file, for `--check`.
     pub fn check_can_be_read_back(&self) -> Result<()> {
         if self.takes_any_order() {
             return Ok(());
@@ -160,6 +160,38 @@ impl Output {
         self.target.is_same(&other.target)
     }
 
+    /// Creates the file for `count` items that several programs fill, each a range of it. They may be on other machines unless
+    /// `is_local`.
+    pub fn create_shared(self, count: u64, is_local: bool) -> Result<SharedWriter> {
+        let Self { path, target, form, count: _ } = self;
+        let Target::Replace(replacement) = target else { return Err(not_shared(&path)) };
+        let temporary = if is_local { Temporary::create(replacement)? } else { Temporary::create_named(replacement)? };
+        let (header, file) = (form.header(count), temporary.file());
+        let bytes = header.len() as u64 + count * form.size as u64;
+        let prepared = file.set_len(bytes).and_then(|()| file.write_all_at(&header, 0));
+        prepared.map_err(|error| Failure::io(&path, &error))?;
+        let file = file.try_clone().map_err(|error| Failure::io(&path, &error))?;
+        let header = header.len() as u64;
+        Ok(SharedWriter { path, form, header, file, temporary: Some(temporary), is_local })
+    }
+
+    /// Opens the file for `count` items that another program has [created](Self::create_shared), at its
+    /// [location](SharedWriter::location).
+    pub fn open_shared(self, location: &Path, count: u64, is_local: bool) -> Result<SharedWriter> {
+        let Self { path, target: _, form, count: _ } = self;
+        let header = form.header(count).len() as u64;
+        let file = File::options().read(true).write(true).open(location).map_err(|error| {
+            let (location, error) = (name(location), os_message(&error));
+            Failure::file(&path, format!("cannot open its temporary file {location}: {error}"))
+        })?;
+        Ok(SharedWriter { path, form, header, file, temporary: None, is_local })
+    }
+
+    /// An error unless several programs can write the output.
+    pub fn check_can_be_shared(&self) -> Result<()> {
+        if self.takes_any_order() { Ok(()) } else { Err(not_shared(&self.path)) }
+    }
+
     /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
         let Self { path, target, form, count } = self;
@@ -188,6 +220,53 @@ impl Output {
             writer.arrow = Some(file.and_then(begin).map_err(|error| writer.failure(&error))?);
         }
         Ok(writer)
+    }
+}
+
+fn not_shared(path: &Path) -> Failure {
+    Failure::file(path, "cannot be written by several programs at once, expected a regular file, raw or .npy")
+}
+
+/// An output that several programs write at once. One of them has created it, and will replace the old file by it.
+#[derive(Debug)]
+pub struct SharedWriter {
+    path: PathBuf,
+    form: Form,
+    /// Bytes of the header.
+    header: u64,
+    file: File,
+    /// Of the program that has created it.
+    temporary: Option<Temporary>,
+    /// Whether all of the programs are on this machine.
+    is_local: bool,
+}
+
+impl SharedWriter {
+    /// Where other programs open the file. The program that has created it tells them.
+    pub fn location(&self) -> Option<PathBuf> {
+        self.temporary.as_ref().map(Temporary::path)
+    }
+
+    /// The region of `count` items from the one at index `begin` on, which this program alone writes.
+    pub fn region(&self, begin: u64, count: u64) -> Result<KeyRegion<'_>> {
+        let size = self.form.size as u64;
+        let region = Region::within(&self.path, &self.file, self.header + begin * size, count * size);
+        Ok(KeyRegion { region: region.map_err(|error| Failure::io(&self.path, &error))?, coding: self.form.coding })
+    }
+
+    /// Waits until what this program has written is on its medium, if the program that has created the file cannot do that
+    /// for all.
+    pub fn sync(&self) -> Result<()> {
+        if self.is_local && self.temporary.is_none() {
+            return Ok(());
+        }
+        self.file.sync_all().map_err(|error| Failure::io(&self.path, &error))
+    }
+
+    /// Replaces the old files by those that this program has created, after all programs have written and
+    /// [synced](Self::sync) their ranges: all or none.
+    pub fn commit(writers: impl IntoIterator<Item = Self>) -> Result<()> {
+        replace_all(writers.into_iter().filter_map(|writer| writer.temporary).collect())
     }
 }
 

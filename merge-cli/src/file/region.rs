@@ -52,9 +52,15 @@ impl<'a> Region<'a> {
     /// Makes `file`, which is `begin` bytes long, `bytes` bytes longer. Messages name it `path`.
     pub fn new(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
         file.set_len(begin + bytes)?;
+        Self::within(path, file, begin, bytes)
+    }
+
+    /// The `bytes` bytes from `begin` on of `file`, which has them. Messages name it `path`.
+    pub fn within(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
         let in_memory = rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY);
         let pages = if in_memory && bytes >= WORTH_PAGES {
-            Some(Pages::of(file.try_clone()?, Mapping::of(file)?, begin as usize, true)?)
+            let range = begin as usize..(begin + bytes) as usize;
+            Some(Pages::of(file.try_clone()?, Mapping::of(file)?, range, true)?)
         } else {
             None
         };
@@ -87,6 +93,8 @@ struct Shared {
     mapping: Mapping,
     /// The offset of the first block that no thread has requested.
     next: AtomicUsize,
+    /// The offset behind the last block.
+    end: usize,
     /// Whether the system has allocated large pages so far.
     large: AtomicBool,
     state: Mutex<State>,
@@ -101,12 +109,13 @@ struct State {
 }
 
 impl Pages {
-    /// Starts to request the pages of `file` from byte `begin` on, `large` ones at first.
-    fn of(file: File, mapping: Mapping, begin: usize, large: bool) -> io::Result<Self> {
+    /// Starts to request the pages of `file` at `range`, `large` ones at first.
+    fn of(file: File, mapping: Mapping, range: Range<usize>, large: bool) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             file,
             mapping,
-            next: AtomicUsize::new(begin / LARGE_PAGE * LARGE_PAGE),
+            next: AtomicUsize::new(range.start / LARGE_PAGE * LARGE_PAGE),
+            end: range.end,
             large: AtomicBool::new(large),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -163,13 +172,13 @@ impl Shared {
 
     /// The next block to request.
     fn next(&self) -> Option<Range<usize>> {
-        let (begin, end) = (self.next.fetch_add(BLOCK, Ordering::Relaxed), self.mapping.len());
+        let (begin, end) = (self.next.fetch_add(BLOCK, Ordering::Relaxed), self.end);
         (begin < end).then(|| begin..end.min(begin + BLOCK))
     }
 
     /// Has no more blocks requested.
     fn stop(&self) {
-        self.next.store(self.mapping.len(), Ordering::Relaxed);
+        self.next.store(self.end, Ordering::Relaxed);
     }
 
     /// Requests pages, block after block, until all are allocated or the region is dropped.
@@ -245,7 +254,8 @@ mod tests {
     }
 
     fn pages(file: &File, begin: usize, large: bool) -> Pages {
-        Pages::of(file.try_clone().unwrap(), Mapping::of(file).unwrap(), begin, large).unwrap()
+        let range = begin..file.metadata().unwrap().len() as usize;
+        Pages::of(file.try_clone().unwrap(), Mapping::of(file).unwrap(), range, large).unwrap()
     }
 
     #[test]
@@ -279,7 +289,7 @@ mod tests {
             file.as_file().set_len(3 * BLOCK as u64).unwrap();
             // The system allocates no pages through a file that is open for reading only.
             let reader = File::open(file.path()).unwrap();
-            let pages = Pages::of(reader, Mapping::of(file.as_file()).unwrap(), 0, large).unwrap();
+            let pages = Pages::of(reader, Mapping::of(file.as_file()).unwrap(), 0..3 * BLOCK, large).unwrap();
             let error = pages.write(0, &[1]).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
         }

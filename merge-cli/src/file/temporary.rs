@@ -27,6 +27,16 @@ pub struct Temporary {
 impl Temporary {
     /// Creates an empty file in the folder of the file to replace.
     pub fn create(replacement: Replacement) -> Result<Self> {
+        Self::create_with(replacement, unnamed)
+    }
+
+    /// The same, with a name, by which programs on other machines can open it.
+    pub fn create_named(replacement: Replacement) -> Result<Self> {
+        Self::create_with(replacement, |_, _| Err(ErrorKind::Unsupported.into()))
+    }
+
+    /// Creates the file by `unnamed` or, if that fails, with a name.
+    fn create_with(replacement: Replacement, unnamed: impl FnOnce(&Path, u32) -> io::Result<File>) -> Result<Self> {
         // A new file has the mode that any new file has. The content of an old one must not become visible to others.
         let mode = if replacement.old.is_some() { 0o600 } else { 0o666 };
         let folder = &replacement.folder;
@@ -39,6 +49,14 @@ impl Temporary {
             Failure::file(&replacement.path, format!("{message}: {}", os_message(&error)))
         })?;
         Ok(Self { replacement, file, name })
+    }
+
+    /// A path at which other programs on this machine can open the file, and on others if it has a name.
+    pub fn path(&self) -> PathBuf {
+        match &self.name {
+            Some(name) => name.path().to_owned(),
+            None => PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())),
+        }
     }
 
     /// The file, open for reading and writing.

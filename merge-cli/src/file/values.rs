@@ -7,7 +7,9 @@ use std::path::Path;
 /// The values of a command's keys, and where those of the output go.
 #[derive(Debug)]
 pub struct Values<I> {
+    /// Where they are read.
     pub input: I,
+    /// Where they are written.
     pub output: Output,
 }
 

@@ -16,7 +16,7 @@ mod records;
 mod refuse;
 mod sort;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, CheckArgs, Command, SortArgs};
 use crate::file::values::Values;
 use crate::file::{Concatenation, Input, Output};
 use crate::records::Layout;
@@ -228,6 +228,16 @@ pub struct Generate {
 }
 
 impl Job {
+    /// Decides what the flags of `gmerge sort` ask for.
+    pub fn sort(args: SortArgs) -> Result<Self> {
+        sort::job(args)
+    }
+
+    /// Decides what the flags of `gmerge check` ask for.
+    pub fn check(args: CheckArgs) -> Result<Self> {
+        check::job(args)
+    }
+
     /// Decides what `args` ask for: opens the inputs, reads their headers, and finds out whether outputs can be written.
     pub fn new(args: Args) -> Result<Self> {
         // What is reported is decided before anything can be.

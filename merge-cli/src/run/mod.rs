@@ -10,7 +10,7 @@ pub mod generator;
 mod in_memory;
 mod info;
 mod merge;
-mod order;
+pub mod order;
 mod records;
 mod segments;
 mod sets;

@@ -16,6 +16,14 @@ struct Level {
 }
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
+/// What lines begin with, unless it is `gmerge`.
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// Has lines begin with `name` from now on, instead of `gmerge`.
+pub fn set_name(name: String) {
+    // The first name stays.
+    let _ = NAME.set(name);
+}
 
 /// Says from now on what `--quiet` and `--verbose` ask for, and shows progress as `--progress` does.
 pub fn start(quiet: bool, verbose: bool, progress: When) {
@@ -26,7 +34,8 @@ pub fn start(quiet: bool, verbose: bool, progress: When) {
 
 /// Prints `gmerge: message` on standard error, unless that is closed.
 pub fn error(message: &str) {
-    progress::suspend(|| drop(writeln!(io::stderr(), "gmerge: {message}")));
+    let name = NAME.get().map_or("gmerge", String::as_str);
+    progress::suspend(|| drop(writeln!(io::stderr(), "{name}: {message}")));
 }
 
 /// One line about something that the user should know, and that is no error.

@@ -5,8 +5,9 @@ use std::str::FromStr;
 /// An amount of memory: a number of bytes, or a share of the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemorySize {
+    /// A number of bytes.
     Bytes(u64),
-    /// From 0 to 100.
+    /// A share of the machine's memory, from 0 to 100.
     Percent(u64),
 }
 

@@ -1,0 +1,257 @@
+//! Parts of this program that `gmerge-mpi` is made of, too, so that both read and write the same files and say the same.
+//!
+//! They serve that program only and may change with any version.
+
+pub use crate::coding::Word;
+pub use crate::file::values::Values;
+pub use crate::file::{Concatenation, Input, KeyRegion, Output, SharedWriter};
+pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
+pub use crate::os::{memory, signals, threads};
+pub use crate::records::{Key, Layout};
+pub use crate::run::order::{describe, first_disorder};
+pub use crate::say::error::{name, os_message};
+pub use crate::say::{Failure, Result, report};
+pub use crate::spec::{EngineChoice, KeyType, MemorySize};
+
+use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, RecordArgs, SortArgs};
+use crate::job::{Job, Payload, Resources};
+use crate::spec::{Endian, Format, SortKernel, When};
+use clap::builder::RangedU64ValueParser;
+use std::path::PathBuf;
+
+/// The flags of `gmerge sort` that `gmerge-mpi sort` has, too.
+#[derive(Debug, clap::Args)]
+pub struct SortFlags {
+    /// Files to sort, as if they were one; `{rank}` in a name stands for the number of the rank that reads it
+    #[arg(value_name = "IN", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// File to write, which may be an input
+    ///
+    /// A file that exists is replaced, and keeps its owner, group, mode and ACL as far as permitted.
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Format of OUT, raw or npy; default: by its extension
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Sort from the greatest key to the least
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Accepted because sort(1) has it: every sort is stable
+    #[arg(short, long)]
+    pub stable: bool,
+    /// File of the keys' values, which move with their keys: one file for all IN, or the flag once for each IN
+    #[arg(long, value_name = "V", requires = "values_out")]
+    pub values: Vec<PathBuf>,
+    /// File to write the values of OUT's keys to, which must differ from OUT
+    #[arg(long, value_name = "OUTV", requires = "values")]
+    pub values_out: Option<PathBuf>,
+    /// Use at most SIZE of memory for keys and values in each rank, for example 8G or 500M; default: most of what is available
+    ///
+    /// As in `gmerge sort`. Of SIZE% of the machine's memory, each rank on the machine gets its share.
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<MemorySize>,
+    /// Folder of the temporary files; default: $TMPDIR, or /tmp, or /var/tmp if /tmp is in memory
+    #[arg(short = 'T', long, value_name = "DIR")]
+    pub tmp_dir: Option<PathBuf>,
+    /// Merge at most N runs of a rank at once; default: as many as memory allows
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
+    pub batch_size: Option<usize>,
+    /// The records' size and key.
+    #[command(flatten)]
+    pub records: RecordFlags,
+    /// Engine: `auto` is the CPU or the GPU, whichever takes less time for the keys of a rank
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineChoice,
+    /// How keys are read.
+    #[command(flatten)]
+    pub keys: KeyFlags,
+}
+
+/// The flags of `gmerge check` that `gmerge-mpi check` has, too.
+#[derive(Debug, clap::Args)]
+pub struct CheckFlags {
+    /// File to check
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    /// Expect the greatest key first and the least last
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Expect strictly ascending keys, or strictly descending ones with --reverse
+    #[arg(short, long)]
+    pub unique: bool,
+    /// The records' size and key.
+    #[command(flatten)]
+    pub records: RecordFlags,
+    /// How keys are read.
+    #[command(flatten)]
+    pub keys: KeyFlags,
+}
+
+/// Flags about records.
+#[derive(Debug, clap::Args)]
+pub struct RecordFlags {
+    #[command(flatten)]
+    args: RecordArgs,
+}
+
+/// Flags about keys, and the number of threads.
+#[derive(Debug, clap::Args)]
+pub struct KeyFlags {
+    /// Type of the keys; default: by header or extension. NumPy's names (uint32, float64) work too
+    #[arg(long = "type", value_name = "TYPE")]
+    pub key_type: Option<KeyType>,
+    /// Byte order of raw files, and of the output, as in `gmerge sort`
+    #[arg(long, value_name = "ORDER")]
+    endian: Option<Endian>,
+    /// Use at most N threads of the CPU in each rank, instead of its share of the cores
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    pub parallel: Option<usize>,
+}
+
+impl KeyFlags {
+    fn common(self) -> CommonArgs {
+        let Self { key_type, endian, parallel } = self;
+        CommonArgs { key_type, endian, parallel, stats: None }
+    }
+}
+
+/// What is in the files that are sorted or checked.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one job")]
+pub enum Items {
+    /// Keys of this type.
+    Keys(KeyType),
+    /// Keys of this type with values in other files.
+    Values(KeyType, Values<Concatenation>),
+    /// Records.
+    Records(Layout, Key),
+}
+
+/// A sort, decided: files are open, and the type of the keys is known.
+#[derive(Debug)]
+pub struct SortJob {
+    /// Keys or records.
+    pub input: Concatenation,
+    /// What they are.
+    pub items: Items,
+    /// Where keys or records go.
+    pub output: Output,
+    /// Where to sort.
+    pub engine: EngineChoice,
+    /// Threads of the CPU, if `--parallel` says.
+    pub threads: Option<usize>,
+    /// Memory of each rank, if `--memory` says.
+    pub memory: Option<MemorySize>,
+    /// The folder for temporary files, if `--tmp-dir` names one.
+    pub folder: Option<PathBuf>,
+    /// The most runs to merge at once, if `--batch-size` says.
+    pub fan_in: Option<usize>,
+}
+
+/// A check of the order of keys or records, decided.
+#[derive(Debug)]
+pub struct CheckJob {
+    /// The file.
+    pub input: Input,
+    /// What is in it; no values.
+    pub items: Items,
+    /// Whether equal keys are out of order.
+    pub unique: bool,
+    /// Threads of the CPU, if `--parallel` says.
+    pub threads: Option<usize>,
+}
+
+/// Decides what to sort, as `gmerge sort` does with these flags.
+///
+/// # Errors
+/// Those of `gmerge sort`.
+pub fn sort(flags: SortFlags) -> Result<SortJob> {
+    let SortFlags {
+        inputs,
+        output,
+        format,
+        reverse,
+        stable,
+        values,
+        values_out,
+        memory,
+        tmp_dir,
+        batch_size,
+        records,
+        engine,
+        keys,
+    } = flags;
+    let job = Job::sort(SortArgs {
+        inputs,
+        output: Some(output),
+        format,
+        reverse,
+        top: None,
+        only_check: false,
+        only_check_silently: false,
+        merge: false,
+        stable,
+        values,
+        values_out,
+        argsort: false,
+        unique: false,
+        check: false,
+        memory: MemoryArgs { memory, tmp_dir, batch_size },
+        segments: None,
+        segment_len: None,
+        records: records.args,
+        kernel: SortKernel::Auto,
+        engine: EngineArgs { engine },
+        common: keys.common(),
+    })?;
+    let (input, items, output, resources) = match job {
+        Job::Sort(job) => {
+            let items = match job.payload {
+                Payload::Values(values) => Items::Values(job.key_type, values),
+                Payload::None | Payload::Indices => Items::Keys(job.key_type),
+            };
+            (job.keys, items, job.output, job.resources)
+        }
+        Job::SortRecords(job) => {
+            let key = Key::new(&job.layout, job.reverse);
+            (job.input, Items::Records(job.layout, key), job.output, job.resources)
+        }
+        _ => return Err(Failure::new("these flags ask for no sort")),
+    };
+    let Resources { engine, sort_kernel: _, threads, memory, folder, fan_in } = resources;
+    Ok(SortJob { input, items, output, engine, threads, memory, folder, fan_in })
+}
+
+/// Decides what to check, as `gmerge check` does with these flags.
+///
+/// # Errors
+/// Those of `gmerge check`.
+pub fn check(flags: CheckFlags) -> Result<CheckJob> {
+    let CheckFlags { input, reverse, unique, records, keys } = flags;
+    match Job::check(CheckArgs { input, reverse, unique, records: records.args, common: keys.common() })? {
+        Job::Check(job) => {
+            let (items, threads) = (Items::Keys(job.key_type), job.resources.threads);
+            Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
+        }
+        Job::CheckRecords(job) => {
+            let key = Key::new(&job.layout, job.reverse);
+            let (items, threads) = (Items::Records(job.layout, key), job.resources.threads);
+            Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
+        }
+        _ => Err(Failure::new("these flags ask for no check")),
+    }
+}
+
+/// Begins as `gmerge` does: refuses environment variables with values that would be ignored, handles signals, and prints no
+/// more than `quiet` and `verbose` ask for, each line after the name `program`.
+///
+/// # Errors
+/// The first value or signal that is not accepted.
+pub fn begin(program: String, quiet: bool, verbose: bool) -> Result<()> {
+    report::set_name(program);
+    crate::os::limits::share_heap();
+    signals::install().map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    crate::check_environment()?;
+    report::start(quiet, verbose, When::Never);
+    Ok(())
+}

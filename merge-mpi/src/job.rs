@@ -1,0 +1,290 @@
+//! `gmerge-mpi sort`: files to files.
+//!
+//! Every step is taken by all ranks, and a failure of one in it ends all. Rank 0 creates the temporary file of the output,
+//! tells the others where it is, and renames it when all have written their parts. With `--parts` each rank does so with a
+//! file of its own.
+
+use crate::agree::{agree, guarded, step};
+use crate::engine::{Place, RankEngine};
+use crate::exchange::{Exchange, Reduction};
+use crate::output::{Owner, Window, open, write as write_items};
+use crate::pieces::part;
+use crate::slice::Slice;
+use crate::sort::{Share, sort};
+use crate::times::{Phase, Times, lines};
+use crate::word::with_word;
+use merge_cli::shared::{
+    self, Concatenation, Failure, Items, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
+    is_in_memory, memory, report, temporary_folder, threads,
+};
+use merge_host::Work;
+use merge_host::external::Options;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Stands for the number of a rank in the name of a file.
+const RANK: &str = "{rank}";
+/// Bytes of the longest key of records.
+const LONGEST_KEY: usize = 16;
+/// The least memory that a rank gets, in bytes.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+/// How a rank sorts.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranks<'a, X> {
+    /// All ranks.
+    pub exchange: &'a X,
+    /// This one on its machine.
+    pub place: Place,
+    /// The threads of this rank, unless `--parallel` says.
+    pub threads: usize,
+}
+
+/// Sorts files on all ranks. With `parts`, each writes a file of its own.
+///
+/// # Errors
+/// If a rank fails: its failure there, and failures without a message on the others.
+pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> Result<()> {
+    let exchange = ranks.exchange;
+    // What the names say is the same on all ranks.
+    let has_rank = |path: &PathBuf| contains(path, RANK);
+    let is_local = flags.inputs.iter().any(has_rank);
+    let checked = check_names(&flags, is_local, parts);
+    let number = exchange.rank().to_string();
+    for path in flags.inputs.iter_mut().chain(&mut flags.values).chain([&mut flags.output]).chain(&mut flags.values_out)
+    {
+        *path = replaced(path, RANK, &number);
+    }
+    let job = agree(exchange, checked.and_then(|()| guarded(|| decide(flags))))?;
+    let size = match &job.items {
+        Items::Keys(key_type) | Items::Values(key_type, _) => key_type.size(),
+        Items::Records(_, key) if key.size() <= size_of::<u64>() => size_of::<u64>(),
+        Items::Records(..) => size_of::<u128>(),
+    };
+    with_word!(size, W => sort_files::<W, X>(ranks, job, is_local, parts))
+}
+
+/// Refuses names that are the same on all ranks where they must not be.
+fn check_names(flags: &SortFlags, is_local: bool, parts: bool) -> Result<()> {
+    let inputs = flags.inputs.iter().chain(&flags.values);
+    if let Some(path) = inputs.clone().find(|path| is_local != contains(path, RANK)) {
+        let with = if contains(path, RANK) { "has" } else { "has no" };
+        return Err(Failure::file(
+            path,
+            format!("{with} {RANK} in its name, expected it in all names of inputs or in none"),
+        ));
+    }
+    for path in [&flags.output].into_iter().chain(&flags.values_out) {
+        match (parts, contains(path, RANK)) {
+            (true, false) => {
+                return Err(Failure::file(path, format!("has no {RANK} in its name, expected it there with --parts")));
+            }
+            (false, true) => {
+                return Err(Failure::file(path, format!("has {RANK} in its name, expected --parts with it")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn contains(path: &Path, text: &str) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// The path with every `from` replaced by `to`.
+fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
+    let (mut rest, mut bytes) = (path.as_os_str().as_bytes(), Vec::new());
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from.as_bytes()) {
+        bytes.extend_from_slice(&rest[..at]);
+        bytes.extend_from_slice(to.as_bytes());
+        rest = &rest[at + from.len()..];
+    }
+    bytes.extend_from_slice(rest);
+    OsString::from_vec(bytes).into()
+}
+
+/// The job of these flags, and what must hold for several ranks to do it.
+fn decide(flags: SortFlags) -> Result<SortJob> {
+    let job = shared::sort(flags)?;
+    job.output.check_can_be_shared()?;
+    check_regular(&job.input)?;
+    match &job.items {
+        Items::Keys(_) => {}
+        Items::Values(_, values) => {
+            values.output.check_can_be_shared()?;
+            check_regular(&values.input)?;
+        }
+        Items::Records(_, key) if key.size() > LONGEST_KEY => {
+            let message = format!("expected a --key of at most {LONGEST_KEY} bytes, found {}", key.size());
+            return Err(Failure::file(job.input.path(), message));
+        }
+        Items::Records(..) => {}
+    }
+    Ok(job)
+}
+
+/// An error unless any part of the inputs can be read.
+fn check_regular(inputs: &Concatenation) -> Result<()> {
+    match inputs.inputs().iter().find(|input| !input.is_regular()) {
+        Some(input) => {
+            Err(Failure::file(input.path(), "is no regular file, expected one: each rank reads a part of it"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The keys that a rank reads.
+struct Extent {
+    /// The indices of those of its inputs that it reads.
+    slice: Range<u64>,
+    /// The number of keys of all ranks.
+    all: u64,
+    /// Bytes of a key's payload.
+    width: usize,
+}
+
+impl Extent {
+    /// An even slice of the files that all ranks see, or all of the files that only this one reads.
+    fn of<W: Word>(exchange: &impl Exchange, job: &SortJob, is_local: bool) -> Result<Self> {
+        let (count, width) = step(exchange, || {
+            Ok(match &job.items {
+                Items::Keys(_) => (known(job.input.count::<W>()?), 0),
+                Items::Values(_, values) => {
+                    (known(job.input.count::<W>()?), values.known_width(&job.input, W::SIZE)?.unwrap_or(0))
+                }
+                Items::Records(layout, _) => {
+                    let files = job.input.inputs().iter();
+                    let counts = files.map(|file| layout.count(file.path(), known(file.length())));
+                    (counts.sum::<Result<u64>>()?, layout.size)
+                }
+            })
+        })?;
+        let mut sums = [count];
+        exchange.all_reduce(Reduction::Sum, &mut sums);
+        let (mut most, mut least) = ([count, width as u64], [if count > 0 { width as u64 } else { u64::MAX }, count]);
+        exchange.all_reduce(Reduction::Max, &mut most);
+        exchange.all_reduce(Reduction::Min, &mut least);
+        let path = job.input.path();
+        let same = if least[0] != u64::MAX && least[0] != most[1] && count > 0 && width as u64 != most[1] {
+            Err(Failure::file(path, format!("has values of {width} bytes, expected {} as on another rank", most[1])))
+        } else if !is_local && least[1] != most[0] && count != most[0] {
+            let found = format!("has {count} keys on this rank, expected the {} of another rank", most[0]);
+            Err(Failure::file(path, format!("{found}: do all see the same files?")))
+        } else {
+            Ok(())
+        };
+        agree(exchange, same)?;
+        let (slice, all) =
+            if is_local { (0..count, sums[0]) } else { (part(count, exchange.size(), exchange.rank()), count) };
+        Ok(Self { slice, all, width: most[1] as usize })
+    }
+}
+
+/// The length of a regular file.
+fn known(length: Option<u64>) -> u64 {
+    length.unwrap_or(0)
+}
+
+/// Bytes that keys and payloads of a rank may take, where all ranks of its machine write `files` bytes to memory.
+fn budget(asked: Option<MemorySize>, place: Place, files: u64) -> Result<u64> {
+    let share = |asked| Ok::<_, Failure>((memory::budget(asked, files)? / place.size as u64).max(LEAST_MEMORY));
+    match asked {
+        Some(MemorySize::Bytes(_)) => Ok(memory::budget(asked, 0)?.min(share(Some(MemorySize::Percent(100)))?)),
+        asked => share(asked),
+    }
+}
+
+fn sort_files<W: Word, X: Exchange>(ranks: Ranks<X>, job: SortJob, is_local: bool, parts: bool) -> Result<()> {
+    let Ranks { exchange, place, threads } = ranks;
+    let Extent { slice, all, width } = Extent::of::<W>(exchange, &job, is_local)?;
+    let SortJob { input, items, mut output, engine, threads: wanted_threads, memory, folder, fan_in } = job;
+    let own = slice.end - slice.start;
+    let part = part(all, exchange.size(), exchange.rank());
+    let count = part.end - part.start;
+    let window = if parts { Window { first: 0, count, all: count } } else { Window { first: part.start, count, all } };
+    let owner = if parts { Owner::Each } else { Owner::First { on_one_machine: place.size == exchange.size() } };
+    // Records are payloads, and nothing is written of their keys.
+    let has_keys = !matches!(items, Items::Records(..));
+    let (source, mut values_output) = Slice::new::<W>(input, items, width, slice);
+    if let Some(values) = &mut values_output {
+        values.set_size(width);
+    }
+
+    let mut options = step(exchange, || {
+        let useful = threads::useful(Some(own.saturating_mul((W::SIZE + width) as u64)));
+        threads::start(Some(wanted_threads.unwrap_or(threads)), useful)?;
+        let in_memory = |output: &Output| output.folder().is_some_and(is_in_memory);
+        let size = |output: &Output| if in_memory(output) { output.size() as u64 } else { 0 };
+        let item = size(&output) + values_output.as_ref().map_or(0, size);
+        let files = count.saturating_mul(item).saturating_mul(place.size as u64);
+        let memory = budget(memory, place, files)?;
+        let options = Options { memory, folder: PathBuf::new(), fan_in, unique: false, width };
+        let fits = options.shape::<W>().in_memory(own) <= memory.into();
+        report::verbose(format_args!(
+            "memory: {memory} bytes for {own} keys, {}",
+            if fits { "which fit" } else { "in chunks" }
+        ));
+        // A folder that was named is checked in any case.
+        let folder = if fits && folder.is_none() { PathBuf::new() } else { temporary_folder(folder.as_deref())?.path };
+        Ok(Options { folder, ..options })
+    })?;
+    options.width = width;
+    output.expect(window.all);
+    let keys_writer = open(exchange, output, window, owner)?;
+    let values_writer = values_output.map(|values| open(exchange, values, window, owner)).transpose()?;
+    let mut engine = step(exchange, || {
+        let count = usize::try_from(own).map_err(|_| Failure::new("a rank has more keys than it can address"))?;
+        RankEngine::start(engine, W::SIZE, Work::sort::<W>(count).with_values(width), place)
+    })?;
+    let merging = engine.merging();
+
+    let times = Times::default();
+    // Pages of files in memory are requested from here on, while keys are read and sorted.
+    let regions = step(exchange, || {
+        let keys = keys_writer.region(window.first, window.count)?;
+        let values = values_writer.as_ref().map(|writer| writer.region(window.first, window.count));
+        Ok((keys, values.transpose()?))
+    })?;
+    let write = |begin: u64, keys: &[W], payload: &[u8]| {
+        let (keys_region, values_region) = &regions;
+        if !has_keys {
+            return write_items(keys_region, begin * width as u64, payload);
+        }
+        write_items(keys_region, begin, keys)?;
+        values_region.as_ref().map_or(Ok(()), |region| write_items(region, begin * width as u64, payload))
+    };
+    sort(exchange, source, Share { own, all }, &options, &mut engine, merging, &times, write)?;
+    drop(regions);
+
+    let writers: Vec<SharedWriter> = [keys_writer].into_iter().chain(values_writer).collect();
+    step(exchange, || times.of(Phase::Write, || writers.iter().try_for_each(SharedWriter::sync)))?;
+    step(exchange, || SharedWriter::commit(writers))?;
+    say_times(exchange, &times);
+    Ok(())
+}
+
+/// Says what times the ranks took at most.
+fn say_times(exchange: &impl Exchange, times: &Times) {
+    let mut most = times.all();
+    exchange.all_reduce(Reduction::Max, &mut most);
+    if exchange.rank() == 0 {
+        lines(&most).iter().for_each(|line| report::verbose(format_args!("{line}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_rank_is_in_every_name_or_in_none() {
+        let path = Path::new("a{rank}/b{rank}.u32");
+        assert!(contains(path, RANK) && !contains(Path::new("{ran}k"), RANK));
+        assert_eq!(replaced(path, RANK, "12"), Path::new("a12/b12.u32"));
+        assert_eq!(replaced(Path::new("a.u32"), RANK, "12"), Path::new("a.u32"));
+    }
+}

@@ -1,0 +1,41 @@
+//! `gmerge-mpi` sorts files on several machines, by MPI.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `args` | the command line |
+//! | `job`, `check` | the commands: files to files |
+//! | `slice`, `output` | the parts of files that a rank reads and writes |
+//! | [`sort`] | a sort on all ranks |
+//! | [`run`] | the sorted run of a rank, in memory or in files |
+//! | [`search`] | exact splits of the runs of all ranks |
+//! | [`pieces`], [`merge`] | the exchange in pieces, which are merged and written meanwhile |
+//! | [`exchange`] | what ranks need of a network: by MPI, by threads, or alone |
+//! | [`agree`] | steps that all ranks take, or none goes on after |
+//! | `engine` | the GPU of a rank, or its cores |
+//!
+//! ```text
+//!   rank 0   slice ─ sort ─► run ─┐            ┌─ merge ─► part 0 of the output
+//!   rank 1   slice ─ sort ─► run ─┤  exchange  ├─ merge ─► part 1
+//!   rank 2   slice ─ sort ─► run ─┘            └─ merge ─► part 2
+//! ```
+
+pub mod agree;
+mod args;
+mod bytes;
+mod check;
+mod engine;
+pub mod exchange;
+mod job;
+pub mod merge;
+mod output;
+pub mod pieces;
+pub mod run;
+pub mod search;
+mod slice;
+pub mod sort;
+mod times;
+mod word;
+
+pub use args::main;
+pub use bytes::Bytes;
+pub use times::{Phase, Times};

@@ -1,0 +1,70 @@
+//! An output file that all ranks write, or one for each rank.
+
+use crate::agree::step;
+use crate::exchange::Exchange;
+use merge_cli::shared::{KeyRegion, Output, Result, SharedWriter, Word};
+use merge_host::parallel;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Bytes that a thread writes at once.
+const BLOCK: usize = 1 << 20;
+
+/// The items of a file that a rank writes: keys, values or records.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The index of the first of them in the file.
+    pub first: u64,
+    /// Their number.
+    pub count: u64,
+    /// The number of items of the file.
+    pub all: u64,
+}
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Each rank has its own.
+    Each,
+    /// Rank 0 creates it. All ranks are on its machine, if so.
+    First {
+        /// Whether they are.
+        on_one_machine: bool,
+    },
+}
+
+/// Creates the temporary file of an output, or opens the one that rank 0 creates.
+///
+/// # Errors
+/// If a rank cannot.
+pub fn open(exchange: &impl Exchange, output: Output, window: Window, owner: Owner) -> Result<SharedWriter> {
+    let Owner::First { on_one_machine } = owner else {
+        return step(exchange, || create(output, window, true));
+    };
+    let (mut own, mut others) = if exchange.rank() == 0 { (Some(output), None) } else { (None, Some(output)) };
+    let created = step(exchange, || own.take().map(|output| create(output, window, on_one_machine)).transpose())?;
+    let location = created.as_ref().and_then(SharedWriter::location).unwrap_or_default();
+    let location = exchange.broadcast(location.as_os_str().as_bytes().to_vec());
+    let location = PathBuf::from(OsString::from_vec(location));
+    let opened = step(exchange, || {
+        others.take().map(|output| output.open_shared(&location, window.all, on_one_machine)).transpose()
+    })?;
+    // Each rank has done one of the two.
+    created.or(opened).ok_or_else(|| merge_cli::shared::Failure::new("the output was not opened"))
+}
+
+fn create(output: Output, window: Window, is_local: bool) -> Result<SharedWriter> {
+    output.check_space(u128::from(window.all) * output.size() as u128)?;
+    output.create_shared(window.all, is_local)
+}
+
+/// Writes encoded keys, or the bytes of values or records, from index `begin` of the region on, with all threads.
+///
+/// # Errors
+/// What the system says.
+pub fn write<W: Word>(region: &KeyRegion, begin: u64, items: &[W]) -> Result<()> {
+    let block = BLOCK / W::SIZE;
+    let blocks = items.chunks(block).zip((begin..).step_by(block));
+    parallel::try_for_each(blocks, |(items, begin)| region.write(begin, items))
+}
