@@ -201,7 +201,8 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         segment_len: None,
         records: records.args,
         kernel: SortKernel::Auto,
-        engine: EngineArgs { engine },
+        // The GPU is that of the rank.
+        engine: EngineArgs { engine, device: None },
         common: keys.common(),
     })?;
     let (input, items, output, resources) = match job {
@@ -218,7 +219,8 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         }
         _ => return Err(Failure::new("these flags ask for no sort")),
     };
-    let Resources { engine, sort_kernel: _, threads, memory, folder, fan_in } = resources;
+    let Resources { processors, sort_kernel: _, threads, memory, folder, fan_in } = resources;
+    let engine = processors.engine;
     Ok(SortJob { input, items, output, engine, threads, memory, folder, fan_in })
 }
 
