@@ -544,6 +544,37 @@ mod tests {
     }
 
     #[test]
+    fn programs_fill_their_ranges_of_one_file() {
+        for is_local in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("keys.npy");
+            std::fs::write(&path, "old").unwrap();
+            let names = || std::fs::read_dir(folder.path()).unwrap().count();
+            let output = || npy(&path, Endian::Big);
+            let first = output().create_shared(5, is_local).unwrap();
+            assert_eq!(names() > 1, !is_local);
+            let location = first.location().unwrap();
+            let second = output().open_shared(&location, 5, is_local).unwrap();
+            assert!(second.location().is_none());
+            second.region(2, 3).unwrap().write(0, &[3u16, 4, 5]).unwrap();
+            first.region(0, 2).unwrap().write(0, &[1u16, 2]).unwrap();
+            second.sync().unwrap();
+            first.sync().unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+            drop(second);
+            SharedWriter::commit([first]).unwrap();
+            let header = Container::Npy(">u2".to_owned()).header(5, 2);
+            assert_eq!(std::fs::read(&path).unwrap(), [&*header, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5]].concat());
+            // A file that is given up leaves nothing.
+            let given_up = output().create_shared(5, is_local).unwrap();
+            let location = given_up.location().unwrap();
+            drop(given_up);
+            assert!(names() == 1 && output().open_shared(&location, 5, is_local).is_err());
+        }
+        assert!(npy(Path::new("/dev/null"), Endian::Little).create_shared(1, true).is_err());
+    }
+
+    #[test]
     fn keys_are_decoded_wherever_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.i32be");
