@@ -111,6 +111,29 @@ pub fn exact_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Re
     Ok(splits.low)
 }
 
+/// [`exact_splits`] of runs that this member alone holds, at ranks that never decrease: neither do the splits of a run, whatever is in the runs. If one is not
+/// ascending, they may be others than those of a merge, but they are splits all the same, with as many keys before them as the ranks say.
+///
+/// # Errors
+/// The first error of `runs`.
+#[cfg(any(test, feature = "gpu"))]
+pub(crate) fn ordered_splits<R: SortedRuns>(runs: &mut R, ranks: &[u64], bits: u32) -> Result<Vec<usize>, R::Error> {
+    let mut splits = exact_splits(runs, ranks, bits)?;
+    let lengths: Vec<usize> = runs.lengths().collect();
+    let count = lengths.len();
+    if (count..splits.len()).any(|i| splits[i] < splits[i - count]) {
+        // Then one run after the other.
+        for (split, &rank) in splits.chunks_mut(count).zip(ranks) {
+            let mut left = rank as usize;
+            for (taken, &length) in split.iter_mut().zip(&lengths) {
+                *taken = left.min(length);
+                left -= *taken;
+            }
+        }
+    }
+    Ok(splits)
+}
+
 /// Splits of some runs, with the scratch memory to find them.
 #[derive(Clone, Debug)]
 pub(crate) struct Splits<W> {
@@ -403,10 +426,16 @@ mod tests {
             let ranks: Vec<u64> = (0..=total as u64).collect();
             let mut parts: InMemory<u64> = runs.iter().map(Vec::as_slice).collect();
             let splits = exact_splits(&mut parts, &ranks, bits).unwrap();
-            for (split, rank) in splits.chunks(runs.len()).zip(ranks) {
+            for (split, &rank) in splits.chunks(runs.len()).zip(&ranks) {
                 prop_assert_eq!(split.iter().sum::<usize>() as u64, rank);
                 prop_assert!(split.iter().zip(&runs).all(|(&taken, run)| taken <= run.len()));
             }
+            let ordered = ordered_splits(&mut parts, &ranks, bits).unwrap();
+            for (split, &rank) in ordered.chunks(runs.len()).zip(&ranks) {
+                prop_assert_eq!(split.iter().sum::<usize>() as u64, rank);
+                prop_assert!(split.iter().zip(&runs).all(|(&taken, run)| taken <= run.len()));
+            }
+            prop_assert!((runs.len()..ordered.len()).all(|i| ordered[i - runs.len()] <= ordered[i]));
         }
     }
 

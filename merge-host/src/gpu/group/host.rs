@@ -13,7 +13,7 @@ use crate::gpu::launch::sort::{self, SortPlan};
 use crate::gpu::launch::{Arrays, align};
 use crate::gpu::numbers::bytes_of_mut;
 use crate::gpu::{Address, Gpu, zeroed};
-use crate::splits::{InMemory, exact_splits};
+use crate::splits::{InMemory, ordered_splits};
 use crate::{Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder, Timing, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 use cust::memory::DeviceBuffer;
@@ -320,7 +320,7 @@ impl GpuGroup {
     /// The splits of runs at the ends of the members' parts of the output, of `len` keys.
     fn many_splits<K: GpuKey>(&self, runs: &[&[K]], len: usize) -> Vec<Vec<usize>> {
         let ranks: Vec<u64> = (0..self.len()).map(|i| self.part(i, len).start as u64).chain([len as u64]).collect();
-        let splits = exact_splits(&mut InMemory::new(runs), &ranks, 1).unwrap_or_else(|never| match never {});
+        let splits = ordered_splits(&mut InMemory::new(runs), &ranks, 1).unwrap_or_else(|never| match never {});
         (0..ranks.len()).map(|i| splits[i * runs.len()..][..runs.len()].to_vec()).collect()
     }
 

@@ -16,7 +16,7 @@
 use super::merge::{self, merge, merge_pairs};
 use super::{Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, suffix, with_numbers};
 use crate::gpu::kernels::Shape;
-use crate::splits::{Search, SortedRuns, exact_splits};
+use crate::splits::{Search, SortedRuns, ordered_splits};
 use crate::{Error, GpuKey, Key, MergeKernel, Word};
 use kernels_gpu::kernels::count_below::{COUNT_BELOW, CountBelow, SEARCH_WORDS, THREADS};
 use kernels_gpu::kernels::sort::indices::SetIndices;
@@ -250,6 +250,8 @@ pub(in crate::gpu) struct Share {
 /// Queues the exchange of the members' runs, which are ascending: the parts together are their merge, one after the other. Of equal keys, those
 /// of earlier members come first. Waits until the runs have been sorted, since their splits have to be known here.
 ///
+/// If a run is not ascending, the parts hold any of the runs' keys in any order.
+///
 /// Later launches of each member wait for what it gets, and for what the others get from it.
 ///
 /// # Safety
@@ -282,7 +284,7 @@ pub(super) unsafe fn exchange_by_plans<K: GpuKey, M: Member>(
         begin += plan.len;
     }
     let mut runs = GroupRuns::<K, M>::new(members, shares);
-    let splits = exact_splits(&mut runs, &ranks, BITS)?;
+    let splits = ordered_splits(&mut runs, &ranks, BITS)?;
     let split = |rank: usize| &splits[rank * members.len()..][..members.len()];
     // For each member, the ends of the merges that read the slots.
     let mut merged: Vec<VecDeque<M::Event>> = members.iter().map(|_| VecDeque::new()).collect();

@@ -153,6 +153,28 @@ fn members_get_the_parts_of_a_stable_merge() {
     check_all::<i64, u64>();
 }
 
+/// The emulator reports accesses outside of the arrays.
+#[test]
+fn runs_that_are_not_ascending_harm_nothing() {
+    for seed in [fresh_seed(), fresh_seed(), fresh_seed()] {
+        let device = Device::new(seed);
+        let members = [OnDevice(&device, search_words(2)), OnDevice(&device, search_words(2))];
+        let (mut shares, mut plans) = (vec![], vec![]);
+        for (run, part) in [(700, 850), (900, 750)] {
+            let keys: Vec<u32> = Keys::Any.random(run, seed + run as u64);
+            let plan = ExchangePlan::with_pieces::<u32>(2, part, 0, 1 << 9);
+            shares.push(Share {
+                run: Arrays::keys(address(device.array(&keys)), run),
+                part: Arrays::keys(address(device.uninit::<u32>(part)), part),
+                workspace: device.workspace(plan.workspace_bytes::<u32>()),
+            });
+            plans.push(plan);
+        }
+        // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+        unsafe { exchange_by_plans::<u32, _>(&members, &shares, &plans).unwrap() };
+    }
+}
+
 #[test]
 fn a_part_has_few_pieces_and_none_that_is_small() {
     let ends = |len| ExchangePlan::of::<u32>(2, len, 0).ends();
