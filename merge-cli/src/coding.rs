@@ -59,6 +59,8 @@ macro_rules! word {
 word!(u8 as i8 u16 as i16 u32 as i32 u64 as i64 u128 as i128);
 
 /// Runs `$body` with the type named `$W` being the unsigned number of `$size` bytes: 1, 2, 4, 8, or else 16.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! with_word {
     ($size:expr, $W:ident => $body:expr) => {{
         macro_rules! case {

@@ -12,6 +12,7 @@ pub use crate::run::order::{describe, first_disorder};
 pub use crate::say::error::{name, os_message};
 pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
+pub use crate::with_word;
 
 use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, RecordArgs, SortArgs};
 use crate::job::{Job, Payload, Resources};

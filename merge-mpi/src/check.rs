@@ -4,10 +4,9 @@ use crate::agree::{guarded, step};
 use crate::exchange::{Exchange, Reduction};
 use crate::job::Ranks;
 use crate::pieces::part;
-use crate::word::with_word;
 use merge_cli::shared::{
     self, CheckFlags, CheckJob, Concatenation, Failure, Input, Items, Result, Word, describe, first_disorder, memory,
-    threads,
+    threads, with_word,
 };
 
 /// Bytes of keys or records that are in memory at once.

@@ -12,10 +12,9 @@ use crate::pieces::part;
 use crate::slice::Slice;
 use crate::sort::{Share, sort};
 use crate::times::{Phase, Times, lines};
-use crate::word::with_word;
 use merge_cli::shared::{
     self, Concatenation, Failure, Items, MemorySize, Output, Result, SharedWriter, SortFlags, SortJob, Word,
-    is_in_memory, memory, report, temporary_folder, threads,
+    is_in_memory, memory, report, temporary_folder, threads, with_word,
 };
 use merge_host::Work;
 use merge_host::external::Options;

@@ -34,7 +34,6 @@ pub mod search;
 mod slice;
 pub mod sort;
 mod times;
-mod word;
 
 pub use args::main;
 pub use bytes::Bytes;

@@ -133,7 +133,8 @@ impl GpuGroup {
         let len = keys.len();
         let Some(numbers) = Values::of_numbers(values) else {
             let mut permutation = zeroed::<u64>(len)?;
-            let timing = self.sort_indexed(kernel, order, keys, &mut permutation)?;
+            let (sorted, mut timing) = self.sort_indexed::<K, u64>(kernel, order, keys)?;
+            timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(&mut permutation))?;
             gather(values, &permutation)?;
             return Ok(timing);
         };
@@ -147,20 +148,17 @@ impl GpuGroup {
         Ok(timing)
     }
 
-    /// Sorts keys, and writes the permutation that does so.
-    fn sort_indexed<K: GpuKey>(
+    /// Sorts keys with their indices in the GPUs' memory.
+    fn sort_indexed<K: GpuKey, I: Index>(
         &self,
         kernel: SortKernel,
         order: SortOrder,
-        keys: &mut [K],
-        permutation: &mut [u64],
-    ) -> Result<Timing, Error> {
-        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<u64>(), indexes: true };
-        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, |member, to| {
+        keys: &[K],
+    ) -> Result<(Vec<OnMember>, Timing), Error> {
+        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
+        self.sort_on_members::<K, Error>(job, |member, to| {
             self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
-        })?;
-        timing.download = self.download_sorted(&sorted, Some(keys), cast_slice_mut(permutation))?;
-        Ok(timing)
+        })
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
@@ -174,10 +172,7 @@ impl GpuGroup {
         if let Some(gpu) = self.only() {
             return gpu.argsort_host(kernel, order, keys, indices);
         }
-        let job = Job { kernel, order, len: keys.len(), value_bytes: size_of::<I>(), indexes: true };
-        let (sorted, mut timing) = self.sort_on_members::<K, Error>(job, |member, to| {
-            self.gpu(member).copy_to_gpu(cast_slice(&keys[self.part(member, keys.len())]), &to.keys)
-        })?;
+        let (sorted, mut timing) = self.sort_indexed::<K, I>(kernel, order, keys)?;
         timing.download = self.download_sorted::<K>(&sorted, None, cast_slice_mut(indices))?;
         Ok(timing)
     }
@@ -192,7 +187,8 @@ impl GpuGroup {
         let (members, uploading) = timed(|| {
             self.map_members(|i| {
                 let (gpu, n) = (self.gpu(i), self.part(i, len).len());
-                let plan = SortPlan::of::<K>(n, value_bytes, indexes).with_kernel(kernel);
+                // Indices in the whole array are values for the sort of a part.
+                let plan = SortPlan::of::<K>(n, value_bytes, false).with_kernel(kernel);
                 let member = OnMember::new::<K>(self, i, n, &plan, value_bytes)?;
                 let entries = [plan.entries::<K>(n), exchange::entries::<K>(value_bytes)].concat();
                 let (uploaded, loaded) = parallel::join(|| upload(i, &member.run), || gpu.load(&entries));

@@ -50,7 +50,8 @@ impl GpuGroup {
         Gpu::sort_pairs_workspace_bytes::<K, V>(n).max(self.merge_pairs_workspace_bytes::<K, V>(part))
     }
 
-    /// Bytes of workspace for a member that gets `part` keys of a merge: those of at most a quarter of them, if these are many.
+    /// Bytes of workspace for a member that gets `part` keys of a merge: a quarter of the bytes of these keys if they are many, and half of them in
+    /// a group of more than two.
     pub fn merge_workspace_bytes<K: GpuKey>(&self, part: usize) -> usize {
         ExchangePlan::of::<K>(self.len(), part, 0).workspace_bytes::<K>()
     }
@@ -139,8 +140,8 @@ impl GpuGroup {
 
     /// Merges the runs of the members, each of which is ascending, to `out`. Of equal keys, those of earlier members come first. O(n).
     ///
-    /// This is the merge of two arrays if two members have one each, and the merge of up to as many runs as there are members. Those of a member
-    /// that has several are merged before, or are divided among others, which may be empty.
+    /// This is the merge of two arrays if two members have one each, and in general of one run for each member. A run may be empty, so that other
+    /// members have none.
     ///
     /// # Errors
     /// Those that [all](#sorts-and-merges) have, and [`Error::WorkspaceTooSmall`] if a member's `workspace` has fewer bytes than
