@@ -82,8 +82,12 @@ pub fn install() -> io::Result<()> {
     signal_hook::flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
 
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
-    let fatal = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal));
-    let mut signals = signal_hook::iterator::Signals::new(fatal)?;
+    let fatal: Vec<_> = FATAL.into_iter().chain(real_time).filter(|&signal| has_default_action(signal)).collect();
+    // A signal that arrives between the installation of its handler and the entry in the table of what the handler calls
+    // would be lost.
+    let blocked = block(&fatal);
+    let mut signals = signal_hook::iterator::Signals::new(&fatal)?;
+    drop(blocked);
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             end(signal);
@@ -104,6 +108,32 @@ fn end(signal: i32) -> ! {
     signal_hook::low_level::exit(128 + signal)
 }
 
+/// The signals of this thread that were blocked before [`block`]. When it is dropped, they are the only ones again.
+#[derive(Debug)]
+#[must_use]
+struct Blocked(libc::sigset_t);
+
+/// Blocks signals of this thread. The system keeps those that arrive until the result is dropped.
+fn block(signals: &[i32]) -> Blocked {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = set;
+    // SAFETY: `sigemptyset` fills `set`, and `pthread_sigmask` fills `before`, so that both are initialized when they are
+    // read. An unknown signal is an error without an effect.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        signals.iter().for_each(|&signal| _ = libc::sigaddset(set.as_mut_ptr(), signal));
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
+        Blocked(before.assume_init())
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: The set is initialized, and a null third argument returns nothing.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
 /// Whether `signal` would end the program now.
 fn has_default_action(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
@@ -111,4 +141,22 @@ fn has_default_action(signal: i32) -> bool {
     let result = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: A result of 0 says that the call has filled `action`.
     result == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_DFL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_blocked_signal_is_delivered_later() {
+        let delivered = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGUSR1, delivered.clone()).unwrap();
+        let blocked = block(&[SIGUSR1]);
+        // SAFETY: The thread is this one, and lives.
+        assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), SIGUSR1) }, 0);
+        assert!(!delivered.load(Ordering::SeqCst));
+        drop(blocked);
+        assert!(delivered.load(Ordering::SeqCst));
+    }
 }
