@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_first_rank_that_fails_has_the_message() {
-        let messages = Threads::run(4, |exchange| {
+        let messages = Threads::run(4, false, |exchange| {
             assert_eq!(step(exchange, || Ok(7)).unwrap(), 7);
             let failed = step(exchange, || match exchange.rank() {
                 1 => panic!("out of cheese"),

@@ -9,6 +9,8 @@
 //! | [`run`] | the sorted run of a rank, in memory or in files |
 //! | [`search`] | exact splits of the runs of all ranks |
 //! | [`pieces`], [`merge`] | the exchange in pieces, which are merged and written meanwhile |
+//! | [`reach`] | runs in the memory of other processes of the same machine, which are not sent |
+//! | [`windows`] | merges of these, through windows in the cache |
 //! | [`exchange`] | what ranks need of a network: by MPI, by threads, or alone |
 //! | [`agree`] | steps that all ranks take, or none goes on after |
 //! | `engine` | the GPU of a rank, or its cores |
@@ -29,11 +31,13 @@ mod job;
 pub mod merge;
 mod output;
 pub mod pieces;
+pub mod reach;
 pub mod run;
 pub mod search;
 mod slice;
 pub mod sort;
 mod times;
+pub mod windows;
 
 pub use args::main;
 pub use bytes::Bytes;

@@ -1,9 +1,13 @@
-//! Merges of one piece: a run from each rank, of keys with payloads of any width.
+//! Merges of what is in memory of each run: keys with payloads of any width.
 
 use crate::bytes::Bytes;
+use bytemuck::Pod;
 use merge_cli::shared::{Result, Word, memory};
 use merge_host::Engine;
 use merge_host::permutation::{fill_identity, gather};
+
+/// A part of a run: keys and their payloads.
+pub type Part<'a, W> = (&'a [W], &'a [u8]);
 
 /// The runs of a piece, one after the other in memory.
 #[derive(Debug)]
@@ -38,9 +42,17 @@ impl<W: Word> Piece<W> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// The runs.
+    pub fn runs(&self) -> Vec<Part<'_, W>> {
+        let (count, width) = (self.len(), self.payload.get().len() / self.keys.len().max(1));
+        let bytes: Vec<usize> = self.counts.iter().map(|count| count * width).collect();
+        let payloads = runs(&bytes, &self.payload.get()[..count * width]);
+        runs(&self.counts, &self.keys[..count]).into_iter().zip(payloads).collect()
+    }
 }
 
-/// Merges pieces, one after the other.
+/// Merges parts of runs, one set after the other.
 #[derive(Debug)]
 pub struct Merger<W> {
     engine: Engine,
@@ -52,7 +64,7 @@ pub struct Merger<W> {
 }
 
 impl<W: Word> Merger<W> {
-    /// Memory for pieces of up to `capacity` keys with payloads of `width` bytes.
+    /// Memory for up to `capacity` keys at once with payloads of `width` bytes.
     ///
     /// # Errors
     /// If there is not as much.
@@ -64,36 +76,37 @@ impl<W: Word> Merger<W> {
         Ok(Self { engine, width, keys, payload: Bytes::zeroed(capacity, width)?, indices })
     }
 
-    /// The keys of a piece and their payload, merged. Of equal keys, those of an earlier rank come first.
+    /// The keys of runs and their payloads, merged. Of equal keys, those of an earlier run come first.
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn merge<'a>(&'a mut self, piece: &'a Piece<W>) -> Result<(&'a [W], &'a [u8])> {
-        let (count, width) = (piece.len(), self.width);
-        let (keys, payload) = (&piece.keys[..count], &piece.payload.get()[..count * width]);
-        if piece.counts.iter().filter(|count| **count > 0).count() <= 1 {
-            return Ok((keys, payload));
+    pub fn merge<'a>(&'a mut self, runs: &[Part<'a, W>]) -> Result<(&'a [W], &'a [u8])> {
+        let mut filled = runs.iter().filter(|(keys, _)| !keys.is_empty());
+        if let (first, None) = (filled.next(), filled.next()) {
+            return Ok(first.copied().unwrap_or_default());
         }
+        let (count, width) = (runs.iter().map(|(keys, _)| keys.len()).sum(), self.width);
         let (merged, merged_payload) = (&mut self.keys[..count], &mut self.payload.get_mut()[..count * width]);
         match width {
-            0 => self.engine.merge_many(&runs(&piece.counts, keys), merged)?,
-            4 => {
-                let values = bytemuck::cast_slice_mut::<u8, u32>(merged_payload);
-                let runs = runs_of_pairs::<W, u32>(&piece.counts, keys, bytemuck::cast_slice(payload));
-                self.engine.merge_many_pairs(&runs, (merged, values))?
-            }
-            8 => {
-                let values = bytemuck::cast_slice_mut::<u8, u64>(merged_payload);
-                let runs = runs_of_pairs::<W, u64>(&piece.counts, keys, bytemuck::cast_slice(payload));
-                self.engine.merge_many_pairs(&runs, (merged, values))?
-            }
+            0 => self.engine.merge_many(&runs.iter().map(|(keys, _)| *keys).collect::<Vec<_>>(), merged)?,
+            4 => self
+                .engine
+                .merge_many_pairs(&pairs::<W, u32>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
+            8 => self
+                .engine
+                .merge_many_pairs(&pairs::<W, u64>(runs), (merged, bytemuck::cast_slice_mut(merged_payload)))?,
             _ => {
                 let [before, after] = &mut self.indices;
-                let (before, after) = (&mut before[..count], &mut after[..count]);
+                let (mut before, after) = (&mut before[..count], &mut after[..count]);
                 fill_identity(before);
-                let timing =
-                    self.engine.merge_many_pairs(&runs_of_pairs(&piece.counts, keys, before), (merged, &mut *after))?;
-                gather(width, &[payload], after, merged_payload);
+                let with_index = |(keys, _): &Part<'a, W>| {
+                    let indices;
+                    (indices, before) = std::mem::take(&mut before).split_at_mut(keys.len());
+                    (*keys, &*indices)
+                };
+                let indexed: Vec<_> = runs.iter().map(with_index).collect();
+                let timing = self.engine.merge_many_pairs(&indexed, (merged, &mut *after))?;
+                gather(width, &runs.iter().map(|(_, payload)| *payload).collect::<Vec<_>>(), after, merged_payload);
                 timing
             }
         };
@@ -116,7 +129,7 @@ fn runs<'a, T>(counts: &[usize], mut elements: &'a [T]) -> Vec<&'a [T]> {
     counts.iter().map(run).collect()
 }
 
-/// The same of keys and values.
-fn runs_of_pairs<'a, W, V>(counts: &[usize], keys: &'a [W], values: &'a [V]) -> Vec<(&'a [W], &'a [V])> {
-    runs(counts, keys).into_iter().zip(runs(counts, values)).collect()
+/// The same runs, with payloads as numbers.
+fn pairs<'a, W, V: Pod>(runs: &[Part<'a, W>]) -> Vec<(&'a [W], &'a [V])> {
+    runs.iter().map(|(keys, payload)| (*keys, bytemuck::cast_slice(payload))).collect()
 }

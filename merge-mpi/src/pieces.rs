@@ -63,7 +63,7 @@ pub fn exchange<W: Word, X: Exchange>(
     keys: usize,
     engine: Engine,
     times: &Times,
-    write: impl FnMut(u64, &[W], &[u8]) -> Result<()> + Send,
+    write: impl Fn(u64, &[W], &[u8]) -> Result<()> + Sync,
 ) -> Result<()> {
     let (rank, size) = (exchange.rank(), exchange.size());
     let mut least = [keys as u64];
@@ -82,7 +82,7 @@ pub fn exchange<W: Word, X: Exchange>(
         let (give_back, empty) = channel();
         pieces.into_iter().for_each(|piece| drop(give_back.send(piece)));
         let (received, unmerged) = channel();
-        let worker = || write_pieces(merger, unmerged, give_back, &failure, times, write);
+        let worker = || write_pieces(merger, unmerged, give_back, &failure, times, &write);
         let worker = std::thread::Builder::new().name("merge".to_owned()).spawn_scoped(scope, worker);
         let worker = worker.map_err(|error| Failure::new(format!("cannot start a thread: {error}")));
         let worker = agree(exchange, worker)?;
@@ -111,13 +111,13 @@ fn write_pieces<W: Word>(
     give_back: Sender<Piece<W>>,
     failure: &Mutex<Option<Failure>>,
     times: &Times,
-    mut write: impl FnMut(u64, &[W], &[u8]) -> Result<()>,
+    write: &impl Fn(u64, &[W], &[u8]) -> Result<()>,
 ) {
     let mut has_failed = false;
     for piece in unmerged {
         if !has_failed && !piece.is_empty() {
             let written = guarded(|| {
-                let (keys, payload) = times.beside(Phase::Merge, || merger.merge(&piece))?;
+                let (keys, payload) = times.beside(Phase::Merge, || merger.merge(&piece.runs()))?;
                 times.beside(Phase::Write, || write(piece.begin, keys, payload))
             });
             if let Err(error) = written {

@@ -1,13 +1,19 @@
 //! A sort on all ranks: each sorts its slice to a run, and all exchange their runs.
 
 use crate::agree::step;
-use crate::exchange::Exchange;
-use crate::pieces::{exchange as exchange_runs, keys_of_piece};
+use crate::exchange::{Exchange, Reduction};
+use crate::pieces::{exchange as exchange_runs, keys_of_piece, part};
+use crate::reach::{Reached, reached};
 use crate::run::{Collected, Run, Spilled};
+use crate::search::splits;
 use crate::times::{Phase, Times};
+use crate::windows;
 use merge_cli::shared::{Failure, Result, Word, memory, os_message};
-use merge_host::Engine;
 use merge_host::external::{self, Engines, Options, Source, Target};
+use merge_host::{Engine, parallel};
+
+/// Parts of all ranks whose borders are searched at once, at most. They bound the length of a sum's message.
+const MOST_PARTS: usize = 1024;
 
 /// What a rank sorts.
 #[derive(Clone, Copy, Debug)]
@@ -34,22 +40,57 @@ pub fn sort<W: Word, X: Exchange>(
     engines: &mut impl Engines<Failure>,
     merging: Engine,
     times: &Times,
-    mut write: impl FnMut(u64, &[W], &[u8]) -> Result<()> + Send,
+    write: impl Fn(u64, &[W], &[u8]) -> Result<()> + Sync,
 ) -> Result<()> {
     let is_alone = exchange.size() == 1;
     if is_alone && (options.width > 0 || !fits::<W>(share.own, options, engines)?) {
         // No run is made of what goes nowhere else.
-        let begin = || Ok(Direct { written: 0, write });
+        let begin = || Ok(Direct { written: 0, write: &write });
         return step(exchange, || times.of(Phase::Sort, || external(options, source, begin, engines).map(drop)));
     }
-    let run = step(exchange, || times.of(Phase::Sort, || make_run(source, share.own, options, engines)))?;
+    let mut run = step(exchange, || times.of(Phase::Sort, || make_run(source, share.own, options, engines)))?;
     if let (true, Run::Memory { keys, payload }) = (is_alone, &run) {
         return step(exchange, || times.of(Phase::Write, || write(0, keys, payload.get())));
     }
     // The sort's scratch memory is not needed any more.
     merge_host::release_memory();
+    if let Some(runs) = reached(exchange, &run) {
+        return merge_reached(exchange, &mut run, runs, (share.all, options.width), times, write);
+    }
     let keys = keys_of_piece(&run, options.width, exchange.size(), options.memory);
     exchange_runs(exchange, run, (share.all, options.width), keys, merging, times, write)
+}
+
+/// Merges this rank's part of the sorted keys, `count` in all with payloads of `width` bytes, from the runs of all ranks, which
+/// are in reach: each thread a part of that. `run` is that of this rank.
+fn merge_reached<W: Word, X: Exchange>(
+    exchange: &X,
+    run: &mut Run<W>,
+    runs: Vec<Reached<W>>,
+    (count, width): (u64, usize),
+    times: &Times,
+    write: impl Fn(u64, &[W], &[u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    let (rank, size) = (exchange.rank(), exchange.size());
+    let mut most = [rayon::current_num_threads() as u64];
+    exchange.all_reduce(Reduction::Max, &mut most);
+    let threads = (most[0] as usize).min(MOST_PARTS / size).max(1);
+    let parts = (0..size).flat_map(|rank| {
+        let all = part(count, size, rank);
+        (0..threads).map(move |thread| all.start + part(all.end - all.start, threads, thread).start)
+    });
+    let borders: Vec<u64> = parts.chain([count]).collect();
+    let bounds = times.of(Phase::Split, || splits(exchange, run, &borders))?;
+    let bounds: Vec<u64> = bounds.windows(2).flat_map(|pair| [pair[0] as u64, pair[1] as u64]).collect();
+    let bounds = exchange.transpose(&bounds);
+    let own = &borders[rank * threads..][..threads];
+    let merge = |(thread, begin): (usize, &u64)| {
+        let of_run = |(run, bounds): (&Reached<W>, &[u64])| run.part(bounds[2 * thread]..bounds[2 * thread + 1], width);
+        let parts = runs.iter().zip(bounds.chunks(2 * threads)).map(of_run).collect();
+        windows::merge(parts, width, |at, keys, payload| write(begin - own[0] + at, keys, payload))
+    };
+    // The others read this rank's run until all have come to the end of this step.
+    step(exchange, || times.of(Phase::Merge, || parallel::try_for_each(own.iter().enumerate(), merge)))
 }
 
 /// Whether `count` keys can be sorted at once.
@@ -94,16 +135,18 @@ fn external<W: Word, T: Target<W, Error = Failure>>(
     begin: impl FnOnce() -> Result<T>,
     engines: &mut impl Engines<Failure>,
 ) -> Result<T> {
-    match external::sort::<W, _, _, _>(options, source, begin, engines, &mut ()) {
-        Ok((target, _)) => Ok(target),
-        Err(external::Error::Engine(error)) => Err(error.into()),
-        Err(external::Error::Other(failure)) => Err(failure),
-        Err(external::Error::TooLittleMemory(error)) => Err(Failure::new(format!("--memory: {error}"))),
-        Err(external::Error::Scratch(error)) => Err(Failure::new(error.to_string())),
-        Err(external::Error::Thread(error)) => {
-            Err(Failure::new(format!("cannot start a thread: {}", os_message(&error))))
-        }
-        Err(_) => Err(Failure::new("the external sort failed")),
+    let sorted = external::sort::<W, _, _, _>(options, source, begin, engines, &mut ());
+    sorted.map(|(target, _)| target).map_err(failure_of)
+}
+
+fn failure_of(error: external::Error<Failure>) -> Failure {
+    match error {
+        external::Error::Engine(error) => error.into(),
+        external::Error::Other(failure) => failure,
+        external::Error::TooLittleMemory(error) => Failure::new(format!("--memory: {error}")),
+        external::Error::Scratch(error) => Failure::new(error.to_string()),
+        external::Error::Thread(error) => Failure::new(format!("cannot start a thread: {}", os_message(&error))),
+        _ => Failure::new("the external sort failed"),
     }
 }
 
@@ -121,7 +164,7 @@ struct Direct<F> {
     write: F,
 }
 
-impl<W: Word, F: FnMut(u64, &[W], &[u8]) -> Result<()> + Send> Target<W> for Direct<F> {
+impl<W: Word, F: Fn(u64, &[W], &[u8]) -> Result<()> + Send> Target<W> for Direct<F> {
     type Error = Failure;
 
     fn write(&mut self, keys: &mut [W], payload: &mut [u8]) -> Result<()> {

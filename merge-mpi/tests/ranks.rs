@@ -8,6 +8,7 @@ use merge_mpi::exchange::{Exchange, Single, Threads};
 use merge_mpi::pieces::part;
 use merge_mpi::sort::{Share, sort};
 use proptest::prelude::*;
+use std::sync::Mutex;
 
 /// Keys of a rank, and the payload of each.
 struct Keys<W> {
@@ -36,9 +37,12 @@ impl<W: Word> Source<W> for Keys<W> {
 
 /// Sorts the keys that ranks have, with their indices among all as payload in the first bytes of `width`, and gives the sorted
 /// keys and payloads of each rank's part.
-fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, memory: u64) -> Vec<(Vec<W>, Vec<u8>)> {
-    let work = |exchange: &dyn ErasedRun<W>| exchange.sort(ranks, width, memory);
-    if ranks.len() == 1 { vec![work(&Single)] } else { Threads::run(ranks.len(), |exchange| work(exchange)) }
+fn sorted<W: Word>(ranks: &[Vec<W>], width: usize, place: Place) -> Vec<(Vec<W>, Vec<u8>)> {
+    let work = |exchange: &dyn ErasedRun<W>| exchange.sort(ranks, width, place.memory);
+    if ranks.len() == 1 {
+        return vec![work(&Single)];
+    }
+    Threads::run(ranks.len(), place.is_one_machine, |exchange| work(exchange))
 }
 
 /// A rank, whatever it exchanges by.
@@ -58,8 +62,9 @@ impl<W: Word, X: Exchange> ErasedRun<W> for X {
         let options = Options { width, ..Options::new(memory) };
         let here = part(all, self.size(), rank);
         let count = (here.end - here.start) as usize;
-        let (mut keys, mut payload) = (vec![W::ZERO; count], vec![0; count * width]);
+        let written = Mutex::new((vec![W::ZERO; count], vec![0; count * width]));
         let write = |begin: u64, part: &[W], values: &[u8]| {
+            let (keys, payload) = &mut *written.lock().unwrap();
             keys[begin as usize..][..part.len()].copy_from_slice(part);
             payload[begin as usize * width..][..values.len()].copy_from_slice(values);
             Ok(())
@@ -67,7 +72,7 @@ impl<W: Word, X: Exchange> ErasedRun<W> for X {
         let engine = Engine::cpu();
         let share = Share { own, all };
         sort(self, source, share, &options, &mut &engine, engine.clone(), &Times::default(), write).unwrap();
-        (keys, payload)
+        written.into_inner().unwrap()
     }
 }
 
@@ -79,11 +84,11 @@ fn of_index(index: usize, width: usize) -> Vec<u8> {
 }
 
 /// Checks a sort of these ranks' keys, without payload and with payloads of several widths.
-fn check<W: Word>(ranks: &[Vec<W>], memory: u64) {
+fn check<W: Word>(ranks: &[Vec<W>], place: Place) {
     let mut expected: Vec<(W, usize)> = ranks.iter().flatten().copied().zip(0..).collect();
     expected.sort_by_key(|pair| pair.0);
     for width in [0, 4, 8, 11] {
-        let parts = sorted(ranks, width, memory);
+        let parts = sorted(ranks, width, place);
         let lengths: Vec<usize> = parts.iter().map(|part| part.0.len()).collect();
         let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
         assert!(most - least <= 1, "even parts: {lengths:?}");
@@ -94,8 +99,19 @@ fn check<W: Word>(ranks: &[Vec<W>], memory: u64) {
     }
 }
 
-/// In memory, and in chunks that are spilled.
-const MEMORY: [u64; 2] = [64 << 20, 20 << 10];
+/// Where ranks are, and the bytes of memory of each.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    is_one_machine: bool,
+    memory: u64,
+}
+
+/// In memory that ranks reach or do not, and in chunks that are spilled.
+const PLACES: [Place; 3] = [
+    Place { is_one_machine: true, memory: 64 << 20 },
+    Place { is_one_machine: false, memory: 64 << 20 },
+    Place { is_one_machine: true, memory: 20 << 10 },
+];
 
 /// Pseudorandom numbers.
 fn random(count: usize, seed: u64) -> Vec<u64> {
@@ -111,17 +127,17 @@ fn random(count: usize, seed: u64) -> Vec<u64> {
 fn ranks_with_few_keys_or_none() {
     for size in [1, 2, 3, 7] {
         for count in [0, 1, 3, size, size + 1] {
-            for memory in MEMORY {
+            for place in PLACES {
                 let keys = random(count, 1);
                 let even: Vec<Vec<u64>> = (0..size)
                     .map(|rank| part(count as u64, size, rank))
                     .map(|part| keys[part.start as usize..part.end as usize].to_vec())
                     .collect();
-                check(&even, memory);
+                check(&even, place);
                 for owner in [0, size - 1] {
                     let mut one = vec![vec![]; size];
                     one[owner] = keys.clone();
-                    check(&one, memory);
+                    check(&one, place);
                 }
             }
         }
@@ -131,15 +147,15 @@ fn ranks_with_few_keys_or_none() {
 #[test]
 fn keys_that_are_equal_descending_or_on_one_rank() {
     for size in [2, 4, 7] {
-        for memory in MEMORY {
-            check(&vec![vec![5u32; 3000]; size], memory);
-            check(&vec![vec![u64::MAX; 2000]; size], memory);
-            check(&vec![vec![0u8; 1000]; size], memory);
+        for place in PLACES {
+            check(&vec![vec![5u32; 3000]; size], place);
+            check(&vec![vec![u64::MAX; 2000]; size], place);
+            check(&vec![vec![0u8; 1000]; size], place);
             let descending = |rank: usize| (0..2500u32).map(|i| u32::MAX - (rank as u32 * 2500 + i) * 1000).collect();
-            check(&(0..size).map(descending).collect::<Vec<_>>(), memory);
+            check(&(0..size).map(descending).collect::<Vec<_>>(), place);
             let mut one = vec![vec![]; size];
             one[size / 2] = random(9000, 3);
-            check(&one, memory);
+            check(&one, place);
         }
     }
 }
@@ -147,18 +163,18 @@ fn keys_that_are_equal_descending_or_on_one_rank() {
 #[test]
 fn keys_of_every_width() {
     let ranks = |size: usize| (0..size).map(|rank| random(4000 + 100 * rank, rank as u64)).collect::<Vec<_>>();
-    for memory in MEMORY {
-        check(&ranks(3), memory);
+    for place in PLACES {
+        check(&ranks(3), place);
         check(
             &ranks(5).iter().map(|keys| keys.iter().map(|key| *key as u8).collect()).collect::<Vec<Vec<u8>>>(),
-            memory,
+            place,
         );
         check(
             &ranks(4).iter().map(|keys| keys.iter().map(|key| *key as u16).collect()).collect::<Vec<Vec<u16>>>(),
-            memory,
+            place,
         );
         let wide = |keys: &Vec<u64>| keys.iter().map(|key| u128::from(key % 3) << 90 | u128::from(key % 50)).collect();
-        check(&ranks(4).iter().map(wide).collect::<Vec<Vec<u128>>>(), memory);
+        check(&ranks(4).iter().map(wide).collect::<Vec<Vec<u128>>>(), place);
     }
 }
 
@@ -168,16 +184,16 @@ fn floats_in_total_order() {
     let of_rank =
         |rank: usize| (0..700).map(|i| values[(i * 7 + rank) % values.len()].to_ordered()).collect::<Vec<u64>>();
     let ranks: Vec<Vec<u64>> = (0..4).map(of_rank).collect();
-    check(&ranks, MEMORY[0]);
-    let parts = sorted(&ranks, 0, MEMORY[0]);
+    check(&ranks, PLACES[0]);
+    let parts = sorted(&ranks, 0, PLACES[0]);
     let keys: Vec<f64> = parts.into_iter().flat_map(|part| part.0).map(f64::from_ordered).collect();
     assert!(keys.is_sorted_by(|a, b| a.total_cmp(b).is_le()));
 }
 
 #[test]
 fn a_rank_that_cannot_write_ends_all_with_its_message() {
-    for memory in MEMORY {
-        let messages = Threads::run(3, |exchange| {
+    for place in PLACES {
+        let messages = Threads::run(3, place.is_one_machine, |exchange| {
             let keys = random(5000, exchange.rank() as u64);
             let source = Keys { keys, payload: vec![], width: 0, position: 0 };
             let engine = Engine::cpu();
@@ -186,7 +202,7 @@ fn a_rank_that_cannot_write_ends_all_with_its_message() {
                 1 => Err(Failure::new("disk full")),
                 _ => Ok(()),
             };
-            let (options, times) = (Options::new(memory), Times::default());
+            let (options, times) = (Options::new(place.memory), Times::default());
             let failed = sort(exchange, source, share, &options, &mut &engine, engine.clone(), &times, write);
             failed.unwrap_err().message().map(str::to_owned)
         });
@@ -200,10 +216,10 @@ proptest! {
     #[test]
     fn any_keys_of_any_ranks(
         ranks in prop::collection::vec(prop::collection::vec((0..50u32, any::<bool>()), 0..400), 1..6),
-        is_small: bool,
+        place in 0..PLACES.len(),
     ) {
         let key = |(key, far): (u32, bool)| if far { key.wrapping_mul(0x9e37_79b9) } else { key };
         let ranks: Vec<Vec<u32>> = ranks.into_iter().map(|keys| keys.into_iter().map(key).collect()).collect();
-        check(&ranks, MEMORY[usize::from(is_small)]);
+        check(&ranks, PLACES[place]);
     }
 }

@@ -112,7 +112,7 @@ mod sorter;
 mod source;
 mod spill;
 mod threads;
-mod window;
+pub mod window;
 
 pub use engines::Engines;
 pub use error::{Error, RunError, ScratchError, TooLittleMemory};

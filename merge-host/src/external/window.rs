@@ -24,15 +24,25 @@ use crate::Word;
 
 /// The keys of a run that are in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window<'a, W> {
+pub struct Window<'a, W> {
     /// The keys, ascending.
-    pub(super) keys: &'a [W],
+    pub keys: &'a [W],
     /// Whether others follow that are not in memory. If so, there is a key at least.
-    pub(super) continues: bool,
+    pub continues: bool,
 }
 
-/// How many keys of each window can be merged now.
-pub(super) fn splits<W: Word>(windows: &[Window<W>]) -> Vec<usize> {
+/// How many keys of each window, one for each run, can be merged now: at least one if there are any. Takes logarithmic time
+/// for each window.
+///
+/// ```
+/// use merge_host::external::window::{Window, splits};
+///
+/// let a = Window { keys: &[1u32, 5, 9], continues: true };
+/// let b = Window { keys: &[2, 4, 6], continues: true };
+/// // What follows the 6 may be less than the 9.
+/// assert_eq!(splits(&[a, b]), [2, 3]);
+/// ```
+pub fn splits<W: Word>(windows: &[Window<W>]) -> Vec<usize> {
     let lasts = windows.iter().enumerate().filter(|(_, window)| window.continues);
     let lasts = lasts.filter_map(|(run, window)| Some((window.keys.last()?, run)));
     let Some((bound, bounding)) = lasts.min() else {

@@ -46,6 +46,9 @@ pub trait Exchange {
     /// The number of ranks.
     fn size(&self) -> usize;
 
+    /// Whether ranks are processes of one machine, which may read each other's memory.
+    fn is_one_machine(&self) -> bool;
+
     /// Replaces each number by what `reduction` makes of those that all ranks pass. All pass as many.
     fn all_reduce(&self, reduction: Reduction, numbers: &mut [u64]);
 

@@ -90,6 +90,10 @@ impl Exchange for Mpi {
         self.world.size() as usize
     }
 
+    fn is_one_machine(&self) -> bool {
+        self.local.1 == self.size()
+    }
+
     fn all_reduce(&self, reduction: Reduction, numbers: &mut [u64]) {
         let operation = match reduction {
             Reduction::Sum => SystemOperation::sum(),

@@ -15,6 +15,10 @@ impl Exchange for Single {
         1
     }
 
+    fn is_one_machine(&self) -> bool {
+        true
+    }
+
     fn all_reduce(&self, _reduction: Reduction, _numbers: &mut [u64]) {}
 
     fn sum_of_earlier(&self, numbers: &mut [u64]) {

@@ -11,6 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Threads {
     rank: usize,
+    is_one_machine: bool,
     meeting: Arc<Meeting>,
 }
 
@@ -30,20 +31,20 @@ struct State {
 }
 
 impl Threads {
-    /// As many ranks as that. Each is to be used by one thread.
-    pub fn new(size: usize) -> Vec<Self> {
+    /// As many ranks as that, which act as processes of one machine, or of as many machines. Each is to be used by one thread.
+    pub fn new(size: usize, is_one_machine: bool) -> Vec<Self> {
         let left = (0..size).map(|_| Mutex::default()).collect();
         let meeting = Arc::new(Meeting { left, state: Mutex::default(), changed: Condvar::new() });
-        (0..size).map(|rank| Self { rank, meeting: meeting.clone() }).collect()
+        (0..size).map(|rank| Self { rank, is_one_machine, meeting: meeting.clone() }).collect()
     }
 
     /// Runs `work` on `size` ranks at once, and returns their results.
     ///
     /// # Panics
     /// If a rank panics.
-    pub fn run<T: Send>(size: usize, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
+    pub fn run<T: Send>(size: usize, is_one_machine: bool, work: impl Fn(&Self) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
-            let ranks = Self::new(size).into_iter();
+            let ranks = Self::new(size, is_one_machine).into_iter();
             let threads: Vec<_> = ranks.map(|rank| scope.spawn(|| { rank }.work(&work))).collect();
             threads.into_iter().map(|thread| thread.join().expect("a rank panicked")).collect()
         })
@@ -100,6 +101,10 @@ impl Exchange for Threads {
         self.meeting.left.len()
     }
 
+    fn is_one_machine(&self) -> bool {
+        self.is_one_machine
+    }
+
     fn all_reduce(&self, reduction: Reduction, numbers: &mut [u64]) {
         let own = numbers.to_vec();
         self.swap_numbers(&own, |rank, others| {
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn ranks_add_up_and_swap() {
         for size in [1, 2, 5] {
-            Threads::run(size, |exchange| {
+            Threads::run(size, false, |exchange| {
                 let rank = exchange.rank() as u64;
                 let reduced = |reduction| {
                     let mut numbers = [rank, 10 - rank];
