@@ -10,6 +10,7 @@
 //! | [`warp`] | what the lanes of a warp do together: searches |
 //! | [`block`] | what the threads of a block do together: tiles in shared memory |
 //! | [`kernels`] | the kernels that the library launches, one a file |
+//! | [`own`] | kernels for orders of a user's own |
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!
@@ -27,6 +28,7 @@ pub mod key;
 pub mod keys;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod modules;
+pub mod own;
 pub mod sequence;
 pub mod textbook;
 pub mod thread;

@@ -295,7 +295,8 @@ fn entry(
     let bounds = bounds.map(|Bounds { threads, blocks }| {
         let comment = format!("// launch bounds {name} {{}} {{}}");
         quote! {
-            #[cfg(target_arch = "nvptx64")]
+            #[allow(unexpected_cfgs)]
+            #[cfg(all(target_arch = "nvptx64", not(feature = "without_entry_points")))]
             ::core::arch::global_asm!(#comment, const { #threads }, const { #blocks });
             #[cfg(not(target_arch = "nvptx64"))]
             const _: (usize, usize) = (#threads, #blocks);
@@ -315,7 +316,9 @@ fn entry(
         const _: () = {
             let _ = #callee #turbofish;
         };
-        #[cfg(target_arch = "nvptx64")]
+        // A crate of kernels that others instantiate may have a feature that leaves its own ones out.
+        #[allow(unexpected_cfgs)]
+        #[cfg(all(target_arch = "nvptx64", not(feature = "without_entry_points")))]
         const _: () = {
             #[unsafe(export_name = #name)]
             unsafe extern "ptx-kernel" fn #entry(#(#inputs),*) {

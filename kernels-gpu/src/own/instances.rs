@@ -1,0 +1,224 @@
+//! Which kernels of a user's order a crate has in its PTX, and what the host launches them with.
+
+use super::merge_groups::Groups;
+use super::order::Compare;
+use bytemuck::Pod;
+
+/// An order whose kernels [`kernels!`](super::kernels) has named, alone or for items with values of type `V`.
+///
+/// # Safety
+/// The macro implements it: entry points of that name take arguments for this order and values.
+#[diagnostic::on_unimplemented(
+    message = "there are no kernels for the order `{Self}` with values of type `{V}`",
+    label = "no kernels of this order",
+    note = "name them in the kernel crate: `kernels! {{ a_name: {Self}; }}`, or with values `kernels! {{ a_name: {Self}, values {V}; }}`"
+)]
+pub unsafe trait Kernels<V: Pod + Send + Sync = ()>: Compare {
+    /// How the names of the entry points end.
+    const SUFFIX: &'static str;
+}
+
+/// Names the kernels that a crate has for its orders, each with a name of your choice, which no other order has: for items alone, or
+/// with values of a type.
+///
+/// ```
+/// # use kernels_gpu::own::{Compare, kernels};
+/// # #[derive(Clone, Copy)]
+/// # pub struct Backwards;
+/// # impl Compare for Backwards {
+/// #     type Item = u32;
+/// #     fn is_before(a: &u32, b: &u32) -> bool {
+/// #         a > b
+/// #     }
+/// # }
+/// kernels! {
+///     backwards: Backwards;
+///     backwards_u64: Backwards, values u64;
+/// }
+/// ```
+///
+/// A crate that is compiled for the GPU needs `#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]`. An item or a value of another size
+/// than these kernels move is an error there and on the host:
+///
+/// ```compile_fail,E0080
+/// # use kernels_gpu::own::{Compare, kernels};
+/// # #[derive(Clone, Copy)]
+/// # pub struct OfBytes;
+/// # impl Compare for OfBytes {
+/// type Item = [u8; 7];
+/// #     fn is_before(a: &[u8; 7], b: &[u8; 7]) -> bool {
+/// #         a < b
+/// #     }
+/// # }
+/// kernels! {
+///     of_bytes: OfBytes;
+/// }
+/// ```
+#[macro_export]
+#[doc(hidden)]
+macro_rules! own_kernels {
+    () => {};
+    ($name:ident: $order:ty; $($rest:tt)*) => {
+        $crate::own_kernels!(@ $name, $order, ());
+        $crate::own_kernels!($($rest)*);
+    };
+    ($name:ident: $order:ty, values $value:ty; $($rest:tt)*) => {
+        $crate::own_kernels!(@ $name, $order, $value);
+        $crate::own_kernels!($($rest)*);
+    };
+    (@ $name:ident, $order:ty, $value:ty) => {
+        // SAFETY: these are the entry points, below.
+        unsafe impl $crate::own::Kernels<$value> for $order {
+            const SUFFIX: &'static str = ::core::stringify!($name);
+        }
+
+        const _: () = {
+            type Item = <$order as $crate::own::Compare>::Item;
+            // The compiler refuses other sizes here, and not where they are used first.
+            const _: (usize, usize) = ($crate::own::items::words::<Item>(), $crate::own::items::words::<$value>());
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_sort_tiles_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn sort_tiles(
+                from: *mut Item,
+                from_values: *mut $value,
+                to: *mut Item,
+                to_values: *mut $value,
+                n: usize,
+            ) {
+                // SAFETY: the host passes what the kernel's documentation asks for, here and below.
+                unsafe {
+                    $crate::own::sort_tiles::sort_tiles::<$order, $value>(from, from_values, to, to_values, n)
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_split_groups_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn split_groups(
+                a: *const Item,
+                m: usize,
+                b: *const Item,
+                n: usize,
+                splits: *mut usize,
+                groups: $crate::own::merge_groups::Groups,
+                tile: usize,
+            ) {
+                unsafe { $crate::own::merge_groups::split_groups::<$order>(a, m, b, n, splits, groups, tile) }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_merge_groups_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn merge_groups(
+                a: *const Item,
+                a_values: *const $value,
+                m: usize,
+                b: *const Item,
+                b_values: *const $value,
+                n: usize,
+                to: *mut Item,
+                to_values: *mut $value,
+                splits: *const usize,
+                groups: $crate::own::merge_groups::Groups,
+            ) {
+                unsafe {
+                    $crate::own::merge_groups::merge_groups::<$order, $value>(
+                        a, a_values, m, b, b_values, n, to, to_values, splits, groups,
+                    )
+                }
+            }
+        };
+    };
+}
+
+/// Declares what a kernel is launched with, for each order and type of values.
+macro_rules! arguments {
+    ($(#[$doc:meta])* $name:ident as $entry:literal runs $kernel:path { $($field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[allow(missing_docs)]
+        pub struct $name<C: Kernels<V>, V: Pod + Send + Sync> {
+            $(pub $field: $type,)*
+            /// The values, of which not all arguments are.
+            pub values: core::marker::PhantomData<V>,
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl<C: Kernels<V>, V: Pod + Send + Sync> Clone for $name<C, V> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl<C: Kernels<V>, V: Pod + Send + Sync> Copy for $name<C, V> {}
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl<C: Kernels<V>, V: Pod + Send + Sync> cuda_std::launch::Arguments for $name<C, V> {
+            const KERNEL: cuda_std::launch::Kernel = cuda_std::launch::Kernel {
+                name: $entry,
+                instances: &[cuda_std::launch::Instance::new(
+                    C::SUFFIX,
+                    || core::any::TypeId::of::<Self>(),
+                    // SAFETY: the caller passes pointers to all arguments, of these types, which are what the kernel's documentation
+                    // asks for.
+                    cuda_std::__emulated!(|pointers: *const *mut core::ffi::c_void| unsafe {
+                        arguments!(@run pointers, $kernel, ($($field: $type),*))
+                    }),
+                )],
+            };
+            type Pointers = [*mut core::ffi::c_void; [$(stringify!($field)),*].len()];
+            fn pointers(&self) -> Self::Pointers {
+                [$((&raw const self.$field).cast_mut().cast()),*]
+            }
+        }
+    };
+    (@run $pointers:ident, $kernel:path, ($($field:ident: $type:ty),*)) => {{
+        let mut at = $pointers;
+        $(
+            let $field = (*at).cast::<$type>().read();
+            #[allow(unused_assignments)]
+            {
+                at = at.add(1);
+            }
+        )*
+        $kernel($($field),*)
+    }};
+}
+
+arguments! {
+    /// The arguments of [`sort_tiles`](super::sort_tiles::sort_tiles).
+    SortTiles as "own_sort_tiles" runs super::sort_tiles::sort_tiles::<C, V> {
+        from: *mut C::Item,
+        from_values: *mut V,
+        to: *mut C::Item,
+        to_values: *mut V,
+        n: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`split_groups`](super::merge_groups::split_groups).
+    SplitGroups as "own_split_groups" runs super::merge_groups::split_groups::<C> {
+        a: *const C::Item,
+        m: usize,
+        b: *const C::Item,
+        n: usize,
+        splits: *mut usize,
+        groups: Groups,
+        tile: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`merge_groups`](super::merge_groups::merge_groups).
+    MergeGroups as "own_merge_groups" runs super::merge_groups::merge_groups::<C, V> {
+        a: *const C::Item,
+        a_values: *const V,
+        m: usize,
+        b: *const C::Item,
+        b_values: *const V,
+        n: usize,
+        to: *mut C::Item,
+        to_values: *mut V,
+        splits: *const usize,
+        groups: Groups,
+    }
+}

@@ -1,0 +1,215 @@
+//! The items of a block, with their values, in registers and in shared memory.
+//!
+//! A thread has `VT` neighbouring items of the tile. Tiles may be short at the end of an array: only the first `count` slots hold items.
+
+use super::items::{InOrder, Tile, words};
+use super::order::{Compare, Ordered};
+use crate::sequence::Sequence;
+use crate::thread::diagonal::diagonal_search;
+use bytemuck::{Pod, Zeroable};
+use cuda_std::prelude::*;
+
+/// Threads of a block.
+pub const THREADS: usize = 128;
+
+/// Items of a thread, for an item and its value of so many bytes together: an odd number, for which the banks of shared memory have
+/// fewer conflicts. A tile takes 32 KiB at most.
+pub const fn items_per_thread(bytes: usize) -> usize {
+    match bytes {
+        0..=16 => 7,
+        17..=32 => 5,
+        33..=64 => 3,
+        _ => 1,
+    }
+}
+
+/// Runs code with a constant of that name, the [items of a thread](items_per_thread) for these types.
+macro_rules! for_items_per_thread {
+    ($item:ty, $value:ty, $name:ident => $work:expr) => {
+        match const { $crate::own::tile::items_per_thread(size_of::<$item>() + size_of::<$value>()) } {
+            7 => for_items_per_thread!(@ $name, 7, $work),
+            5 => for_items_per_thread!(@ $name, 5, $work),
+            3 => for_items_per_thread!(@ $name, 3, $work),
+            _ => for_items_per_thread!(@ $name, 1, $work),
+        }
+    };
+    (@ $name:ident, $items:literal, $work:expr) => {{
+        const $name: usize = $items;
+        $work
+    }};
+}
+pub(super) use for_items_per_thread;
+
+/// Items of a tile, with values of type `V`.
+pub const fn tile_items<T, V>() -> usize {
+    THREADS * items_per_thread(size_of::<T>() + size_of::<V>())
+}
+
+/// Bytes of dynamic shared memory of a tile.
+pub const fn shared_bytes<T, V>() -> u32 {
+    (tile_items::<T, V>() * (size_of::<T>() + size_of::<V>())) as u32
+}
+
+/// A block's items and their values, in shared memory.
+pub(super) struct Pairs<C: Compare, V> {
+    pub items: Tile<C::Item>,
+    pub values: Tile<V>,
+}
+
+impl<C: Compare, V: Pod> Clone for Pairs<C, V> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Compare, V: Pod> Copy for Pairs<C, V> {}
+
+impl<C: Compare, V: Pod> Pairs<C, V> {
+    /// Those of `slots` slots.
+    ///
+    /// # Safety
+    /// The launch has [`shared_bytes`] for so many, and barriers order the accesses of threads to one slot.
+    #[inline(always)]
+    pub unsafe fn dynamic(slots: usize) -> Self {
+        let values_at = (slots * words::<C::Item>() * 4) as u32;
+        // SAFETY: items and then values are the bytes of the launch.
+        unsafe { Self { items: Tile::dynamic(0, slots as u32), values: Tile::dynamic(values_at, slots as u32) } }
+    }
+
+    #[inline(always)]
+    fn slice(self, start: u32, len: u32) -> Self {
+        Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
+    }
+
+    /// Shared memory to registers: `VT` items from `slot` on, as far as there are `count`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn load<const VT: usize>(self, slot: u32, count: u32) -> Registers<C, V, VT> {
+        let mut registers = Registers { items: [C::Item::zeroed(); VT], values: [V::zeroed(); VT] };
+        let mut i = 0;
+        while i < VT {
+            if slot + (i as u32) < count {
+                registers.items[i] = self.items.get(slot + i as u32);
+                registers.values[i] = self.values.get(slot + i as u32);
+            }
+            i += 1;
+        }
+        registers
+    }
+
+    /// Registers to shared memory, the other way round.
+    #[inline(always)]
+    #[track_caller]
+    pub fn store<const VT: usize>(self, registers: Registers<C, V, VT>, slot: u32, count: u32) {
+        let mut i = 0;
+        while i < VT {
+            if slot + (i as u32) < count {
+                self.items.set(slot + i as u32, registers.items[i]);
+                self.values.set(slot + i as u32, registers.values[i]);
+            }
+            i += 1;
+        }
+    }
+
+    /// Merges two neighbouring runs, of `m` slots and of the rest: items `slot .. slot + VT` of the merge to registers, as far as there are so
+    /// many. Of equal items, those of the first run go first.
+    #[inline(always)]
+    #[track_caller]
+    pub fn merge<const VT: usize>(self, m: u32, slot: u32, count: u32) -> Registers<C, V, VT> {
+        let (a, b) = (self.items.slice(0, m), self.items.slice(m, count - m));
+        let taken = diagonal_search(slot.min(count), InOrder::<C, _>::new(a), InOrder::<C, _>::new(b));
+        let (mut i, mut j) = (taken, m + slot.min(count) - taken);
+        let mut registers = Registers { items: [C::Item::zeroed(); VT], values: [V::zeroed(); VT] };
+        if slot >= count {
+            return registers;
+        }
+        let last = count - 1;
+        let whole = InOrder::<C, _>::new(self.items.slice(0, count));
+        let (mut of_a, mut of_b): (Ordered<C>, Ordered<C>) = (whole.at(i.min(last)), whole.at(j.min(last)));
+        let mut s = 0;
+        while s < VT {
+            if slot + (s as u32) < count {
+                let take_a = i < m && (j == count || of_a <= of_b);
+                registers.items[s] = if take_a { of_a.0 } else { of_b.0 };
+                registers.values[s] = self.values.get(if take_a { i } else { j });
+                if take_a {
+                    i += 1;
+                    of_a = whole.at(i.min(last));
+                } else {
+                    j += 1;
+                    of_b = whole.at(j.min(last));
+                }
+            }
+            s += 1;
+        }
+        registers
+    }
+
+    /// Sorts the `count` items of the tile, of which each thread of the block has `VT` in registers.
+    ///
+    /// ```text
+    ///   registers   VT items a thread, sorted by exchanges of neighbours
+    ///   shared      runs of VT → 2 VT → 4 VT → …         a round a doubling
+    /// ```
+    #[inline(always)]
+    #[track_caller]
+    pub fn sort<const VT: usize>(self, mut registers: Registers<C, V, VT>, count: u32) {
+        let slot = thread::thread_idx_x() * VT as u32;
+        registers.sort(count.saturating_sub(slot));
+        let mut run = VT as u32;
+        while run < const { (THREADS * VT) as u32 } {
+            self.store(registers, slot, count);
+            thread::sync_threads();
+            let first = slot / (2 * run) * (2 * run);
+            if first < count {
+                let both = (count - first).min(2 * run);
+                registers = self.slice(first, both).merge(run.min(both), slot - first, both);
+            }
+            thread::sync_threads();
+            run *= 2;
+        }
+        self.store(registers, slot, count);
+        thread::sync_threads();
+    }
+}
+
+/// `VT` items of a thread.
+pub(super) struct Registers<C: Compare, V, const VT: usize> {
+    items: [C::Item; VT],
+    values: [V; VT],
+}
+
+impl<C: Compare, V: Pod, const VT: usize> Clone for Registers<C, V, VT> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Compare, V: Pod, const VT: usize> Copy for Registers<C, V, VT> {}
+
+impl<C: Compare, V: Pod, const VT: usize> Registers<C, V, VT> {
+    /// Sorts the first `valid` items by exchanges of neighbours, every other pair in turn (odd-even transposition), which keeps equal
+    /// ones in their order.
+    #[inline(always)]
+    fn sort(&mut self, valid: u32) {
+        let mut round = 0;
+        while round < VT {
+            let mut i = round % 2;
+            while i + 1 < VT {
+                let exchange = i as u32 + 1 < valid && C::is_before(&self.items[i + 1], &self.items[i]);
+                [self.items[i], self.items[i + 1]] = exchanged(exchange, self.items[i], self.items[i + 1]);
+                [self.values[i], self.values[i + 1]] = exchanged(exchange, self.values[i], self.values[i + 1]);
+                i += 2;
+            }
+            round += 1;
+        }
+    }
+}
+
+/// Both, exchanged or not.
+#[inline(always)]
+fn exchanged<T>(exchange: bool, a: T, b: T) -> [T; 2] {
+    if exchange { [b, a] } else { [a, b] }
+}
