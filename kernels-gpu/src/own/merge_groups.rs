@@ -107,7 +107,7 @@ pub unsafe fn split_groups<C: Compare>(
     let (a, b, splits) = unsafe { (Items::new(a, m), Items::new(b, n), GlobalMut::new(splits, tiles)) };
     let TileOfGroup { number, lengths, rank, .. } = groups.tile(t, tile);
     let a = InOrder::<C, _>::new(a.slice(number * groups.a_stride, lengths[0]));
-    let b = InOrder::<C, _>::new(b.slice(number * groups.b_stride, lengths[1]));
+    let b = InOrder::<C, _>::new(b.slice((number * groups.b_stride).min(n), lengths[1]));
     splits.set(t, diagonal_search(rank, a, b));
 }
 
@@ -152,7 +152,8 @@ pub unsafe fn merge_groups<C: Compare, V: Pod>(
     // Where runs are not sorted, splits may be out of order.
     let of_a = clamp_split(begin, end, count) - begin;
     let of_b = count - of_a;
-    let (a_first, b_first) = (number * groups.a_stride + begin, number * groups.b_stride + rank - begin);
+    // A last group without a second run would have that behind the end.
+    let (a_first, b_first) = (number * groups.a_stride + begin, (number * groups.b_stride + rank - begin).min(n));
     shared.items.fill(a.slice(a_first, of_a), THREADS as u32);
     shared.items.slice(of_a as u32, of_b as u32).fill(b.slice(b_first, of_b), THREADS as u32);
     shared.values.fill(a_values.slice(a_first, of_a), THREADS as u32);

@@ -53,4 +53,4 @@ pub mod tile;
 
 pub use crate::own_kernels as kernels;
 pub use instances::Kernels;
-pub use order::{ByBits, Compare, Key};
+pub use order::{Compare, Key};

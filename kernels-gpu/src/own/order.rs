@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 /// An item is plain data of up to 64 bytes, a multiple of 4: a `#[repr(C)]` struct that derives `bytemuck::Pod`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no order of a user's own",
-    note = "implement `kernels_gpu::own::Compare` for it, or use `ByBits<Key>` with a type that implements `kernels_gpu::own::Key`"
+    note = "implement `kernels_gpu::own::Compare` for it, or `kernels_gpu::own::Key` if some bits compare as it does"
 )]
 pub trait Compare: Copy + Send + Sync + 'static {
     /// What is compared.
@@ -22,10 +22,10 @@ pub trait Compare: Copy + Send + Sync + 'static {
     fn is_before(a: &Self::Item, b: &Self::Item) -> bool;
 }
 
-/// A key whose order is that of some bits.
+/// A key whose order is that of some bits. Keys are an [order](Compare) themselves, by these.
 ///
 /// ```
-/// use kernels_gpu::own::{ByBits, Compare, Key};
+/// use kernels_gpu::own::{Compare, Key};
 ///
 /// /// Decimals: tens before units.
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -39,7 +39,7 @@ pub trait Compare: Copy + Send + Sync + 'static {
 ///     }
 /// }
 ///
-/// assert!(ByBits::<Digits>::is_before(&Digits([0, 0, 1, 9]), &Digits([0, 0, 2, 0])));
+/// assert!(Digits::is_before(&Digits([0, 0, 1, 9]), &Digits([0, 0, 2, 0])));
 /// ```
 pub trait Key: Pod + Send + Sync {
     /// An unsigned integer: `u32`, `u64` or `u128`.
@@ -68,45 +68,13 @@ macro_rules! bits {
 }
 bits!(u32 u64 u128);
 
-/// The order of keys by their [ordered bits](Key::to_ordered).
-#[derive(Debug)]
-pub struct ByBits<K>(core::marker::PhantomData<fn() -> K>);
-
-impl<K> Clone for ByBits<K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for ByBits<K> {}
-
-impl<K: Key> Compare for ByBits<K> {
+/// A key is its own order.
+impl<K: Key> Compare for K {
     type Item = K;
 
     #[inline(always)]
     fn is_before(a: &K, b: &K) -> bool {
         a.to_ordered() < b.to_ordered()
-    }
-}
-
-/// The same order, backwards. Equal items stay in their order.
-#[derive(Debug)]
-pub struct Backwards<C>(core::marker::PhantomData<fn() -> C>);
-
-impl<C> Clone for Backwards<C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<C> Copy for Backwards<C> {}
-
-impl<C: Compare> Compare for Backwards<C> {
-    type Item = C::Item;
-
-    #[inline(always)]
-    fn is_before(a: &C::Item, b: &C::Item) -> bool {
-        C::is_before(b, a)
     }
 }
 

@@ -100,6 +100,8 @@ struct Loaded {
     functions: HashMap<String, Kernel>,
     /// By name.
     modules: HashMap<&'static str, Module>,
+    /// Those of users.
+    own: Vec<Module>,
 }
 
 /// A function of a module, and how much dynamic shared memory its blocks may have.
@@ -116,12 +118,16 @@ impl Loaded {
             Entry::Vacant(vacant) => vacant,
         };
         let entry = vacant.key();
-        let compiled = module_of(kernel, key).ok_or_else(|| missing(entry))?;
-        let module = match self.modules.entry(compiled.name) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(compiled.load()?),
+        let function = if let Some(compiled) = module_of(kernel, key) {
+            let module = match self.modules.entry(compiled.name) {
+                Entry::Occupied(loaded) => loaded.into_mut(),
+                Entry::Vacant(vacant) => vacant.insert(compiled.load()?),
+            };
+            module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?
+        } else {
+            // Another module of a user's may have it.
+            self.own.iter().find_map(|module| module.get_function(entry).ok()).ok_or_else(|| missing(entry))?
         };
-        let function = module.get_function(entry).or_failure(&format!("cuModuleGetFunction of {entry}"))?;
         // SAFETY: the module is not unloaded before `self` is dropped, and with it this function.
         let function = unsafe { mem::transmute::<Function<'_>, Function<'static>>(function) };
         Ok(vacant.insert(Kernel { function, shared_bytes: SHARED_BYTES_UNASKED }))
@@ -132,7 +138,7 @@ impl Loaded {
 fn missing(entry: &str) -> Error {
     Error::Device {
         call: format!("loading kernel {entry}"),
-        reason: "this build does not have it".to_owned(),
+        reason: "neither this build nor a module that was given to it has it".to_owned(),
         code: None,
         cause: None,
     }
@@ -147,6 +153,13 @@ pub(crate) struct Shape {
 }
 
 impl Kernels {
+    /// Loads a module of a user's into the current context.
+    pub(crate) fn add(&self, ptx: &str) -> Result<(), Error> {
+        let module = Module::from_ptx(ptx, &[]).or_failure("cuModuleLoadData of a user's module")?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).own.push(module);
+        Ok(())
+    }
+
     /// Loads a kernel and its module, if no call has done so yet. Where there is no machine code for the GPU, the driver then compiles the
     /// module, which takes a while.
     ///

@@ -7,6 +7,7 @@
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
+//! | `own` | the same in a user's own order |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
@@ -26,6 +27,7 @@ mod kernels;
 mod launch;
 mod numbers;
 mod operations;
+mod own;
 mod raw;
 mod side;
 mod staging;

@@ -462,7 +462,7 @@ impl Gpu {
     ///
     /// # Safety
     /// The handle is that of a stream of the GPU's primary context, which is not destroyed meanwhile.
-    unsafe fn on(
+    pub(super) unsafe fn on(
         &self,
         stream: *mut c_void,
         work: impl FnOnce(&OnStream<'_>) -> Result<(), Error>,

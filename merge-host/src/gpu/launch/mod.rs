@@ -8,6 +8,7 @@
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
+//! | `own` | sorts and merges in a user's own order |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
@@ -21,6 +22,7 @@ mod divide;
 mod emulated;
 pub(super) mod exchange;
 pub(super) mod merge;
+pub(super) mod own;
 mod radix;
 #[cfg(test)]
 mod record;

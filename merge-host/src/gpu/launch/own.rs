@@ -1,0 +1,154 @@
+//! Sorts and merges in a user's own order.
+
+use super::{Address, Queue, align, bits};
+use crate::gpu::kernels::Shape;
+use crate::{Error, Index};
+use bytemuck::Pod;
+use kernels_gpu::kernels::sort::indices::SetIndices;
+use kernels_gpu::own::Kernels;
+use kernels_gpu::own::instances::{MergeGroups, SortTiles, SplitGroups};
+use kernels_gpu::own::merge_groups::Groups;
+use kernels_gpu::own::tile::{THREADS, shared_bytes, tile_items};
+
+/// Threads of a block that searches splits or sets indices.
+const SMALL_BLOCK: u32 = 128;
+
+/// Items in the GPU's memory, with as many values.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Items {
+    pub items: Address,
+    pub values: Address,
+    pub len: usize,
+}
+
+impl Items {
+    /// Those from index `begin` on, if there are so many.
+    fn from<T, V>(self, begin: usize) -> Self {
+        let begin = begin.min(self.len);
+        Self {
+            items: self.items + (begin * size_of::<T>()) as u64,
+            values: self.values + (begin * size_of::<V>()) as u64,
+            len: self.len - begin,
+        }
+    }
+}
+
+/// Bytes of workspace for a sort of `n` items of type `T` with values of type `V`: both once more, and splits.
+pub(in crate::gpu) const fn sort_workspace_bytes<T, V>(n: usize) -> usize {
+    let copies = align(n.saturating_mul(size_of::<T>())).saturating_add(align(n.saturating_mul(size_of::<V>())));
+    copies.saturating_add(split_bytes::<T, V>(Groups::of_two(n, 0)))
+}
+
+/// Bytes of workspace for merges to groups: a split for each tile.
+pub(in crate::gpu) const fn split_bytes<T, V>(groups: Groups) -> usize {
+    // A group may have a short tile, and half of all runs are first runs of a group.
+    groups.tiles(tile_items::<T, V>()) * size_of::<usize>()
+}
+
+/// Queues a stable sort.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, aligned to 4 bytes; `workspace` is of [`sort_workspace_bytes`]; nothing else uses them until the sort has ended.
+pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    array: Items,
+    workspace: Address,
+) -> Result<(), Error> {
+    let n = array.len;
+    let tile = tile_items::<C::Item, V>();
+    let values = workspace + align(n * size_of::<C::Item>()) as u64;
+    let splits = values + align(n * size_of::<V>()) as u64;
+    let spare = Items { items: workspace, values, len: n };
+    let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
+    // The arrays take turns such that the last pass writes to the one that is sorted.
+    let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };
+    let shape = Shape { blocks: n.div_ceil(tile), threads: THREADS as u32, shared_bytes: shared_bytes::<C::Item, V>() };
+    let tiles = SortTiles::<C, V> {
+        from: array.items as *mut C::Item,
+        from_values: array.values as *mut V,
+        to: to.items as *mut C::Item,
+        to_values: to.values as *mut V,
+        n,
+        values: Default::default(),
+    };
+    // SAFETY: the caller's promise for the arrays; there is a block for each tile, with its memory.
+    unsafe { queue.launch(C::SUFFIX, shape, &tiles)? };
+    for pass in 0..passes {
+        (from, to) = (to, from);
+        let run = tile << pass;
+        let groups = Groups::of_runs(n, run);
+        // SAFETY: as above. The runs of `from` are sorted; second runs begin at item `run`.
+        unsafe { merge::<C, V>(queue, [from, from.from::<C::Item, V>(run)], to, groups, splits)? };
+    }
+    Ok(())
+}
+
+/// Queues stable merges of the runs of `groups`.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, aligned to 4 bytes, as long as `groups` demands; `out` overlaps no other; `workspace` is of [`split_bytes`];
+/// nothing writes the arrays, or uses `out` and `workspace`, until the merges have ended.
+pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    [a, b]: [Items; 2],
+    out: Items,
+    groups: Groups,
+    workspace: Address,
+) -> Result<(), Error> {
+    let tile = tile_items::<C::Item, V>();
+    let tiles = groups.tiles(tile);
+    let split = SplitGroups::<C, V> {
+        a: a.items as *const C::Item,
+        m: a.len,
+        b: b.items as *const C::Item,
+        n: b.len,
+        splits: workspace as *mut usize,
+        groups,
+        tile,
+        values: Default::default(),
+    };
+    let merge = MergeGroups::<C, V> {
+        a: a.items as *const C::Item,
+        a_values: a.values as *const V,
+        m: a.len,
+        b: b.items as *const C::Item,
+        b_values: b.values as *const V,
+        n: b.len,
+        to: out.items as *mut C::Item,
+        to_values: out.values as *mut V,
+        splits: workspace as *const usize,
+        groups,
+        values: Default::default(),
+    };
+    let of_splits = Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 };
+    let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes: shared_bytes::<C::Item, V>() };
+    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile.
+    unsafe {
+        queue.launch(C::SUFFIX, of_splits, &split)?;
+        queue.launch(C::SUFFIX, of_tiles, &merge)
+    }
+}
+
+/// Queues a sort with the indices that items had before, in place of values.
+///
+/// # Safety
+/// As for [`sort`].
+pub(in crate::gpu) unsafe fn argsort<C: Kernels<I>, I: Index>(
+    queue: &impl Queue,
+    array: Items,
+    workspace: Address,
+) -> Result<(), Error> {
+    let blocks = array.len.div_ceil(SMALL_BLOCK as usize).min(16 * queue.multiprocessors());
+    let shape = Shape { blocks, threads: SMALL_BLOCK, shared_bytes: 0 };
+    let (at, n, suffix) = (array.values, array.len, bits(size_of::<I>()));
+    let (first, order, merges) = (0, std::ptr::null_mut(), 1);
+    // SAFETY: the caller's promise for the arrays. There are as many indices as items.
+    unsafe {
+        if size_of::<I>() == 4 {
+            queue.launch(&suffix, shape, &SetIndices { to: at as *mut u32, n, first, order, merges })?;
+        } else {
+            queue.launch(&suffix, shape, &SetIndices { to: at as *mut u64, n, first, order, merges })?;
+        }
+        sort::<C, I>(queue, array, workspace)
+    }
+}

@@ -1,0 +1,209 @@
+//! Sorts and merges in a user's own order.
+
+use super::launch::OnStream;
+use super::launch::own::{self, Items};
+use super::{Address, DeviceArray, Gpu, RawArray, Stream};
+use crate::engine::{check_length, check_values};
+use crate::index::check_index_range;
+use crate::{Error, Index};
+use bytemuck::Pod;
+use kernels_gpu::own::Kernels;
+use kernels_gpu::own::merge_groups::Groups;
+
+/// # Kernels for a user's own order
+///
+/// A kernel crate of the user's names them: [`kernels_gpu::own`]. `examples/own-key` is a whole program.
+impl Gpu {
+    /// Loads the kernels of a module of the user's, as `cuda_builder` has compiled it from a crate that depends on `kernels_gpu`. They
+    /// stay loaded as long as this `Gpu` or a clone of it lives.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the driver refuses the module.
+    ///
+    /// # Safety
+    /// The module was compiled from the crate that this program is compiled with: of two versions of a type or an order, one would be
+    /// launched with the arguments of the other.
+    pub unsafe fn load_kernels(&self, ptx: &str) -> Result<(), Error> {
+        let _entered = self.enter()?;
+        self.shared.kernels.add(ptx)
+    }
+
+    /// Bytes of workspace for a sort of `n` items of type `T` in a user's own order, with values of type `V`, which may be `()`: both once
+    /// more, and splits. An argsort has indices for values.
+    pub const fn sort_by_workspace_bytes<T, V>(n: usize) -> usize {
+        own::sort_workspace_bytes::<T, V>(n)
+    }
+
+    /// Bytes of workspace for a merge into `total` items, with values of type `V`, which may be `()`: 8 bytes for each tile of some hundred
+    /// items.
+    pub const fn merge_by_workspace_bytes<T, V>(total: usize) -> usize {
+        own::split_bytes::<T, V>(Groups::of_two(total, 0))
+    }
+
+    /// Bytes of workspace for a batch of `problems` merges into `d` items each.
+    pub const fn merge_batch_by_workspace_bytes<T, V>(problems: usize, d: usize) -> usize {
+        own::split_bytes::<T, V>(Groups::of_batch(problems, d, 0))
+    }
+}
+
+/// # Sorts and merges in a user's own order
+///
+/// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and which
+/// [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and returns before it is done, and
+/// none allocates or waits.
+impl Stream {
+    /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the items and `()`,
+    /// [`Error::Device`] where the driver fails, or the kernels are not loaded.
+    pub fn sort_by<C: Kernels>(
+        &self,
+        items: &mut DeviceArray<C::Item>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let items = without_values(self.owned("items", items)?);
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, ()>(items.len))?;
+        // SAFETY: the arrays belong to this stream, on which all work on them is; those that are written are borrowed mutably, so that
+        // they are apart from the others and in no other call at this time. Here and below.
+        self.on_queue(|queue| unsafe { own::sort::<C, ()>(queue, items, workspace) })
+    }
+
+    /// Sorts `items` with as many `values`. Stable. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if there are not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::sort_by_workspace_bytes`] of the items and values, and those of [`sort_by`](Self::sort_by).
+    pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        items: &mut DeviceArray<C::Item>,
+        values: &mut DeviceArray<V>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let items = with_values("items", self.owned("items", items)?, self.owned("values", values)?)?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, V>(items.len))?;
+        // SAFETY: as for `sort_by`.
+        self.on_queue(|queue| unsafe { own::sort::<C, V>(queue, items, workspace) })
+    }
+
+    /// Sorts `items`, and sets `indices` to the index of each before the sort. Stable. What is in `indices` before is not read. O(n log n).
+    ///
+    /// # Errors
+    /// Those of [`sort_pairs_by`](Self::sort_pairs_by), and [`Error::TooManyKeys`] if there are more than 2^32 items and the indices are
+    /// `u32`.
+    pub fn argsort_by<C: Kernels<I>, I: Index>(
+        &self,
+        items: &mut DeviceArray<C::Item>,
+        indices: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let items = with_values("items", self.owned("items", items)?, self.owned("indices", indices)?)?;
+        check_index_range::<I>(items.len)?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, I>(items.len))?;
+        // SAFETY: as for `sort_by`.
+        self.on_queue(|queue| unsafe { own::argsort::<C, I>(queue, items, workspace) })
+    }
+
+    /// Merges `a` and `b`, both sorted, into `out`, which has `a.len() + b.len()` items. Stable: of items of which neither is before the
+    /// other, those of `a` go first. O(n).
+    ///
+    /// If `a` or `b` is not sorted, `out` gets items of both in an unspecified order.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_by_workspace_bytes`], and those of [`sort_by`](Self::sort_by).
+    pub fn merge_by<C: Kernels>(
+        &self,
+        a: &DeviceArray<C::Item>,
+        b: &DeviceArray<C::Item>,
+        out: &mut DeviceArray<C::Item>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let runs = [without_values(self.owned("a", a)?), without_values(self.owned("b", b)?)];
+        self.merge_two::<C, ()>(runs, without_values(self.owned("out", out)?), workspace)
+    }
+
+    /// Merges items with values: the pairs of `a` and of `b`, both sorted by their items, into `out`. Stable. O(n).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, and those of [`merge_by`](Self::merge_by).
+    pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        a: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        b: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        out: (&mut DeviceArray<C::Item>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let a = with_values("a", self.owned("a", a.0)?, self.owned("values of a", a.1)?)?;
+        let b = with_values("b", self.owned("b", b.0)?, self.owned("values of b", b.1)?)?;
+        let out = with_values("out", self.owned("out", out.0)?, self.owned("values of out", out.1)?)?;
+        self.merge_two::<C, V>([a, b], out, workspace)
+    }
+
+    /// Solves many merge problems of one length: merges run `p` of `a`, of `a_len` items, with run `p` of `b`, of `d - a_len` items, into run
+    /// `p` of `out`, of `d` items. Stable. O(n log d). A problem is a tile of its own, so that short ones leave most of the GPU idle.
+    ///
+    /// # Errors
+    /// [`Error::BadSplit`] if `a_len` exceeds `d`, [`Error::NotWholeRuns`] if `out` does not hold whole runs, [`Error::LengthMismatch`] if `a` or `b`
+    /// has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::merge_batch_by_workspace_bytes`], and those of
+    /// [`sort_by`](Self::sort_by).
+    pub fn merge_batch_by<C: Kernels>(
+        &self,
+        a: &DeviceArray<C::Item>,
+        b: &DeviceArray<C::Item>,
+        out: &mut DeviceArray<C::Item>,
+        d: usize,
+        a_len: usize,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let runs = [without_values(self.owned("a", a)?), without_values(self.owned("b", b)?)];
+        let out = without_values(self.owned("out", out)?);
+        if a_len > d {
+            return Err(Error::BadSplit { a_len, d });
+        }
+        if d == 0 || !out.len.is_multiple_of(d) {
+            return Err(Error::NotWholeRuns { what: "out", found: out.len, run: d });
+        }
+        let problems = out.len / d;
+        check_length("a", problems * a_len, runs[0].len, "|out| / d * a_len")?;
+        check_length("b", problems * (d - a_len), runs[1].len, "|out| / d * (d - a_len)")?;
+        let groups = Groups::of_batch(problems, a_len, d - a_len);
+        let workspace = self.own_workspace(workspace, own::split_bytes::<C::Item, ()>(groups))?;
+        // SAFETY: as for `sort_by`; lengths have been checked.
+        self.on_queue(|queue| unsafe { own::merge::<C, ()>(queue, runs, out, groups, workspace) })
+    }
+
+    fn merge_two<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        runs: [Items; 2],
+        out: Items,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let total = runs[0].len.saturating_add(runs[1].len);
+        check_length("out", total, out.len, "|a| + |b|")?;
+        let groups = Groups::of_two(runs[0].len, runs[1].len);
+        let workspace = self.own_workspace(workspace, own::split_bytes::<C::Item, V>(groups))?;
+        // SAFETY: as for `sort_by`; lengths have been checked.
+        self.on_queue(|queue| unsafe { own::merge::<C, V>(queue, runs, out, groups, workspace) })
+    }
+
+    /// Where the workspace is, if it belongs to this stream and has `needed` bytes.
+    fn own_workspace(&self, workspace: &mut DeviceArray<u8>, needed: usize) -> Result<Address, Error> {
+        self.owned("workspace", workspace)?.workspace(needed)
+    }
+
+    /// Calls `work` with this stream's queue, while the GPU's context is current.
+    fn on_queue(&self, work: impl FnOnce(&OnStream<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        // SAFETY: the stream is one of this GPU's, and lives.
+        unsafe { self.gpu().on(self.handle(), work) }
+    }
+}
+
+fn without_values<T>(items: RawArray<T>) -> Items {
+    Items { items: items.address, values: items.address, len: items.len }
+}
+
+fn with_values<T, V>(what: &'static str, items: RawArray<T>, values: RawArray<V>) -> Result<Items, Error> {
+    check_values(what, items.len, values.len)?;
+    Ok(Items { items: items.address, values: values.address, len: items.len })
+}
