@@ -44,10 +44,6 @@ mod kernels {
     /// Sources under those that the GPU does not see.
     const SKIPPED: [&str; 1] = ["rust-cuda/cuda_std/src/emulator"];
 
-    /// The compiler unrolls loops over register arrays only up to a size, which tiles exceed; an array in a loop that
-    /// is left would be in memory.
-    const BUILD_ARGS: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
-
     /// The level of DEFLATE's compression: higher ones take longer and save little.
     const COMPRESSION: u8 = 6;
 
@@ -144,8 +140,7 @@ mod kernels {
     }
 
     fn compile(root: &Path) -> Result<Modules, CudaBuilderError> {
-        let path =
-            CudaBuilder::new(root.join("kernels-gpu")).arch(NvvmArch::Compute80).build_args(&BUILD_ARGS).build()?;
+        let path = CudaBuilder::new(root.join("kernels-gpu")).arch(NvvmArch::Compute80).build()?;
         let ptx = fs::read_to_string(&path).expect("the builder has just written it");
         split_modules(&ptx, |entry| {
             let (kernel, key) = entry.rsplit_once('_')?;

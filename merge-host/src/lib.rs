@@ -100,6 +100,8 @@ pub use device::{DeviceInfo, devices, driver_version};
 pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
+#[cfg(feature = "emulator")]
+pub use gpu::emulated;
 #[cfg(feature = "gpu")]
 pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, Stream, kernel_modules};
 #[doc(no_inline)]

@@ -8,6 +8,7 @@
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `own` | the same in a user's own order |
+//! | `emulated` | and in the emulator |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
@@ -20,6 +21,8 @@
 mod array;
 mod context;
 mod device;
+#[cfg(feature = "emulator")]
+pub mod emulated;
 mod failure;
 mod group;
 mod host;

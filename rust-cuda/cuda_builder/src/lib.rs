@@ -245,10 +245,14 @@ impl CudaBuilder {
         if self.generate_line_info {
             command.arg("-Cdebuginfo=line-tables-only");
         }
-        command.args(&self.build_args);
+        command.args(UNROLL).args(&self.build_args);
         command
     }
 }
+
+/// The compiler unrolls loops over register arrays only up to a size, which tiles exceed; an array in a loop that is left
+/// would be in memory.
+const UNROLL: [&str; 2] = ["-Cllvm-args=-unroll-threshold=60000", "-Cllvm-args=-unroll-full-max-count=1024"];
 
 /// The compiler's name of the target.
 const TARGET: &str = "nvptx64-nvidia-cuda";

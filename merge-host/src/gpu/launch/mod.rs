@@ -18,8 +18,8 @@
 
 pub(super) mod batch;
 mod divide;
-#[cfg(test)]
-mod emulated;
+#[cfg(any(test, feature = "emulator"))]
+pub(super) mod emulated;
 pub(super) mod exchange;
 pub(super) mod merge;
 pub(super) mod own;

@@ -1,9 +1,16 @@
 //! A queue whose launches run in the emulator, and tests of all operations by the launches that a GPU gets.
 
+// Users have sorts and merges in their own orders; the rest is for tests.
+#![cfg_attr(not(test), allow(dead_code, unused_imports))]
+
+#[cfg(test)]
 mod exchange;
+#[cfg(test)]
 mod keys;
+#[cfg(test)]
 mod merge;
-mod own;
+pub(in crate::gpu) mod own;
+#[cfg(test)]
 mod sort;
 
 use super::*;
@@ -15,7 +22,7 @@ use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 
 /// A GPU that is emulated, and what has been launched on it.
-struct Device {
+pub(in crate::gpu) struct Device {
     emulator: RefCell<Emulator>,
     random: RefCell<StdRng>,
     launched: RefCell<Vec<Entry>>,

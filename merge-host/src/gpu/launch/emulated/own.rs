@@ -50,7 +50,11 @@ fn read_to<T: Pod>(device: &Device, from: Buffer<u32>, to: &mut [T]) {
 }
 
 /// Sorts `items` with as many `values`, or none if these are of no bytes, and gives the device.
-pub(crate) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(items: &mut [C::Item], values: &mut [V], seed: u64) -> Device {
+pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
+    items: &mut [C::Item],
+    values: &mut [V],
+    seed: u64,
+) -> Device {
     let device = Device::new(seed);
     let pairs = Pairs::of(&device, items, values);
     let workspace = device.workspace(own::sort_workspace_bytes::<C::Item, V>(items.len()));
@@ -64,7 +68,7 @@ pub(crate) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(items: &mut [C::Item], v
 type Run<'a, T, V> = (&'a [T], &'a [V]);
 
 /// Merges the runs of `groups`, and gives the device.
-pub(crate) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
+pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     [a, b]: [Run<'_, C::Item, V>; 2],
     (out, out_values): (&mut [C::Item], &mut [V]),
     groups: Groups,

@@ -1,0 +1,15 @@
+//! Compiles the kernels to PTX, which the program includes.
+
+use cuda_builder::CudaBuilder;
+use std::env;
+use std::path::PathBuf;
+use std::process::exit;
+
+fn main() {
+    println!("cargo:rerun-if-changed=kernels");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    if let Err(error) = CudaBuilder::new("kernels").copy_to(out.join("kernels.ptx")).build() {
+        eprintln!("{error}");
+        exit(1);
+    }
+}
