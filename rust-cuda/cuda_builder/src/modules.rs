@@ -51,6 +51,7 @@ pub fn split_modules(
         let module = module_of(name)
             .ok_or_else(|| CudaBuilderError::Ptx(format!("entry point `{name}` belongs to no module")))?;
         let text = modules.entry(module).or_default();
+        let number = text.lines().filter_map(entry_name).count();
         text.push_str(line);
         text.push('\n');
         // The body ends with a brace in the first column.
@@ -63,7 +64,7 @@ pub fn split_modules(
             }
             // The compiler frames each instruction that a kernel writes itself with two comments.
             if !line.trim_start().starts_with("//") {
-                text.push_str(line);
+                push_renumbered(text, line, number);
                 text.push('\n');
             }
             if line.starts_with('}') {
@@ -82,6 +83,20 @@ pub fn split_modules(
         text.insert_str(0, &common);
     }
     Ok(modules)
+}
+
+/// How labels begin: with the number of their function in the whole text, and a `_`.
+const LABEL: &str = "$L__BB";
+
+/// Adds a line with the labels of function `number`, so that a module does not change where another one has got more functions.
+fn push_renumbered(text: &mut String, line: &str, number: usize) {
+    let mut parts = line.split(LABEL);
+    text.extend(parts.next());
+    for part in parts {
+        text.push_str(LABEL);
+        text.push_str(&number.to_string());
+        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +143,19 @@ mod tests {
         let modules = split_modules(&ptx, |entry| entry.strip_suffix("_u32").map(str::to_owned)).unwrap();
         assert!(modules["a"].contains("\n)\n.maxntid 256, 1, 1\n.minnctapersm 3\n{\n"), "{}", modules["a"]);
         assert!(modules.values().all(|text| !text.contains("launch bounds")) && !modules["b"].contains(".maxntid"));
+    }
+
+    #[test]
+    fn labels_have_the_number_of_their_function_in_the_module() {
+        let function = |name: &str, number: usize| {
+            format!(
+                ".visible .entry {name}()\n{{\n@%p1 bra $L__BB{number}_12;\nbra.uni $L__BB{number}_3;\n$L__BB{number}_12:\n}}\n"
+            )
+        };
+        let ptx: String = [("a1", 7), ("b1", 8), ("a2", 10)].map(|(name, number)| function(name, number)).concat();
+        let modules = split_modules(&ptx, |entry| Some(entry[..1].to_owned())).unwrap();
+        assert_eq!(modules["a"], function("a1", 0) + &function("a2", 1));
+        assert_eq!(modules["b"], function("b1", 0));
     }
 
     #[test]
