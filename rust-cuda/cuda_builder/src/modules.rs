@@ -64,7 +64,7 @@ pub fn split_modules(
             }
             // The compiler frames each instruction that a kernel writes itself with two comments.
             if !line.trim_start().starts_with("//") {
-                push_renumbered(text, line, number);
+                text.push_str(&renumbered(line, number));
                 text.push('\n');
             }
             if line.starts_with('}') {
@@ -85,18 +85,18 @@ pub fn split_modules(
     Ok(modules)
 }
 
-/// How labels begin: with the number of their function in the whole text, and a `_`.
-const LABEL: &str = "$L__BB";
+/// How names begin that the compiler ends with the number of their function in the whole text: labels, and local memory.
+const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
 
-/// Adds a line with the labels of function `number`, so that a module does not change where another one has got more functions.
-fn push_renumbered(text: &mut String, line: &str, number: usize) {
-    let mut parts = line.split(LABEL);
-    text.extend(parts.next());
-    for part in parts {
-        text.push_str(LABEL);
-        text.push_str(&number.to_string());
-        text.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
-    }
+/// A line with `number` for that of its function, so that a module does not change where another one has got more functions.
+fn renumbered(line: &str, number: usize) -> String {
+    NUMBERED.into_iter().fold(line.to_owned(), |line, name| {
+        let mut parts = line.split(name);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |line, part| {
+            line + name + &number.to_string() + part.trim_start_matches(|c: char| c.is_ascii_digit())
+        })
+    })
 }
 
 #[cfg(test)]
