@@ -32,6 +32,7 @@ use crate::kernels::sort::merge_pass::{
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
+use crate::kernels::top_k::{choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_digit::COUNT_DIGIT};
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
 use crate::textbook::merge_circular::MERGE_CIRCULAR;
@@ -42,7 +43,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 9] = [
+pub const FAMILIES: [(&str, &[Kernel]); 10] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -68,6 +69,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 9] = [
     ),
     ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
+    ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COLLECT]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

@@ -170,6 +170,14 @@ pub enum Error {
         /// The type of the indices.
         index: &'static str,
     },
+    /// More keys are asked for than there are.
+    #[error("the first {k} keys were asked for, but there are {found}")]
+    TooFewKeys {
+        /// How many are asked for.
+        k: usize,
+        /// The number of keys.
+        found: usize,
+    },
     /// The two inputs of a ragged batch have different numbers of runs.
     #[error("a has {a} offsets and b has {b}, expected the same number")]
     OffsetsMismatch {

@@ -9,6 +9,7 @@
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
 //! | [`count_below`] | exact splits of runs on several GPUs |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
+//! | [`top_k`] | the first k keys in their order |
 
 pub mod count_below;
 pub mod merge_batch;
@@ -17,3 +18,4 @@ pub mod merge_pairs;
 pub mod merge_path;
 pub mod merge_ragged;
 pub mod sort;
+pub mod top_k;

@@ -40,6 +40,11 @@ pub(super) fn check_all_runs(runs: impl Iterator<Item = usize>, out: usize) -> R
     check_length("out", runs.fold(0, usize::saturating_add), out, "the runs' keys in all")
 }
 
+/// Checks that there are `k` keys.
+pub(crate) fn check_k(keys: usize, k: usize) -> Result<(), Error> {
+    if k <= keys { Ok(()) } else { Err(Error::TooFewKeys { k, found: keys }) }
+}
+
 /// Checks that the argument `what` has one value for each key.
 pub(crate) fn check_values(what: &'static str, keys: usize, values: usize) -> Result<(), Error> {
     if values == keys { Ok(()) } else { Err(Error::ValuesMismatch { what, keys, values }) }

@@ -4,7 +4,7 @@ use super::context::Entered;
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launch::sort::SortPlan;
-use super::launch::{batch, entries, merge};
+use super::launch::{batch, entries, merge, top_k};
 use super::raw::value_bytes;
 use super::side::SideStreams;
 use super::staging::Staging;
@@ -182,6 +182,17 @@ impl Gpu {
     /// [`sort_workspace_bytes`](Self::sort_workspace_bytes).
     pub fn argsort_workspace_bytes<K: Key, I: Index>(n: usize) -> usize {
         SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
+    }
+
+    /// Bytes of workspace for the first `k` of `n` keys: an eighth of the keys once more, and those of a sort of `k` keys.
+    pub fn top_k_workspace_bytes<K: Key>(n: usize, k: usize) -> usize {
+        top_k::workspace_bytes::<K>(n, k, 0)
+    }
+
+    /// Bytes of workspace for the first `k` of `n` keys with values of type `V`, or with their indices: an eighth of both once more, and those of a
+    /// sort of `k` keys with values.
+    pub fn top_k_pairs_workspace_bytes<K: Key, V>(n: usize, k: usize) -> usize {
+        top_k::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
     }
 
     /// Bytes of workspace for a merge into `total` keys: splits, 8 bytes for each tile of some thousand keys, and none where

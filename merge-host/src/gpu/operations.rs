@@ -129,6 +129,62 @@ impl Stream {
         unsafe { self.gpu().argsort_raw(kernel, order, keys, indices, workspace, self.handle()) }
     }
 
+    /// Sets `out` to the first `out.len()` of `keys` in the total order of their type, or descending: sorted. `keys` stays as it is. Reads each key twice as
+    /// a rule. O(n + k log k).
+    ///
+    /// # Errors
+    /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::top_k_workspace_bytes`](crate::Gpu::top_k_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn top_k<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, out) = (self.owned("keys", keys)?, self.owned("out", out)?);
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().top_k_raw(order, keys, out, workspace, self.handle()) }
+    }
+
+    /// As [`top_k`](Self::top_k), with a value of 4 or 8 bytes for each key. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k`](Self::top_k), with the workspace of
+    /// [`Gpu::top_k_pairs_workspace_bytes`](crate::Gpu::top_k_pairs_workspace_bytes).
+    pub fn top_k_pairs<K: GpuKey, V: Pod>(
+        &self,
+        order: SortOrder,
+        from: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let from = (self.owned("keys", from.0)?, self.owned("values", from.1)?);
+        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
+        let workspace = self.owned("workspace", workspace)?;
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().top_k_pairs_raw(order, from, out, workspace, self.handle()) }
+    }
+
+    /// As [`top_k_pairs`](Self::top_k_pairs), with the index of each key for a value. What is in the indices before is not read.
+    ///
+    /// # Errors
+    /// [`Error::TooManyKeys`] if there are more than 2^32 keys and the indices are `u32`, and those of
+    /// [`top_k_pairs`](Self::top_k_pairs).
+    pub fn top_k_indices<K: GpuKey, I: Index>(
+        &self,
+        order: SortOrder,
+        keys: &DeviceArray<K>,
+        out: (&mut DeviceArray<K>, &mut DeviceArray<I>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let out = (self.owned("out", out.0)?, self.owned("indices", out.1)?);
+        let (keys, workspace) = (self.owned("keys", keys)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().top_k_indices_raw(order, keys, out, workspace, self.handle()) }
+    }
+
     /// Merges `a` and `b`, both ascending, into `out`, which has `a.len() + b.len()` keys. Stable: of equal keys, `a`'s go first.
     /// O(n).
     ///

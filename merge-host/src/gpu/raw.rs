@@ -1,8 +1,8 @@
 //! Work on arrays by their addresses: the layer for arrays and streams that other libraries own.
 
-use super::launch::{Arrays, OnStream, align, batch, merge, sort};
+use super::launch::{Arrays, OnStream, align, batch, merge, sort, top_k};
 use super::{Address, Gpu};
-use crate::engine::{check_batch, check_length, check_offset_counts, check_values};
+use crate::engine::{check_batch, check_k, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
 use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
 use cust::stream::Stream;
@@ -287,6 +287,80 @@ impl Gpu {
         let workspace = workspace.workspace(Self::argsort_workspace_bytes::<K, I>(keys.len))?;
         // SAFETY: as for `sort_raw`.
         unsafe { self.on(stream, |queue| sort::sort::<K>(queue, (kernel, order), at, true, workspace)) }
+    }
+
+    /// Sets `out` to the first `out.len` of `keys` in the total order of their type, or descending: sorted. `keys` stays as it is. Reads each key twice as a
+    /// rule. O(n + k log k).
+    ///
+    /// # Errors
+    /// [`Error::TooFewKeys`] if `out` is longer than `keys`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer than
+    /// [`top_k_workspace_bytes`](Self::top_k_workspace_bytes), and those of [`merge_raw`](Self::merge_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn top_k_raw<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: RawArray<K>,
+        out: RawArray<K>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        check_k(keys.len, out.len)?;
+        check_apart(&[out.named("out")?, workspace.named("workspace")?], &[keys.named("keys")?])?;
+        let workspace = workspace.workspace(Self::top_k_workspace_bytes::<K>(keys.len, out.len))?;
+        // SAFETY: the caller's guarantees; there is as much workspace as the selection needs.
+        unsafe { self.on(stream, |queue| top_k::top_k::<K>(queue, order, keys.keys(), out.keys(), workspace)) }
+    }
+
+    /// As [`top_k_raw`](Self::top_k_raw), with a value for each key. Stable: of equal keys, the first ones are taken, and they stay in their order.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`top_k_raw`](Self::top_k_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn top_k_pairs_raw<K: GpuKey, V>(
+        &self,
+        order: SortOrder,
+        from: (RawArray<K>, RawArray<V>),
+        out: (RawArray<K>, RawArray<V>),
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let at = [pairs("keys", from.0, from.1)?, pairs("out", out.0, out.1)?];
+        check_k(from.0.len, out.0.len)?;
+        let read = [from.0.named("keys")?, from.1.named("values")?];
+        check_apart(&[out.0.named("out")?, out.1.named("values of out")?, workspace.named("workspace")?], &read)?;
+        let workspace = workspace.workspace(Self::top_k_pairs_workspace_bytes::<K, V>(from.0.len, out.0.len))?;
+        // SAFETY: as for `top_k_raw`.
+        unsafe { self.on(stream, |queue| top_k::top_k::<K>(queue, order, at[0], at[1], workspace)) }
+    }
+
+    /// As [`top_k_pairs_raw`](Self::top_k_pairs_raw), with the index of each key for a value.
+    ///
+    /// # Errors
+    /// [`Error::TooManyKeys`] if there are more than 2^32 and the indices are `u32`, and those of
+    /// [`top_k_pairs_raw`](Self::top_k_pairs_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn top_k_indices_raw<K: GpuKey, I: Index>(
+        &self,
+        order: SortOrder,
+        keys: RawArray<K>,
+        out: (RawArray<K>, RawArray<I>),
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let to = pairs("out", out.0, out.1)?;
+        check_k(keys.len, out.0.len)?;
+        check_index_range::<I>(keys.len)?;
+        let written = [out.0.named("out")?, out.1.named("indices")?, workspace.named("workspace")?];
+        check_apart(&written, &[keys.named("keys")?])?;
+        let workspace = workspace.workspace(Self::top_k_pairs_workspace_bytes::<K, I>(keys.len, out.0.len))?;
+        // SAFETY: as for `top_k_raw`.
+        unsafe { self.on(stream, |queue| top_k::top_k::<K>(queue, order, keys.keys(), to, workspace)) }
     }
 
     /// Merges `a` and `b`, both ascending, into `out`, which has `a.len + b.len` keys. Stable: of equal keys, `a`'s go first. O(n).

@@ -8,6 +8,7 @@
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
+//! | `top_k` | the first k keys in their order |
 //! | `own` | sorts and merges in a user's own order |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
@@ -29,6 +30,7 @@ mod record;
 pub(super) mod runs;
 pub(super) mod sort;
 mod thresholds;
+pub(super) mod top_k;
 
 use super::failure::OrFailure;
 use super::kernels::Shape;
@@ -154,6 +156,7 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             sort::entries_of_any_size::<K>(value_bytes),
             merge::entries::<K>(value_bytes),
             batch::entries::<K>(value_bytes),
+            top_k::entries::<K>(value_bytes),
         ]
     });
     with_values.flatten().collect()

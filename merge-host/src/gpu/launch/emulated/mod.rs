@@ -12,6 +12,8 @@ mod merge;
 pub(in crate::gpu) mod own;
 #[cfg(test)]
 mod sort;
+#[cfg(test)]
+mod top_k;
 
 use super::*;
 use cuda_std::emulator::{Buffer, Emulator, Fault};

@@ -1,0 +1,85 @@
+//! How many candidates have each digit.
+
+use super::{COUNT_WORDS, DIGITS, Digit, Progress};
+use crate::block::shared_memory::shared_memory;
+use crate::key::{Bits, Coding};
+use cuda_std::prelude::*;
+
+/// Threads of a block.
+pub const THREADS: usize = 512;
+
+/// Keys that a thread reads before it counts them.
+const AT_ONCE: usize = 8;
+
+shared_memory! {
+    struct Memory() {
+        counts: [u32; DIGITS],
+    }
+}
+
+/// Bytes of dynamic shared memory.
+pub const SHARED_BYTES: u32 = Memory::bytes();
+
+/// Kernel: adds to `counts` how many candidates have each value of digit `number`: of the `n` keys, or of those that `collect` has put to
+/// `candidates`, as ordered bits.
+///
+/// # Safety
+/// `keys` has `n` keys, of which each block counts less than 2^32, `counts` [`COUNT_WORDS`], and `progress` is that of the digits before, if there are
+/// any. `candidates` are those of `collect`. Blocks are of `NT` threads, with [`SHARED_BYTES`].
+#[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
+pub unsafe fn count_digit<B: Bits, const NT: usize>(
+    keys: *const B,
+    n: usize,
+    candidates: *const B,
+    counts: *mut u32,
+    progress: *mut u64,
+    number: u32,
+    coding: Coding<B>,
+) {
+    let thread = thread::thread_idx_x() as usize;
+    // SAFETY: `progress` is only read here. The launch has `SHARED_BYTES`. Barriers come between clearing, adding and reading.
+    let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
+    let collected = if number == 0 { 0 } else { progress.collected() as usize };
+    // SAFETY: there are so many keys, as the caller promises.
+    let (keys, coding) = if collected > 0 {
+        (unsafe { Global::new(candidates, collected) }, Coding::NONE)
+    } else {
+        (unsafe { Global::new(keys, n) }, coding)
+    };
+    let (digit, prefix) = (Digit::of(size_of::<B>(), number), if number == 0 { 0 } else { progress.prefix() });
+    let mut i = thread;
+    while i < DIGITS {
+        memory.counts.set(i as u32, 0);
+        i += NT;
+    }
+    thread::sync_threads();
+    let tile = const { NT * AT_ONCE };
+    let mut first = thread::block_idx_x() as usize * tile;
+    while first < keys.len() {
+        let mut bits = [B::MIN; AT_ONCE];
+        for i in 0..AT_ONCE {
+            let at = first + i * NT + thread;
+            if at < keys.len() {
+                bits[i] = keys.get(at);
+            }
+        }
+        for i in 0..AT_ONCE {
+            let key = coding.encode(bits[i]);
+            if first + i * NT + thread < keys.len() && (number == 0 || digit.above(key) == prefix) {
+                memory.counts.fetch_add(digit.get(key), 1);
+            }
+        }
+        first += tile * thread::grid_dim_x() as usize;
+    }
+    thread::sync_threads();
+    // SAFETY: `counts` has as many words, to which all blocks only add.
+    let counts = unsafe { GlobalMut::new(counts, COUNT_WORDS) };
+    let mut value = thread;
+    while value < DIGITS {
+        let count = memory.counts.get(value as u32);
+        if count > 0 && counts.fetch_add(2 * value, count).checked_add(count).is_none() {
+            counts.fetch_add(2 * value + 1, 1);
+        }
+        value += NT;
+    }
+}

@@ -1,0 +1,123 @@
+//! The first k keys in their order, without sorting the others: a radix select, in which each key is read twice as a rule.
+//!
+//! ```text
+//!   count      keys by their first 11 bits      │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key begins with bits 2
+//!   choose                                                  ▲
+//!   collect    those with less bits are among the first k ─► out
+//!              those with these bits may be               ─► candidates, which are few
+//!   count, choose     the candidates by their next 11 bits, and so on, until all bits of the k-th key are known
+//!   collect    of the candidates those that are less      ─► out
+//!              and the first ones that equal it           ─► out
+//! ```
+//!
+//! What is collected keeps its order: a look-back over tiles says where each goes. A sort of the k keys ends it.
+//!
+//! Where too many keys begin with the same bits, no candidates are collected, and all keys are read for each digit.
+
+pub mod choose_digit;
+pub mod collect;
+pub mod count_digit;
+
+use crate::key::Bits;
+use cuda_std::prelude::*;
+
+/// Bits of a digit.
+pub const DIGIT_BITS: u32 = 11;
+
+/// Digits that there are.
+pub const DIGITS: usize = 1 << DIGIT_BITS;
+
+/// Words in which digits are counted: two for each, the lower half of the count and the upper one.
+pub const COUNT_WORDS: usize = 2 * DIGITS;
+
+/// Numbers of [`Progress`].
+pub const PROGRESS_NUMBERS: usize = 5;
+
+/// How many digits keys of `bytes` bytes have.
+pub const fn digits_of(bytes: usize) -> u32 {
+    (8 * bytes as u32).div_ceil(DIGIT_BITS)
+}
+
+/// A digit of keys: the first one is number 0. The last one may have fewer bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digit {
+    /// Bits below it.
+    shift: u32,
+    /// Its own.
+    bits: u32,
+}
+
+impl Digit {
+    /// Digit `number` of keys of `bytes` bytes.
+    #[inline(always)]
+    pub const fn of(bytes: usize, number: u32) -> Self {
+        let above = number * DIGIT_BITS;
+        let left = 8 * bytes as u32 - above;
+        let bits = if left < DIGIT_BITS { left } else { DIGIT_BITS };
+        Self { shift: left - bits, bits }
+    }
+
+    /// That of a key.
+    #[inline(always)]
+    pub fn get<B: Bits>(self, key: B) -> u32 {
+        key.shifted_down(self.shift).to_register() as u32 & ((1 << self.bits) - 1)
+    }
+
+    /// The bits of the key down to this digit.
+    #[inline(always)]
+    pub fn prefix<B: Bits>(self, key: B) -> u64 {
+        key.shifted_down(self.shift).to_register()
+    }
+
+    /// The bits of the key above this digit.
+    #[inline(always)]
+    pub fn above<B: Bits>(self, key: B) -> u64 {
+        self.prefix(key) >> self.bits
+    }
+}
+
+/// What is known of the k-th key.
+#[derive(Clone, Copy)]
+pub struct Progress {
+    numbers: GlobalMut<u64>,
+}
+
+impl Progress {
+    /// # Safety
+    /// `first` points to [`PROGRESS_NUMBERS`] numbers, which one launch does not both read and write, but for one block.
+    #[inline(always)]
+    pub unsafe fn new(first: *mut u64) -> Self {
+        // SAFETY: the caller's promise.
+        Self { numbers: unsafe { GlobalMut::new(first, PROGRESS_NUMBERS) } }
+    }
+
+    /// Its first bits, as many as have been chosen.
+    #[inline(always)]
+    pub fn prefix(self) -> u64 {
+        self.numbers.get(0)
+    }
+
+    /// Which one it is, from 1 on, of the candidates: those keys that begin with these bits.
+    #[inline(always)]
+    pub fn rank(self) -> u64 {
+        self.numbers.get(1)
+    }
+
+    /// How many candidates there are.
+    #[inline(always)]
+    pub fn candidates(self) -> u64 {
+        self.numbers.get(2)
+    }
+
+    /// How many candidates there were of the first digit, if they have been collected, and else 0.
+    #[inline(always)]
+    pub fn collected(self) -> u64 {
+        self.numbers.get(3)
+    }
+
+    /// How many keys begin with less than the first digit.
+    #[inline(always)]
+    pub fn before_collected(self) -> u64 {
+        self.numbers.get(4)
+    }
+}

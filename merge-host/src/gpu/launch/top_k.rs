@@ -1,0 +1,118 @@
+//! The first k keys in their order.
+
+use super::sort::{SortPlan, sort};
+use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
+use crate::gpu::kernels::Shape;
+use crate::{Error, SortKernel, SortOrder};
+use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit};
+use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
+use kernels_gpu::kernels::top_k::count_digit::{self, COUNT_DIGIT, CountDigit};
+use kernels_gpu::kernels::top_k::{COUNT_WORDS, PROGRESS_NUMBERS, digits_of};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::warp::look_back;
+
+/// Candidates are collected if they are one key in so many, or fewer.
+const CANDIDATES: usize = 8;
+
+/// Addresses in a workspace, from its begin on, and how long it is.
+struct Layout {
+    counts: usize,
+    /// For both collections the words of two look-backs.
+    tiles: [usize; 4],
+    /// Where what is cleared ends.
+    cleared: usize,
+    candidate_keys: usize,
+    candidate_values: usize,
+    sort: usize,
+    end: usize,
+}
+
+impl Layout {
+    fn of<K: Key>(n: usize, k: usize, value_bytes: usize) -> Self {
+        let counts = align(PROGRESS_NUMBERS * size_of::<u64>());
+        let first_tile = counts + COUNT_WORDS * size_of::<u32>();
+        let of_tiles = align(look_back::words(n.div_ceil(collect::TILE)) * size_of::<u64>());
+        let cleared = first_tile + 4 * of_tiles;
+        let capacity = capacity(n);
+        let candidate_values = cleared + align(capacity * size_of::<K>());
+        let sort = candidate_values + align(capacity * value_bytes);
+        let sort_bytes = SortPlan::of::<K>(k, value_bytes, false).workspace_bytes::<K>(k);
+        let end = sort.saturating_add(sort_bytes);
+        let tiles = [first_tile, first_tile + of_tiles, first_tile + 2 * of_tiles, first_tile + 3 * of_tiles];
+        Self { counts, tiles, cleared, candidate_keys: cleared, candidate_values, sort, end }
+    }
+}
+
+const fn capacity(n: usize) -> usize {
+    n.div_ceil(CANDIDATES)
+}
+
+/// Bytes of workspace for the first `k` of `n` keys with values of `value_bytes` bytes, or 0.
+pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: usize) -> usize {
+    Layout::of::<K>(n, k, value_bytes).end
+}
+
+/// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
+pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let keys = bits(size_of::<K>());
+    vec![(COUNT_DIGIT.name, keys.clone()), (CHOOSE_DIGIT.name, keys), (COLLECT.name, suffix::<K>(value_bytes))]
+}
+
+/// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their indices take the place of values, if
+/// `from.values` is 0 and there are values.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, `out` no longer than `from`, and `workspace` of [`workspace_bytes`]; `out` overlaps no other; and nothing writes
+/// `from`, or uses the others, until the selection has ended.
+pub(in crate::gpu) unsafe fn top_k<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    from: Arrays,
+    out: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let (n, k, value_bytes) = (from.len, out.len, out.value_bytes);
+    if k == 0 {
+        return Ok(());
+    }
+    let layout = Layout::of::<K>(n, k, value_bytes);
+    let at = |offset: usize| workspace + offset as u64;
+    let (progress, counts) = (workspace as *mut u64, at(layout.counts) as *mut u32);
+    let (coding, capacity, width) =
+        (Coding::of::<K>(order == SortOrder::Descending), capacity(n) as u64, bits(size_of::<K>()));
+    let candidates = (at(layout.candidate_keys), at(layout.candidate_values));
+    let blocks = |shape: Shape, tile: usize| Shape { blocks: shape.blocks.min(n.div_ceil(tile)), ..shape };
+    let count_shape = blocks(
+        queue.persistent(collect::BLOCKS, count_digit::THREADS as u32, count_digit::SHARED_BYTES),
+        count_digit::THREADS,
+    );
+    let choose_shape =
+        Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
+    let collect_shape =
+        blocks(queue.persistent(collect::BLOCKS, collect::THREADS as u32, collect::SHARED_BYTES), collect::TILE);
+    let collect = |collection: u32| {
+        let [tiles, ties] = [0, 1].map(|kind| at(layout.tiles[2 * collection as usize + kind]) as *mut u64);
+        with_values!(value_bytes, V => {
+            let (from, out) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>((out.keys, out.values)));
+            let candidates = elements::<K, V>(candidates);
+            let collect = Collect { from, n, candidates, out, k, progress, tiles, ties, collection, coding };
+            // SAFETY: the caller's promise for the arrays; the words of tiles are 0, and the digits have been chosen.
+            unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
+        })
+    };
+    // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and chosen one after the other.
+    unsafe {
+        queue.clear(workspace, layout.cleared / size_of::<u32>())?;
+        for number in 0..digits_of(size_of::<K>()) {
+            let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
+            let count = CountDigit { keys, n, candidates, counts, progress, number, coding };
+            queue.launch(&width, count_shape, &count)?;
+            queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k: k as u64, capacity, number })?;
+            if number == 0 {
+                collect(collect::FIRST)?;
+            }
+        }
+        collect(collect::LAST)?;
+        sort::<K>(queue, (SortKernel::Auto, order), out, false, at(layout.sort))
+    }
+}
