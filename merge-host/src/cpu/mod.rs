@@ -20,6 +20,7 @@
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
+//! | `top_k` | the first keys of the order |
 
 pub(crate) mod blocks;
 pub(crate) mod memory;
@@ -34,6 +35,7 @@ pub(crate) mod sort;
 pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
 pub(crate) mod streamed;
+pub(crate) mod top_k;
 
 mod bidirectional;
 mod buckets;

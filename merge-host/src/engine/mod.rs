@@ -7,6 +7,7 @@
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
 //! | `sets` | set operations |
+//! | `top_k` | the first keys of the order |
 //! | `auto`, `costs` | the choice between the CPU and one or several GPUs, and the model that it is made by |
 //! | `check` | lengths and offsets |
 
@@ -19,6 +20,7 @@ mod merge;
 mod segments;
 mod sets;
 mod sort;
+mod top_k;
 
 pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
