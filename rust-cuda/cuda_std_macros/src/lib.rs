@@ -2,6 +2,8 @@
 
 use proc_macro::TokenStream;
 use quote::{format_ident, quote};
+use std::path::PathBuf;
+use std::sync::LazyLock;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::visit::Visit;
@@ -32,6 +34,8 @@ use syn::{
 ///
 /// On the host the arguments of each kernel become a struct of that name in camel case, `Fill`, which implements
 /// `cuda_std::launch::Arguments`, and a constant in capitals, `FILL`, names the instances.
+///
+/// A crate may have a feature `without_entry_points`, with which its kernels are functions for others to call, and no entry points.
 ///
 /// An instance may say how its blocks are launched, with how many threads at most and how many of them a multiprocessor is
 /// to hold, so that the compiler has to do with the registers that this leaves (`__launch_bounds__` in CUDA C++):
@@ -291,12 +295,12 @@ fn entry(
     arguments: &[GenericArgument],
     bounds: Option<&Bounds>,
 ) -> syn::Result<proc_macro2::TokenStream> {
+    let is_compiled = is_compiled();
     // The compiler has no words for bounds: they are a comment, which cuda_builder turns into directives.
     let bounds = bounds.map(|Bounds { threads, blocks }| {
         let comment = format!("// launch bounds {name} {{}} {{}}");
         quote! {
-            #[allow(unexpected_cfgs)]
-            #[cfg(all(target_arch = "nvptx64", not(feature = "without_entry_points")))]
+            #[cfg(#is_compiled)]
             ::core::arch::global_asm!(#comment, const { #threads }, const { #blocks });
             #[cfg(not(target_arch = "nvptx64"))]
             const _: (usize, usize) = (#threads, #blocks);
@@ -316,9 +320,7 @@ fn entry(
         const _: () = {
             let _ = #callee #turbofish;
         };
-        // A crate of kernels that others instantiate may have a feature that leaves its own ones out.
-        #[allow(unexpected_cfgs)]
-        #[cfg(all(target_arch = "nvptx64", not(feature = "without_entry_points")))]
+        #[cfg(#is_compiled)]
         const _: () = {
             #[unsafe(export_name = #name)]
             unsafe extern "ptx-kernel" fn #entry(#(#inputs),*) {
@@ -328,6 +330,23 @@ fn entry(
         };
     })
 }
+
+/// The condition for an entry point to be in the compiled module: on the GPU, unless the crate has the feature [`LEAVES_OUT`] and it is enabled.
+fn is_compiled() -> proc_macro2::TokenStream {
+    static HAS_FEATURE: LazyLock<bool> = LazyLock::new(|| {
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let manifest = folder.and_then(|folder| std::fs::read_to_string(folder.join("Cargo.toml")).ok());
+        manifest.is_some_and(|text| text.lines().any(|line| line.trim_start().starts_with(LEAVES_OUT)))
+    });
+    if *HAS_FEATURE {
+        quote!(all(target_arch = "nvptx64", not(feature = #LEAVES_OUT)))
+    } else {
+        quote!(target_arch = "nvptx64")
+    }
+}
+
+/// A feature of a crate whose kernels others instantiate, which leaves its own ones out.
+const LEAVES_OUT: &str = "without_entry_points";
 
 /// Puts generic arguments in place of generic parameters.
 struct Substitute<'a> {

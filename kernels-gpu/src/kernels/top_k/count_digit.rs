@@ -40,12 +40,9 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     // SAFETY: `progress` is only read here. The launch has `SHARED_BYTES`. Barriers come between clearing, adding and reading.
     let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
     let collected = if number == 0 { 0 } else { progress.collected() as usize };
-    // SAFETY: there are so many keys, as the caller promises.
-    let (keys, coding) = if collected > 0 {
-        (unsafe { Global::new(candidates, collected) }, Coding::NONE)
-    } else {
-        (unsafe { Global::new(keys, n) }, coding)
-    };
+    let (first, len, coding) = if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, n, coding) };
+    // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch.
+    let keys = unsafe { Global::new(first, len) };
     let (digit, prefix) = (Digit::of(size_of::<B>(), number), if number == 0 { 0 } else { progress.prefix() });
     let mut i = thread;
     while i < DIGITS {
