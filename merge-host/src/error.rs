@@ -170,6 +170,24 @@ pub enum Error {
         /// The type of the indices.
         index: &'static str,
     },
+    /// An index of a permutation is not below the number of its elements.
+    #[error("index {slot} of the permutation is {found}, expected less than {count}, the number of elements")]
+    IndexOutOfRange {
+        /// Where the first such index is in the permutation.
+        slot: usize,
+        /// That index.
+        found: usize,
+        /// The number of elements.
+        count: usize,
+    },
+    /// A permutation has an index twice.
+    #[error("index {slot} of the permutation is {found}, which it has before, expected each index once")]
+    RepeatedIndex {
+        /// Where the first index is in the permutation that was there before.
+        slot: usize,
+        /// That index.
+        found: usize,
+    },
     /// The two inputs of a ragged batch have different numbers of runs.
     #[error("a has {a} offsets and b has {b}, expected the same number")]
     OffsetsMismatch {

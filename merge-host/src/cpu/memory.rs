@@ -15,7 +15,7 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
 }
 
 /// Uninitialised memory for `count` values.
-pub(super) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
+pub(crate) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
     // SAFETY: the capacity is at least `count`, and a `MaybeUninit` need not be initialised.
@@ -63,7 +63,7 @@ fn advise_huge_pages<T>(memory: &[T]) {
 }
 
 /// The error for an allocation of `count` values that failed. `count` may exceed the address space.
-pub(super) fn out_of_memory<T>(count: usize) -> Error {
+pub(crate) fn out_of_memory<T>(count: usize) -> Error {
     Error::OutOfHostMemory { needed: (count as u64).saturating_mul(size_of::<T>() as u64) }
 }
 

@@ -20,6 +20,8 @@
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
+//! | `sort_by`, `merge_by`, `sort_by_key` | sorts of elements of any type, by a comparison and by ordered bits |
+//! | `moved` | elements of any type, moved in the order of a permutation |
 
 pub(crate) mod blocks;
 pub(crate) mod memory;
@@ -27,10 +29,13 @@ pub(crate) mod merge_batch;
 pub(crate) mod merge_many;
 pub(crate) mod merge_path;
 pub(crate) mod merge_ragged;
+pub(crate) mod moved;
 pub(crate) mod reference;
 pub(crate) mod scratch;
 pub(crate) mod set_operation;
 pub(crate) mod sort;
+pub(crate) mod sort_by;
+pub(crate) mod sort_by_key;
 pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
 pub(crate) mod streamed;
@@ -42,6 +47,7 @@ mod digit;
 mod key_index;
 mod leaf;
 mod lsd;
+mod merge_by;
 #[cfg(target_arch = "x86_64")]
 mod merge_avx2;
 mod multiway_split;
