@@ -245,6 +245,11 @@ fn repeated<I: Index>(indices: &[I], mut marks: Vec<AtomicU8>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::fresh_seed;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+    use rand::seq::SliceRandom;
+    use std::fmt::Debug;
 
     fn gathers<I: Index>() {
         let (a, b): (Vec<u8>, Vec<u8>) = ((0..9).collect(), (9..30).collect());
@@ -283,5 +288,76 @@ mod tests {
     #[should_panic(expected = "bytes of the output, for 2 values")]
     fn an_output_of_another_length_is_refused() {
         gather(2, &[&[1, 2, 3, 4]], &[0u32, 1], &mut [0; 3]);
+    }
+
+    /// Elements of every way to move them, against a loop.
+    fn moves<T: Clone + Send + PartialEq + Debug, I: Index>(make: impl Fn(usize) -> T) {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for len in [0, 1, 2, 3, 10, 1000, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let items: Vec<T> = (0..len).map(&make).collect();
+            let mut order: Vec<usize> = (0..len).collect();
+            for kind in ["identity", "reversed", "rotated", "random"] {
+                match kind {
+                    "reversed" => order.reverse(),
+                    "rotated" => order.rotate_left(len / 3),
+                    "random" => order.shuffle(&mut random),
+                    _ => {}
+                }
+                let expected: Vec<T> = order.iter().map(|&index| items[index].clone()).collect();
+                let indices: Vec<I> = order.iter().map(|&index| I::from_usize(index)).collect();
+                let what = format!("{len} elements, {kind}, seed {seed}");
+                let mut found = items.clone();
+                permute(&mut found, &indices).unwrap();
+                assert!(found == expected, "{what}");
+                let mut found = items.clone();
+                permute_in_place(&mut found, &indices).unwrap();
+                assert!(found == expected, "in place, {what}");
+                assert!(permuted(items.clone(), &indices).unwrap() == expected, "as a vector, {what}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_any_type_are_moved() {
+        moves::<u8, u32>(|i| i as u8);
+        moves::<[u64; 5], u64>(|i| [i as u64; 5]);
+        moves::<String, u32>(|i| i.to_string());
+        moves::<(), u64>(|_| ());
+    }
+
+    #[test]
+    fn what_is_not_a_permutation_is_refused() {
+        let refused = |indices: &[u64]| {
+            let items: Vec<Box<usize>> = (0..4).map(Box::new).collect();
+            let (mut moved, mut in_place) = (items.clone(), items.clone());
+            let error = permute(&mut moved, indices).unwrap_err();
+            assert_eq!(permute_in_place(&mut in_place, indices), Err(error.clone()));
+            assert_eq!(permuted(items.clone(), indices), Err(error.clone()));
+            assert!(moved == items && in_place == items);
+            error
+        };
+        assert!(matches!(refused(&[0, 1, 2]), Error::LengthMismatch { expected: 4, found: 3, .. }));
+        assert!(matches!(refused(&[0, 1, 2, 3, 4]), Error::LengthMismatch { expected: 4, found: 5, .. }));
+        assert_eq!(refused(&[0, 1, 4, 3]), Error::IndexOutOfRange { slot: 2, found: 4, count: 4 });
+        assert_eq!(refused(&[0, u64::MAX, 4, 3]), Error::IndexOutOfRange { slot: 1, found: usize::MAX, count: 4 });
+        assert_eq!(refused(&[0, 1, 0, 3]), Error::RepeatedIndex { slot: 2, found: 0 });
+        assert_eq!(refused(&[3, 3, 3, 3]), Error::RepeatedIndex { slot: 1, found: 3 });
+    }
+
+    #[test]
+    fn a_wrong_index_is_found_anywhere() {
+        let count = 3 * BLOCK + 7;
+        let order: Vec<u32> = (0..count as u32).rev().collect();
+        for slot in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5, count - 1] {
+            let mut wrong = order.clone();
+            wrong[slot] = count as u32;
+            let error = permute(&mut vec![0u8; count], &wrong).unwrap_err();
+            assert_eq!(error, Error::IndexOutOfRange { slot, found: count, count });
+            wrong[slot] = order[(slot + BLOCK) % count];
+            let slot = slot.max((slot + BLOCK) % count);
+            let error = permute(&mut vec![0u8; count], &wrong).unwrap_err();
+            assert_eq!(error, Error::RepeatedIndex { slot, found: wrong[slot] as usize });
+        }
     }
 }

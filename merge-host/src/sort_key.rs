@@ -175,7 +175,11 @@ mod tests {
         check(&[-f64::NAN, f64::NEG_INFINITY, -0.0, 0.0, f64::INFINITY, f64::NAN]);
         check(&[[0u8, 255], [1, 0], [1, 1], [2, 0]]);
         check(&[(-1i32, true, 'x'), (0, false, 'z'), (0, true, 'a'), (0, true, 'b')]);
-        check(&[((1u8,), Reverse(5u16), -3i64, false), ((1,), Reverse(4), i64::MIN, true), ((2,), Reverse(9), 0, false)]);
+        check(&[
+            ((1u8,), Reverse(5u16), -3i64, false),
+            ((1,), Reverse(4), i64::MIN, true),
+            ((2,), Reverse(9), 0, false),
+        ]);
     }
 
     #[test]

@@ -47,9 +47,9 @@ mod digit;
 mod key_index;
 mod leaf;
 mod lsd;
-mod merge_by;
 #[cfg(target_arch = "x86_64")]
 mod merge_avx2;
+mod merge_by;
 mod multiway_split;
 mod parallel_radix;
 mod prefix_index;
@@ -66,7 +66,7 @@ pub(crate) use workers::Workers;
 
 /// Another seed at each run of the tests. What fails prints it.
 #[cfg(test)]
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
 }
