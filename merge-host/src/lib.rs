@@ -42,6 +42,7 @@
 //! | sort and merge what does not fit in memory | [`external`] |
 //! | find exact splits of sorted runs, wherever the runs are | [`splits`] |
 //! | apply the result of an argsort | [`permutation`] |
+//! | sort records of bytes by fields | [`records`] |
 //! | run loops over blocks on all threads | [`parallel`] |
 //!
 //! # Order
@@ -89,6 +90,7 @@ mod merge_kernel;
 mod names;
 pub mod parallel;
 pub mod permutation;
+pub mod records;
 mod set_operation;
 mod sort_kernel;
 mod sort_key;
