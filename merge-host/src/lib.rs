@@ -31,6 +31,7 @@
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
 //! | sort elements of any type by a key, or by a comparison | [`sort_by_key`](Engine::sort_by_key), [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type | [`argsort_by_key`](Engine::argsort_by_key), [`argsort_by`](Engine::argsort_by) |
+//! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned_pairs`](Engine::sort_owned_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |

@@ -81,7 +81,8 @@ impl<S: SortKey> SortKey for Option<S> {
     const BITS: u32 = sum(&[1, S::BITS]);
     #[inline(always)]
     fn ordered_bits(&self) -> u128 {
-        self.as_ref().map_or(0, |key| 1 << S::BITS | key.ordered_bits())
+        // The first bit tells whether there is a key.
+        self.as_ref().map_or(0, |key| 1 << (Self::BITS - 1) | key.ordered_bits())
     }
 }
 

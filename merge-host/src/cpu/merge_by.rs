@@ -9,7 +9,8 @@
 //!
 //! The blocks are found before the first is merged, so that each element is compared by one thread at a time.
 
-use crate::parallel;
+use super::memory;
+use crate::{Error, parallel};
 use std::mem::MaybeUninit;
 
 /// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
@@ -35,18 +36,60 @@ pub(super) fn merge_pairs_of_runs<T: Send>(
 ) {
     let length = from.len().div_ceil(threads * BLOCKS_PER_THREAD);
     let mut blocks = vec![];
-    for (pair, mut to) in from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)) {
-        let (mut a, mut b) = pair.split_at_mut(run.min(pair.len()));
-        while to.len() > length {
-            let i = split(a, b, length, is_less);
-            let (a_part, b_part, to_part);
-            (a_part, a) = a.split_at_mut(i);
-            (b_part, b) = b.split_at_mut(length - i);
-            (to_part, to) = to.split_at_mut(length);
-            blocks.push(Block { a: a_part, b: b_part, to: to_part });
-        }
-        blocks.push(Block { a, b, to });
+    for (pair, to) in from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)) {
+        let (a, b) = pair.split_at_mut(run.min(pair.len()));
+        divide(Block { a, b, to }, length, is_less, &mut blocks);
     }
+    merge_blocks(blocks, is_less, threads);
+}
+
+/// Merges two runs into a vector, which owns their elements then.
+///
+/// If `is_less` panics, the runs own them.
+pub(crate) fn merge_by<T: Send>(
+    mut a: Vec<T>,
+    mut b: Vec<T>,
+    is_less: &(impl Fn(&T, &T) -> bool + Sync),
+    threads: usize,
+) -> Result<Vec<T>, Error> {
+    let count = a.len() + b.len();
+    let mut merged: Vec<T> = Vec::new();
+    merged.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<T>(count))?;
+    memory::prefer_huge_pages(merged.spare_capacity_mut());
+    let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
+    let to = &mut merged.spare_capacity_mut()[..count];
+    divide(Block { a: &mut a, b: &mut b, to }, length, is_less, &mut blocks);
+    merge_blocks(blocks, is_less, threads);
+    // SAFETY: each of `count` slots has received the bits of another element of `a` or `b`, which own them no longer.
+    unsafe {
+        a.set_len(0);
+        b.set_len(0);
+        merged.set_len(count);
+    }
+    Ok(merged)
+}
+
+/// Adds to `blocks` those of a merge, which have `length` elements each, the last of them fewer.
+fn divide<'a, T>(
+    whole: Block<'a, T>,
+    length: usize,
+    is_less: &impl Fn(&T, &T) -> bool,
+    blocks: &mut Vec<Block<'a, T>>,
+) {
+    let Block { mut a, mut b, mut to } = whole;
+    while to.len() > length {
+        let i = split(a, b, length, is_less);
+        let (a_part, b_part, to_part);
+        (a_part, a) = a.split_at_mut(i);
+        (b_part, b) = b.split_at_mut(length - i);
+        (to_part, to) = to.split_at_mut(length);
+        blocks.push(Block { a: a_part, b: b_part, to: to_part });
+    }
+    blocks.push(Block { a, b, to });
+}
+
+/// Merges each block.
+fn merge_blocks<T: Send>(blocks: Vec<Block<T>>, is_less: &(impl Fn(&T, &T) -> bool + Sync), threads: usize) {
     parallel::for_each_on(threads, blocks, |Block { a, b, to }| merge(a, b, to, is_less));
 }
 

@@ -26,6 +26,7 @@
 pub(crate) mod blocks;
 pub(crate) mod memory;
 pub(crate) mod merge_batch;
+pub(crate) mod merge_by;
 pub(crate) mod merge_many;
 pub(crate) mod merge_path;
 pub(crate) mod merge_ragged;
@@ -49,7 +50,6 @@ mod leaf;
 mod lsd;
 #[cfg(target_arch = "x86_64")]
 mod merge_avx2;
-mod merge_by;
 mod multiway_split;
 mod parallel_radix;
 mod prefix_index;

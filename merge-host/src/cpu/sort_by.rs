@@ -70,6 +70,7 @@ fn merge_runs<T: Send>(
 mod tests {
     use super::*;
     use crate::cpu::fresh_seed;
+    use crate::cpu::merge_by::merge_by;
     use crate::cpu::sort_by_key::sort_by_key;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -227,6 +228,41 @@ mod tests {
             let mut items = [(); 1000];
             pool.install(|| sort_by(&mut items, &|_, _| Ordering::Greater, threads)).unwrap();
             pool.install(|| sort_by_key(&mut items, &|_| 3u8, threads)).unwrap();
+        }
+    }
+
+    #[test]
+    fn merges_of_any_two_lengths() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for (threads, pool) in pools() {
+            let lengths = if cfg!(miri) { vec![0, 1, 7] } else { vec![0, 1, 2, 3, 15, 16, 17, 100, 5001] };
+            for (m, n) in lengths.iter().flat_map(|m| lengths.iter().map(move |n| (*m, *n))) {
+                for values in [1, 5, u32::MAX] {
+                    let what = format!("{m} and {n} of {values} values, {threads} threads, seed {seed}");
+                    let run = |len, first, random: &mut StdRng| {
+                        let mut run = elements(len, values, random);
+                        run.sort_by_key(|element| *element.key);
+                        run.iter_mut().for_each(|element| element.index += first);
+                        run
+                    };
+                    let (a, b) = (run(m, 0, &mut random), run(n, m, &mut random));
+                    let mut expected: Vec<_> = a.iter().chain(&b).map(|item| (*item.key, item.index)).collect();
+                    expected.sort_by_key(|(key, _)| *key);
+                    let is_less = |a: &Element, b: &Element| a.touched() < b.touched();
+                    let merged = pool.install(|| merge_by(a, b, &is_less, threads)).unwrap();
+                    assert!(merged.iter().map(|item| (*item.key, item.index)).eq(expected), "{what}");
+                    // The runs drop the elements once if a comparison panics.
+                    let (a, b) = (run(m, 0, &mut random), run(n, m, &mut random));
+                    let calls = AtomicUsize::new(0);
+                    let most = random.random_range(0..=m + n);
+                    let is_less = |a: &Element, b: &Element| {
+                        assert!(calls.fetch_add(1, Relaxed) < most, "enough");
+                        a.touched() < b.touched()
+                    };
+                    let _ = catch_unwind(AssertUnwindSafe(|| pool.install(|| merge_by(a, b, &is_less, threads))));
+                }
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Sorts of elements of any type, which are moved and never cloned.
+//! Sorts and merges of elements of any type, which are moved and never cloned.
 
 use super::Engine;
 use super::check::{check_length, check_values};
-use crate::cpu::{memory, sort_by, sort_by_key};
+use crate::cpu::{memory, merge_by, sort_by, sort_by_key};
 use crate::index::check_index_range;
 use crate::index::sealed::Sealed;
 use crate::permutation::{Permutation, fill_identity_on};
@@ -148,6 +148,43 @@ impl Engine {
             fill_identity_on(threads, indices);
             sort_by::sort_by(indices, &compare, threads)
         })
+    }
+
+    /// Merges two runs of elements of any type by a comparison. Stable: of equal elements, those of `a` come first.
+    ///
+    /// `a` and `b` must be ascending by `compare`, which is as for [`sort_by`](Self::sort_by). If they are not, the order of the
+    /// elements is unspecified.
+    ///
+    /// # Complexity
+    /// At most |a| + |b| comparisons, plus O(log min(|a|, |b|)) for each block of the output. Each element moves once, and there
+    /// is no scratch memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system refuses to
+    /// start the engine's threads. The elements are dropped then.
+    ///
+    /// # Panics
+    /// Panics if `compare` does. The elements are dropped then.
+    ///
+    /// ```
+    /// let (a, b) = (["fig", "pear"].map(String::from), ["apple", "figs", "nut"].map(String::from));
+    /// let merged = merge_host::Engine::auto().merge_by(a.to_vec(), b.to_vec(), |a, b| a.cmp(b))?;
+    /// assert_eq!(merged, ["apple", "fig", "figs", "nut", "pear"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_by<T: Send>(
+        &self,
+        a: Vec<T>,
+        b: Vec<T>,
+        compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let is_less = |a: &T, b: &T| compare(a, b).is_lt();
+        let mut merged = Vec::new();
+        self.workers.try_merge(a.len() + b.len(), |threads| {
+            merged = merge_by::merge_by(a, b, &is_less, threads)?;
+            Ok(())
+        })?;
+        Ok(merged)
     }
 
     /// Sorts key-value pairs by key, as [`sort_pairs`](Self::sort_pairs) does, with values of any type, which are moved and

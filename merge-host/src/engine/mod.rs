@@ -3,7 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `sort` | sorts of one array |
-//! | `elements` | sorts of elements of any type |
+//! | `elements` | sorts and merges of elements of any type |
 //! | `segments` | sorts of the segments of an array |
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
