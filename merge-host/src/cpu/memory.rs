@@ -62,6 +62,19 @@ fn advise_huge_pages<T>(memory: &[T]) {
     }
 }
 
+/// Has the processor fetch the line of memory of the value at `index`, if there is one, while it goes on with other work.
+#[inline(always)]
+pub(crate) fn prefetch<T>(values: &[T], index: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if index < values.len() {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, and `index` is one of `values`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().add(index).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (values, index);
+}
+
 /// The error for an allocation of `count` values that failed. `count` may exceed the address space.
 pub(crate) fn out_of_memory<T>(count: usize) -> Error {
     Error::OutOfHostMemory { needed: (count as u64).saturating_mul(size_of::<T>() as u64) }

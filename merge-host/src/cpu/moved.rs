@@ -12,6 +12,7 @@
 //! The step that writes to `items` is the last one. A [`CopyBack`] completes it also if a thread panics in between.
 
 use super::blocks::for_each_block_of_keys;
+use super::memory;
 use super::scratch::Scratch;
 use crate::{Error, Index};
 use std::mem::MaybeUninit;
@@ -20,6 +21,8 @@ use std::mem::MaybeUninit;
 const BLOCK: usize = 1 << 14;
 /// Elements whose bits are being fetched from memory while those of another are copied.
 const AHEAD: usize = 16;
+/// Bytes of the greatest element that the processor fetches early enough by itself.
+const SMALL: usize = 16;
 
 /// The bits of an element, which threads copy but do not use as an element.
 #[repr(transparent)]
@@ -57,28 +60,14 @@ pub(crate) fn gather<T: Send, I: Index>(
     for_each_block_of_keys(to, BLOCK, threads, |begin, to| {
         let indices = &permutation[begin..];
         for (i, slot) in to.iter_mut().enumerate() {
-            if size_of::<T>() > 16
+            if size_of::<T>() > SMALL
                 && let Some(next) = indices.get(i + AHEAD)
             {
-                prefetch(from, next.to_usize());
+                memory::prefetch(from, next.to_usize());
             }
             from[indices[i].to_usize()].copy_to(slot);
         }
     });
-}
-
-/// Starts to fetch an element from memory, if there is one with this index.
-#[inline(always)]
-fn prefetch<T>(from: &[Moved<T>], index: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let address = from.as_ptr().wrapping_add(index).cast();
-        // SAFETY: a prefetch changes nothing that a program sees, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (from, index);
 }
 
 /// Moves to each slot of `items` the element that has the slot's index in `permutation`, on up to `threads` threads.

@@ -1,7 +1,7 @@
 //! Records in the order of a permutation.
 
-use super::prefetch;
 use crate::Index;
+use crate::cpu::memory::prefetch;
 
 /// Records that are being fetched from memory while one is copied: enough to hide how long each takes.
 const AHEAD: usize = 16;

@@ -51,8 +51,8 @@ const BLOCK: usize = 1 << 12;
 /// The words and the indices are sorted by `engine`, and the rest is done on the threads of [`parallel`] loops.
 ///
 /// # Complexity
-/// O(n) time on one thread, plus O(n log t) on t threads, for n records that differ in the first 8 bytes of their keys, and at
-/// most as often again as there are 8 bytes in a key. The scratch memory holds the records, and n words and indices, twice.
+/// O(n) time on one thread, plus O(n log t) on t threads, for n records. Those that are equal in the first 8 bytes of their keys
+/// are sorted again by the next 8, and so on. The scratch memory holds the records, and twice n words and n indices.
 ///
 /// # Errors
 /// - [`Error::NotWholeRecords`] if `records` is not a multiple of `size` bytes, or if `size` is 0.
@@ -175,15 +175,54 @@ impl external::Observer for Total {
     }
 }
 
-/// Has the processor fetch the line of memory at `index` of `bytes`, if there is one, while it goes on with other work.
-#[inline(always)]
-fn prefetch(bytes: &[u8], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if index < bytes.len() {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program sees, and the address is one of `bytes`.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(index).cast()) };
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SortOrder;
+    use crate::cpu::fresh_seed;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn records_are_sorted_by_all_fields() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let fields = [
+            Field::signed(4, 2).endian(Endian::Big),
+            Field::float(6, 4).order(SortOrder::Descending),
+            Field::bytes(0, 4),
+        ];
+        let key = RecordKey::new(&fields);
+        let order = |record: &[u8; 13]| {
+            let number = i16::from_be_bytes([record[4], record[5]]);
+            let float = f32::from_le_bytes([record[6], record[7], record[8], record[9]]);
+            (number, float, [record[0], record[1], record[2], record[3]])
+        };
+        for count in [0, 1, 2, 17, 1000, 70_000] {
+            // Few values of each byte, so that many fields are equal.
+            let mut byte = || if random.random() { 0 } else { random.random::<u8>() & 0xc1 };
+            let records: Vec<[u8; 13]> = (0..count).map(|_| std::array::from_fn(|_| byte())).collect();
+            let mut expected = records.clone();
+            expected.sort_by(|a, b| {
+                let (a, b) = (order(a), order(b));
+                a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2))
+            });
+            for engine in [1, 2].map(|threads| Engine::cpu_with_threads(threads).unwrap()) {
+                let mut found = records.clone();
+                sort(&engine, &key, 13, found.as_flattened_mut()).unwrap();
+                assert!(found == expected, "{count} records, {engine:?}, seed {seed}");
+                assert_eq!(key.first_disorder(13, found.as_flattened(), false), None);
+            }
+        }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, index);
+
+    #[test]
+    fn records_that_do_not_fit_are_refused() {
+        let (engine, key) = (Engine::cpu(), RecordKey::new(&[Field::unsigned(2, 4)]));
+        assert_eq!(sort(&engine, &key, 7, &mut [0; 15]), Err(Error::NotWholeRecords { found: 15, size: 7 }));
+        assert_eq!(sort(&engine, &key, 0, &mut [0; 15]), Err(Error::NotWholeRecords { found: 15, size: 0 }));
+        assert_eq!(sort(&engine, &key, 5, &mut [0; 15]), Err(Error::FieldOutOfRecord { end: 6, size: 5 }));
+        let error = argsort(&engine, &key, 6, &[0; 12], &mut [0u32; 3]).unwrap_err();
+        assert!(matches!(error, Error::LengthMismatch { what: "indices", expected: 2, found: 3, .. }));
+    }
 }

@@ -10,7 +10,7 @@
 //! engine as the whole was.
 
 use super::key::{RecordKey, Word as KeyWord};
-use super::prefetch;
+use crate::cpu::memory::prefetch;
 use crate::external::{Engines, Observer, Phase, RunError};
 use crate::permutation::fill_identity;
 use crate::{Engine, Index, SortOrder, Timing, Word, parallel};
