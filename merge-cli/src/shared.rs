@@ -215,7 +215,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
             (job.keys, items, job.output, job.resources)
         }
         Job::SortRecords(job) => {
-            let key = Key::new(&job.layout, job.reverse);
+            let key = job.layout.key(job.reverse);
             (job.input, Items::Records(job.layout, key), job.output, job.resources)
         }
         _ => return Err(Failure::new("these flags ask for no sort")),
@@ -237,7 +237,7 @@ pub fn check(flags: CheckFlags) -> Result<CheckJob> {
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }
         Job::CheckRecords(job) => {
-            let key = Key::new(&job.layout, job.reverse);
+            let key = job.layout.key(job.reverse);
             let (items, threads) = (Items::Records(job.layout, key), job.resources.threads);
             Ok(CheckJob { input: job.input, items, unique: job.unique, threads })
         }

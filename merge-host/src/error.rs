@@ -178,6 +178,40 @@ pub enum Error {
         /// The number of keys.
         found: usize,
     },
+    /// An index of a permutation is not below the number of its elements.
+    #[error("index {slot} of the permutation is {found}, expected less than {count}, the number of elements")]
+    IndexOutOfRange {
+        /// Where the first such index is in the permutation.
+        slot: usize,
+        /// That index.
+        found: usize,
+        /// The number of elements.
+        count: usize,
+    },
+    /// A permutation has an index twice.
+    #[error("index {slot} of the permutation is {found}, which it has before, expected each index once")]
+    RepeatedIndex {
+        /// Where the first index is in the permutation that was there before.
+        slot: usize,
+        /// That index.
+        found: usize,
+    },
+    /// Records are not a whole number of records.
+    #[error("the records have {found} bytes, expected a multiple of {size}, the size of a record")]
+    NotWholeRecords {
+        /// Bytes of all records.
+        found: usize,
+        /// Bytes of one record. If this is 0, there are no records of this size.
+        size: usize,
+    },
+    /// A field of a key is not within a record.
+    #[error("a field of the key ends after {end} bytes, expected it to end within the {size} bytes of a record")]
+    FieldOutOfRecord {
+        /// Where the last field ends, in bytes.
+        end: usize,
+        /// Bytes of one record.
+        size: usize,
+    },
     /// The two inputs of a ragged batch have different numbers of runs.
     #[error("a has {a} offsets and b has {b}, expected the same number")]
     OffsetsMismatch {

@@ -6,9 +6,10 @@ use kernels_gpu::key::Key as Kernels;
 use std::fmt::{Debug, Display};
 
 /// A number that can be merged and sorted: `u8`, `i8`, `u16`, `i16`, [`f16`](struct@crate::f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-/// `f64` or `u128`, one of these in [`Descending`](crate::Descending) order, and no other type.
+/// `f64`, `usize`, `isize`, `u128` or `i128`, one of these in [`Descending`](crate::Descending) order, and no other type.
 ///
-/// Integers are in their usual order and floats in that of `total_cmp`.
+/// Integers are in their usual order and floats in that of `total_cmp`. Elements of other types are sorted by a
+/// [`SortKey`](crate::SortKey) or by a comparison.
 ///
 /// ```
 /// fn name_of<K: merge_host::Key>(_: &[K]) -> &'static str {
@@ -21,7 +22,8 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     type Bits: Word;
     /// The type's name.
     const NAME: &'static str;
-    /// Whether a GPU can merge and sort keys of this type, which is then a [`GpuKey`].
+    /// Whether a GPU engine can merge and sort keys of this type. It is then a [`GpuKey`], or `usize` or `isize`, which an
+    /// engine passes to the GPU as `u64` or `i64`.
     const ON_GPU: bool;
     /// Encodes the key as ordered bits: `a` precedes `b` in total order if and only if `a.to_ordered() < b.to_ordered()`.
     fn to_ordered(self) -> Self::Bits;
@@ -65,6 +67,10 @@ pub(crate) mod sealed {
         fn low(self) -> usize;
         /// The number `low`, truncated to the width of this type.
         fn from_low(low: usize) -> Self;
+        /// The same number, of 128 bits.
+        fn widened(self) -> u128;
+        /// The number `wide`, truncated to the width of this type.
+        fn narrowed(wide: u128) -> Self;
     }
 }
 
@@ -84,6 +90,14 @@ macro_rules! bits {
             fn from_low(low: usize) -> Self {
                 low as $t
             }
+            #[inline(always)]
+            fn widened(self) -> u128 {
+                self as u128
+            }
+            #[inline(always)]
+            fn narrowed(wide: u128) -> Self {
+                wide as $t
+            }
         }
     )*};
 }
@@ -96,6 +110,19 @@ macro_rules! on_gpu {
     (false $t:ident) => {
         u32
     };
+    ((true as $other:ident) $t:ident) => {
+        $other
+    };
+}
+
+/// Whether there is a type on the GPU.
+macro_rules! is_on_gpu {
+    (false) => {
+        false
+    };
+    ($($on_gpu:tt)*) => {
+        true
+    };
 }
 
 macro_rules! key {
@@ -106,7 +133,7 @@ macro_rules! key {
         impl Key for $t {
             type Bits = $bits;
             const NAME: &'static str = stringify!($t);
-            const ON_GPU: bool = $on_gpu;
+            const ON_GPU: bool = is_on_gpu!($on_gpu);
             #[inline(always)]
             fn to_ordered(self) -> $bits {
                 ($to_ordered)(self)
@@ -137,6 +164,18 @@ key! {
     f16 as u16: |key: f16| inverted(key.to_bits(), key.is_sign_negative()),
         |bits| f16::from_bits(inverted(bits, bits >> 15 == 0));
     u128 as u128: |key| key, |bits| bits;
+    i128 as u128: |key: i128| (key ^ i128::MIN) as u128, |bits: u128| bits as i128 ^ i128::MIN;
+}
+// Numbers of the width of an address, which are numbers of 8 bytes.
+#[cfg(target_pointer_width = "64")]
+key! {
+    (true as u64);
+    usize as u64: |key| key as u64, |bits| bits as usize;
+}
+#[cfg(target_pointer_width = "64")]
+key! {
+    (true as i64);
+    isize as u64: |key| Kernels::to_ordered(key as i64), |bits| <i64 as Kernels>::from_ordered(bits) as isize;
 }
 
 /// Inverts all bits of a negative float, and the sign bit of others.

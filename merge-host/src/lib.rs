@@ -29,6 +29,10 @@
 //! | merge any number of runs | [`merge_many`](Engine::merge_many), [`merge_many_pairs`](Engine::merge_many_pairs) |
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
+//! | sort elements of any type by a key, or by a comparison | [`sort_by_key`](Engine::sort_by_key), [`sort_by`](Engine::sort_by) |
+//! | find the permutation that sorts elements of any type | [`argsort_by_key`](Engine::argsort_by_key), [`argsort_by`](Engine::argsort_by) |
+//! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
+//! | sort values of any type by separate keys | [`sort_owned_pairs`](Engine::sort_owned_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
@@ -39,16 +43,18 @@
 //! | sort and merge what does not fit in memory | [`external`] |
 //! | find exact splits of sorted runs, wherever the runs are | [`splits`] |
 //! | apply the result of an argsort | [`permutation`] |
+//! | sort records of bytes by fields | [`records`] |
 //! | run loops over blocks on all threads | [`parallel`] |
 //!
 //! # Order
 //!
-//! Twelve types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
-//! `f64` and `u128`. Integers are in their usual order and floats in IEEE 754's total order, that of
+//! Fifteen types are keys (see [`Key`]): `u8`, `i8`, `u16`, `i16`, [`f16`](struct@f16), `u32`, `i32`, `f32`, `u64`, `i64`,
+//! `f64`, `usize`, `isize`, `u128` and `i128`. Integers are in their usual order and floats in IEEE 754's total order, that of
 //! [`f32::total_cmp`]: −NaN, −∞, …, −0.0, +0.0, …, +∞, +NaN. The bits of every key are preserved, including the payload of
 //! a NaN and the sign of a zero.
 //!
-//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types.
+//! The GPU has kernels for types of 4 and 8 bytes (see [`GpuKey`]); the CPU handles keys of the other types, and elements
+//! of any type that a [`SortKey`] or a comparison orders.
 //!
 //! Every merge and every sort is stable: equal keys keep the order of the input, and in a merge those of an earlier run
 //! precede those of a later one.
@@ -85,8 +91,10 @@ mod merge_kernel;
 mod names;
 pub mod parallel;
 pub mod permutation;
+pub mod records;
 mod set_operation;
 mod sort_kernel;
+mod sort_key;
 mod sort_order;
 mod sorted;
 pub mod splits;
@@ -111,6 +119,7 @@ pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
 pub use set_operation::SetOperation;
 pub use sort_kernel::SortKernel;
+pub use sort_key::SortKey;
 pub use sort_order::SortOrder;
 pub use sorted::first_unsorted;
 pub use timing::Timing;

@@ -14,8 +14,16 @@
 //! assert_eq!((order, &sorted), ([1, 2, 0], b"abcpqrxyz"));
 //! # Ok::<(), merge_host::Error>(())
 //! ```
+//!
+//! [`gather`] copies bytes, and need not be given a permutation. [`permute`], [`permute_in_place`] and [`permuted`] move
+//! elements of any type, and refuse what is not a permutation.
 
-use crate::{Index, parallel};
+use crate::cpu::memory;
+use crate::cpu::moved::{self, Moved};
+use crate::cpu::scratch::Scratch;
+use crate::engine::check_length;
+use crate::{Error, Index, parallel};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The fewest values that a thread gathers at once.
 const BLOCK: usize = 1 << 14;
@@ -85,9 +93,163 @@ pub(crate) fn gather_with<'a, I: Index>(
     });
 }
 
+/// Moves to each slot of `items` the element that has the slot's index in `permutation`: that at index `permutation[0]` to the
+/// first slot, and so on. Elements may be of any type; they are moved, not cloned.
+///
+/// Takes linear time, on the threads of [`parallel`] loops. The scratch memory holds n elements and n bytes;
+/// [`permute_in_place`] needs none for the elements.
+///
+/// # Errors
+/// - [`Error::LengthMismatch`] if `permutation` has another length than `items`.
+/// - [`Error::IndexOutOfRange`] if an index is not below the number of elements, and otherwise [`Error::RepeatedIndex`] if one
+///   occurs twice.
+/// - [`Error::OutOfHostMemory`] if there is not enough scratch memory.
+///
+/// The elements are unchanged after an error.
+///
+/// ```
+/// use merge_host::{Engine, Error, permutation};
+///
+/// let mut names = ["pear", "fig", "lime"].map(String::from);
+/// let mut order = [0u32; 3];
+/// Engine::cpu().argsort_by(&names, &mut order, |a, b| a.cmp(b))?;
+/// permutation::permute(&mut names, &order)?;
+/// assert_eq!(names, ["fig", "lime", "pear"]);
+///
+/// let error = permutation::permute(&mut names, &[0u32, 2, 2]).unwrap_err();
+/// assert_eq!(error, Error::RepeatedIndex { slot: 2, found: 2 });
+/// # Ok::<(), Error>(())
+/// ```
+pub fn permute<T: Send, I: Index>(items: &mut [T], permutation: &[I]) -> Result<(), Error> {
+    let threads = threads_for(items.len());
+    let permutation = Permutation::check(permutation, items.len(), threads)?;
+    // SAFETY: each index occurs once.
+    unsafe { moved::permute(items, permutation.indices, threads) }
+}
+
+/// As [`permute`], with a byte of scratch memory for each element: follows the cycles of the permutation, on one thread.
+///
+/// ```text
+///   permutation  2 0 1 3       slots 0 ◄ 2 ◄ 1 ◄ 0    3
+/// ```
+///
+/// # Errors
+/// Those of [`permute`].
+///
+/// ```
+/// let mut letters = ['a', 'b', 'c', 'd'];
+/// merge_host::permutation::permute_in_place(&mut letters, &[2u64, 0, 1, 3])?;
+/// assert_eq!(letters, ['c', 'a', 'b', 'd']);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+pub fn permute_in_place<T, I: Index>(items: &mut [T], permutation: &[I]) -> Result<(), Error> {
+    let Permutation { indices, mut marks } = Permutation::check(permutation, items.len(), 1)?;
+    for begin in 0..items.len() {
+        let mut slot = begin;
+        // A mark tells that the slot does not have its element yet.
+        while std::mem::take(marks[slot].get_mut()) != 0 {
+            let from = indices[slot].to_usize();
+            // At the end of the cycle the first element has come to the last slot.
+            if from != begin {
+                items.swap(slot, from);
+            }
+            slot = from;
+        }
+    }
+    Ok(())
+}
+
+/// The elements of `items` in the order of `permutation`, as a new vector: that at index `permutation[0]` is the first one.
+///
+/// This moves each element once, and [`permute`] twice. Otherwise it is the same.
+///
+/// # Errors
+/// Those of [`permute`]. `items` is dropped then.
+///
+/// ```
+/// let names = ["pear", "fig", "lime"].map(String::from).to_vec();
+/// assert_eq!(merge_host::permutation::permuted(names, &[1u32, 2, 0])?, ["fig", "lime", "pear"]);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+pub fn permuted<T: Send, I: Index>(mut items: Vec<T>, permutation: &[I]) -> Result<Vec<T>, Error> {
+    let threads = threads_for(items.len());
+    Permutation::check(permutation, items.len(), threads)?;
+    let mut sorted = memory::uninit::<T>(items.len())?;
+    moved::gather(Moved::of(&mut items), permutation, &mut sorted, threads);
+    // SAFETY: the elements have been moved, each once, because each index occurs once.
+    unsafe { items.set_len(0) };
+    let mut sorted = std::mem::ManuallyDrop::new(sorted);
+    // SAFETY: `MaybeUninit<T>` has the layout of `T`, and each slot has the bits of an element.
+    Ok(unsafe { Vec::from_raw_parts(sorted.as_mut_ptr().cast(), sorted.len(), sorted.capacity()) })
+}
+
+/// The threads that moving `count` elements is worth.
+fn threads_for(count: usize) -> usize {
+    if count <= BLOCK { 1 } else { parallel::threads() }
+}
+
+/// Indices among which each number below their number occurs once.
+pub(crate) struct Permutation<'a, I> {
+    indices: &'a [I],
+    /// A 1 for each element.
+    marks: Vec<AtomicU8>,
+}
+
+impl<'a, I: Index> Permutation<'a, I> {
+    /// `indices`, if they are a permutation of `count` elements, on up to `threads` threads.
+    ///
+    /// Each index marks its element. If `count` indices have marked `count` elements, none occurs twice. The marks are atomic
+    /// because threads may write the same one.
+    pub fn check(indices: &'a [I], count: usize, threads: usize) -> Result<Self, Error> {
+        check_length("the permutation", count, indices.len(), "|items|")?;
+        let mut marks = Vec::new();
+        marks.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<AtomicU8>(count))?;
+        marks.resize_with(count, || AtomicU8::new(0));
+        let share = parallel::share_length_for(threads, count, BLOCK);
+        let mark = |index: &I| marks.get(index.to_usize()).map(|mark| mark.store(1, Ordering::Relaxed)).is_some();
+        let wrong = parallel::map_on(threads, indices.chunks(share).enumerate(), |(i, indices)| {
+            indices.iter().position(|index| !mark(index)).map(|wrong| i * share + wrong)
+        });
+        if let Some(slot) = wrong.into_iter().flatten().next() {
+            return Err(Error::IndexOutOfRange { slot, found: indices[slot].to_usize(), count });
+        }
+        let all_are_marked = parallel::map_on(threads, marks.chunks(share), |marks| {
+            marks.iter().all(|mark| mark.load(Ordering::Relaxed) != 0)
+        });
+        if !all_are_marked.into_iter().all(|all| all) {
+            return Err(repeated(indices, marks));
+        }
+        Ok(Self { indices, marks })
+    }
+
+    /// Moves the elements of both slices as [`permute`] does, or those of none if there is not enough memory.
+    pub fn permute_both<A: Send, B: Send>(&self, a: &mut [A], b: &mut [B], threads: usize) -> Result<(), Error> {
+        let (mut of_a, mut of_b) = (Scratch::<A>::uninit(a.len())?, Scratch::<B>::uninit(b.len())?);
+        // SAFETY: each index occurs once.
+        unsafe {
+            moved::permute_by(a, self.indices, &mut of_a, threads);
+            moved::permute_by(b, self.indices, &mut of_b, threads);
+        }
+        Ok(())
+    }
+}
+
+/// The error of indices of which one occurs twice.
+fn repeated<I: Index>(indices: &[I], mut marks: Vec<AtomicU8>) -> Error {
+    marks.iter_mut().for_each(|mark| *mark.get_mut() = 0);
+    let slot = indices.iter().position(|index| std::mem::replace(marks[index.to_usize()].get_mut(), 1) == 1);
+    let slot = slot.expect("an element is not marked, so that another is marked twice");
+    Error::RepeatedIndex { slot, found: indices[slot].to_usize() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::fresh_seed;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+    use rand::seq::SliceRandom;
+    use std::fmt::Debug;
 
     fn gathers<I: Index>() {
         let (a, b): (Vec<u8>, Vec<u8>) = ((0..9).collect(), (9..30).collect());
@@ -126,5 +288,76 @@ mod tests {
     #[should_panic(expected = "bytes of the output, for 2 values")]
     fn an_output_of_another_length_is_refused() {
         gather(2, &[&[1, 2, 3, 4]], &[0u32, 1], &mut [0; 3]);
+    }
+
+    /// Elements of every way to move them, against a loop.
+    fn moves<T: Clone + Send + PartialEq + Debug, I: Index>(make: impl Fn(usize) -> T) {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for len in [0, 1, 2, 3, 10, 1000, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let items: Vec<T> = (0..len).map(&make).collect();
+            let mut order: Vec<usize> = (0..len).collect();
+            for kind in ["identity", "reversed", "rotated", "random"] {
+                match kind {
+                    "reversed" => order.reverse(),
+                    "rotated" => order.rotate_left(len / 3),
+                    "random" => order.shuffle(&mut random),
+                    _ => {}
+                }
+                let expected: Vec<T> = order.iter().map(|&index| items[index].clone()).collect();
+                let indices: Vec<I> = order.iter().map(|&index| I::from_usize(index)).collect();
+                let what = format!("{len} elements, {kind}, seed {seed}");
+                let mut found = items.clone();
+                permute(&mut found, &indices).unwrap();
+                assert!(found == expected, "{what}");
+                let mut found = items.clone();
+                permute_in_place(&mut found, &indices).unwrap();
+                assert!(found == expected, "in place, {what}");
+                assert!(permuted(items.clone(), &indices).unwrap() == expected, "as a vector, {what}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_any_type_are_moved() {
+        moves::<u8, u32>(|i| i as u8);
+        moves::<[u64; 5], u64>(|i| [i as u64; 5]);
+        moves::<String, u32>(|i| i.to_string());
+        moves::<(), u64>(|_| ());
+    }
+
+    #[test]
+    fn what_is_not_a_permutation_is_refused() {
+        let refused = |indices: &[u64]| {
+            let items: Vec<Box<usize>> = (0..4).map(Box::new).collect();
+            let (mut moved, mut in_place) = (items.clone(), items.clone());
+            let error = permute(&mut moved, indices).unwrap_err();
+            assert_eq!(permute_in_place(&mut in_place, indices), Err(error.clone()));
+            assert_eq!(permuted(items.clone(), indices), Err(error.clone()));
+            assert!(moved == items && in_place == items);
+            error
+        };
+        assert!(matches!(refused(&[0, 1, 2]), Error::LengthMismatch { expected: 4, found: 3, .. }));
+        assert!(matches!(refused(&[0, 1, 2, 3, 4]), Error::LengthMismatch { expected: 4, found: 5, .. }));
+        assert_eq!(refused(&[0, 1, 4, 3]), Error::IndexOutOfRange { slot: 2, found: 4, count: 4 });
+        assert_eq!(refused(&[0, u64::MAX, 4, 3]), Error::IndexOutOfRange { slot: 1, found: usize::MAX, count: 4 });
+        assert_eq!(refused(&[0, 1, 0, 3]), Error::RepeatedIndex { slot: 2, found: 0 });
+        assert_eq!(refused(&[3, 3, 3, 3]), Error::RepeatedIndex { slot: 1, found: 3 });
+    }
+
+    #[test]
+    fn a_wrong_index_is_found_anywhere() {
+        let count = 3 * BLOCK + 7;
+        let order: Vec<u32> = (0..count as u32).rev().collect();
+        for slot in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5, count - 1] {
+            let mut wrong = order.clone();
+            wrong[slot] = count as u32;
+            let error = permute(&mut vec![0u8; count], &wrong).unwrap_err();
+            assert_eq!(error, Error::IndexOutOfRange { slot, found: count, count });
+            wrong[slot] = order[(slot + BLOCK) % count];
+            let slot = slot.max((slot + BLOCK) % count);
+            let error = permute(&mut vec![0u8; count], &wrong).unwrap_err();
+            assert_eq!(error, Error::RepeatedIndex { slot, found: wrong[slot] as usize });
+        }
     }
 }

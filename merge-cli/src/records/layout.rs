@@ -1,9 +1,10 @@
 //! The layout of records: their size, and the fields that order them.
 
+use super::Key;
 use crate::coding::{Coding, with_word};
 use crate::say::error::{Failure, Result};
-use crate::spec::{Endian, FieldType, KeyField, Location};
-use merge_host::SortOrder;
+use crate::spec::{Endian, FieldType, KeyField, Kind, Location};
+use merge_host::{SortOrder, records};
 use std::fmt;
 
 /// Bytes of a byte string that a message shows.
@@ -31,6 +32,25 @@ impl Field {
     /// The offset of the byte after it.
     fn end(&self) -> usize {
         self.offset.saturating_add(self.size())
+    }
+
+    /// The field as the library has it, in the opposite order if `reverse`.
+    fn of_key(&self, reverse: bool) -> records::Field {
+        let (offset, size) = (self.offset, self.size());
+        let field = match self.field_type {
+            FieldType::Bytes(_) => records::Field::bytes(offset, size),
+            FieldType::Number(number, _) => match number.kind() {
+                Kind::Unsigned => records::Field::unsigned(offset, size),
+                Kind::Signed => records::Field::signed(offset, size),
+                Kind::Float => records::Field::float(offset, size),
+            },
+        };
+        let endian = match self.endian {
+            Endian::Little => records::Endian::Little,
+            Endian::Big => records::Endian::Big,
+        };
+        let order = if self.descending == reverse { SortOrder::Ascending } else { SortOrder::Descending };
+        field.endian(endian).order(order)
     }
 
     /// The field of this record, for a message.
@@ -104,6 +124,12 @@ impl Layout {
         Ok(Self { size, fields: found })
     }
 
+    /// How to compare the records, in the opposite order if `reverse`.
+    pub fn key(&self, reverse: bool) -> Key {
+        let fields: Vec<records::Field> = self.fields.iter().map(|field| field.of_key(reverse)).collect();
+        Key::new(&fields)
+    }
+
     /// The number of records in `length` bytes of the file at `path`.
     pub fn count(&self, path: &std::path::Path, length: u64) -> Result<u64> {
         let size = self.size as u64;
@@ -152,5 +178,16 @@ mod tests {
         let show = |fields: &[&str], endian| layout(8, fields, endian).unwrap().show(&record);
         assert_eq!(show(&["0:u32", "4:i16"], Endian::Big), "258,-2");
         assert_eq!(show(&["0:u32le", "4:i16le", "6:bytes2"], Endian::Big), "33619968,-257,0x7800");
+    }
+
+    #[test]
+    fn keys_have_the_types_and_orders_of_the_fields() {
+        let record: Vec<u8> = (0xf0..=0xff).collect();
+        let whole = |fields: &[&str], reverse| layout(16, fields, Endian::Little).unwrap().key(reverse).whole(&record);
+        assert_eq!(whole(&["1:bytes10"], false), 0xf1f2f3f4f5f6f7f8f9fa);
+        assert_eq!(whole(&["1:bytes3"], true), 0x0e0d0c);
+        assert_eq!(whole(&["1:bytes3:desc"], true), 0xf1f2f3);
+        assert_eq!(whole(&["8:u16", "0:i32"], false), 0xf9f8_73f2f1f0);
+        assert_eq!(whole(&["8:u16be:desc", "0:f32be"], false), 0x0706_0f0e0d0c);
     }
 }

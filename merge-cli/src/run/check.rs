@@ -4,7 +4,6 @@ use super::order::{describe, first_disorder};
 use crate::coding::{Word, with_word};
 use crate::job::{Check, CheckRecords};
 use crate::os::{memory, threads};
-use crate::records::Key;
 use crate::say::error::{Failure, Result};
 use crate::say::stats::Phase;
 
@@ -48,7 +47,7 @@ fn check_keys<W: Word>(job: Check) -> Result<()> {
 /// Checks records.
 pub fn records(job: CheckRecords) -> Result<()> {
     let CheckRecords { mut input, layout, reverse, unique, silent, resources, mut stats } = job;
-    let (size, key) = (layout.size, Key::new(&layout, reverse));
+    let (size, key) = (layout.size, layout.key(reverse));
     let length = input.length();
     length.map(|length| layout.count(input.path(), length)).transpose()?;
     threads::start(resources.threads, threads::useful(length))?;

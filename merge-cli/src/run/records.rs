@@ -10,11 +10,12 @@ use crate::file::{Concatenation, Output, Writer};
 use crate::job::{Resources, SortRecords};
 use crate::os::{memory, threads};
 use crate::plan::{Destination, SortPlan};
-use crate::records::{Key, Layout, Sorter, gather};
+use crate::records::{Key, Layout};
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::KeyType;
 use merge_host::external::{Engines, Shape, Source};
+use merge_host::records::{Sorter, gather};
 use merge_host::{Index, Work, parallel, permutation};
 
 /// Bytes of records that a thread reads at once, few enough to stay in its cache.
@@ -27,7 +28,7 @@ const LONGEST_KEY: usize = 16;
 /// Sorts records.
 pub fn sort(job: SortRecords) -> Result<()> {
     let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
-    let key = Key::new(&layout, reverse);
+    let key = layout.key(reverse);
     if verify {
         output.check_can_be_read_back()?;
     }
@@ -66,7 +67,7 @@ impl Sorting {
         mut output: Output,
         stats: &mut Stats,
     ) -> Result<(Writer, u64)> {
-        let is_short = self.key.words().len() == 1 && self.key.words()[0].size() <= size_of::<u32>();
+        let is_short = self.key.size() <= size_of::<u32>();
         let (word, key_type) =
             if is_short { (size_of::<u32>(), KeyType::U32) } else { (size_of::<u64>(), KeyType::U64) };
         let size = self.layout.size;
@@ -164,7 +165,7 @@ impl Sorting {
         let mut order = memory::zeroed::<I>(words.len() as u64, "the records' indices")?;
         memory::prefer_large_pages(&mut order);
         stats.time(Phase::Compute, || permutation::fill_identity(&mut order));
-        Sorter { records, size, key: &self.key }.sort(engine, words, &mut order, stats)?;
+        Sorter { records, size, key: &self.key }.sort(engine, words, &mut order, stats).map_err(failure)?;
         stats.time(Phase::Write, || blocks.write(|begin, block| gather(records, size, &order, begin, block)))
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
 }
 
 /// Uninitialised memory for `count` values.
-pub(super) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
+pub(crate) fn uninit<V>(count: usize) -> Result<Vec<MaybeUninit<V>>, Error> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| out_of_memory::<V>(count))?;
     // SAFETY: the capacity is at least `count`, and a `MaybeUninit` need not be initialised.
@@ -62,8 +62,21 @@ fn advise_huge_pages<T>(memory: &[T]) {
     }
 }
 
+/// Has the processor fetch the line of memory of the value at `index`, if there is one, while it goes on with other work.
+#[inline(always)]
+pub(crate) fn prefetch<T>(values: &[T], index: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if index < values.len() {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, and `index` is one of `values`.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().add(index).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (values, index);
+}
+
 /// The error for an allocation of `count` values that failed. `count` may exceed the address space.
-pub(super) fn out_of_memory<T>(count: usize) -> Error {
+pub(crate) fn out_of_memory<T>(count: usize) -> Error {
     Error::OutOfHostMemory { needed: (count as u64).saturating_mul(size_of::<T>() as u64) }
 }
 

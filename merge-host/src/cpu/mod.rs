@@ -21,17 +21,23 @@
 //! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
 //! | `top_k` | the first keys of the order |
+//! | `sort_by`, `merge_by`, `sort_by_key` | sorts of elements of any type, by a comparison and by ordered bits |
+//! | `moved` | elements of any type, moved in the order of a permutation |
 
 pub(crate) mod blocks;
 pub(crate) mod memory;
 pub(crate) mod merge_batch;
+pub(crate) mod merge_by;
 pub(crate) mod merge_many;
 pub(crate) mod merge_path;
 pub(crate) mod merge_ragged;
+pub(crate) mod moved;
 pub(crate) mod reference;
 pub(crate) mod scratch;
 pub(crate) mod set_operation;
 pub(crate) mod sort;
+pub(crate) mod sort_by;
+pub(crate) mod sort_by_key;
 pub(crate) mod sort_pairs;
 pub(crate) mod sort_segments;
 pub(crate) mod streamed;
@@ -62,7 +68,7 @@ pub(crate) use workers::Workers;
 
 /// Another seed at each run of the tests. What fails prints it.
 #[cfg(test)]
-fn fresh_seed() -> u64 {
+pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
 }

@@ -57,7 +57,7 @@ impl Kept {
 }
 
 /// Memory for some values of type `T`, whose contents are unspecified.
-pub(super) struct Scratch<T> {
+pub(crate) struct Scratch<T> {
     blocks: Vec<Block>,
     count: usize,
     of: PhantomData<T>,

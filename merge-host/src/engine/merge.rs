@@ -77,7 +77,7 @@ impl Engine {
     ///
     /// Each of `a`, `b` and `out` is a slice of keys and a slice of values; the value of key `i` has index `i`. `out` has
     /// `a.0.len() + b.0.len()` of both. A value may be anything that implements `Copy`: an index, a record, an array of
-    /// bytes.
+    /// bytes, a borrowed string.
     ///
     /// A CPU engine moves values of any size together with their keys. A GPU engine does so with numbers of 4 and 8
     /// bytes; for other values it merges indices, and the values are gathered on the host.

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `sort` | sorts of one array |
+//! | `elements` | sorts and merges of elements of any type |
 //! | `segments` | sorts of the segments of an array |
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
@@ -16,6 +17,7 @@ mod auto;
 mod batch;
 mod check;
 mod costs;
+mod elements;
 mod merge;
 mod segments;
 mod sets;
@@ -23,8 +25,9 @@ mod sort;
 mod top_k;
 
 pub use check::MAX_BATCH_LENGTH;
+pub(crate) use check::check_length;
 #[cfg(feature = "gpu")]
-pub(crate) use check::{check_batch, check_k, check_length, check_offset_counts, check_offsets, check_values};
+pub(crate) use check::{check_batch, check_k, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
 
 use crate::cpu::Workers;

@@ -137,7 +137,8 @@ impl Engine {
     /// descending sort.
     ///
     /// The value of `keys[i]` is `values[i]`, before and after. A value may be anything that implements `Copy`: an
-    /// index, a record, an array of bytes.
+    /// index, a record, an array of bytes, a borrowed string. [`sort_owned_pairs`](Self::sort_owned_pairs) takes values of
+    /// other types.
     ///
     /// # Complexity
     /// O(n) time on one thread, plus O(n log t) on t threads. The scratch memory holds n keys and n values. A CPU

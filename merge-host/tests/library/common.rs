@@ -41,7 +41,7 @@ macro_rules! integer {
         }
     )*};
 }
-integer!(u8 i8 u16 i16 u32 i32 u64 i64 u128);
+integer!(u8 i8 u16 i16 u32 i32 u64 i64 usize isize u128 i128);
 
 macro_rules! float {
     ($($t:ty as $bits:ty: $from:expr;)*) => {$(
@@ -107,7 +107,9 @@ macro_rules! for_all_key_types {
         $test::<u64>($($argument),*);
         $test::<i64>($($argument),*);
         $test::<f64>($($argument),*);
+        $test::<usize>($($argument),*);
         $test::<u128>($($argument),*);
+        $test::<i128>($($argument),*);
         $test::<merge_host::Descending<u8>>($($argument),*);
         $test::<merge_host::Descending<f32>>($($argument),*);
         $test::<merge_host::Descending<i64>>($($argument),*);

@@ -3,6 +3,7 @@
 #[macro_use]
 mod common;
 
+mod descending;
 mod engine;
 mod errors;
 mod examples;

@@ -1,5 +1,6 @@
 //! Tests of all sorts.
 
+mod elements;
 mod keys;
 mod pairs;
 mod segments;

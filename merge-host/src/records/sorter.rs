@@ -9,18 +9,14 @@
 //! Small groups are sorted by one thread each, many at once. There are only a few large ones, and each is sorted by the
 //! engine as the whole was.
 
-use super::key::{Key, Word as KeyWord};
-use super::prefetch;
-use crate::coding::Word;
-use crate::run::engine::{ChosenEngine, failure};
-use crate::say::Result;
-use crate::say::stats::{Phase, Stats};
-use merge_host::external::Engines;
-use merge_host::permutation::fill_identity;
-use merge_host::{Engine, Index, SortOrder, Timing, parallel};
+use super::key::{RecordKey, Word as KeyWord};
+use crate::cpu::memory::prefetch;
+use crate::external::{Engines, Observer, Phase, RunError};
+use crate::permutation::fill_identity;
+use crate::{Engine, Index, SortOrder, Timing, Word, parallel};
 use std::ops::Range;
 
-/// Words that a thread makes or looks at at once.
+/// Words that a thread makes or scans at once.
 const BLOCK: usize = 1 << 14;
 /// The most indices of a group that are compared record by record.
 const TINY: usize = 16;
@@ -31,13 +27,18 @@ const PARTS_A_THREAD: usize = 8;
 /// Records that are being fetched from memory while a word of one is made.
 const AHEAD: usize = 16;
 
-/// Sorts records, all in memory.
+/// Sorts the indices of records that are all in memory.
+///
+/// [`sort`](super::sort) and [`argsort`](super::argsort) are this with one engine. The words of records are numbers of up to 8
+/// bytes of their keys, and may be extracted while records are read from a file.
 #[derive(Debug)]
 pub struct Sorter<'a> {
+    /// The records, one after the other.
     pub records: &'a [u8],
     /// Bytes of a record.
     pub size: usize,
-    pub key: &'a Key,
+    /// The key that orders them.
+    pub key: &'a RecordKey,
 }
 
 /// The words of some indices.
@@ -47,35 +48,45 @@ struct Part<'a, W, I> {
 }
 
 impl Sorter<'_> {
-    /// The first words of all `records`, of `size` bytes each, to `words`.
-    pub fn first_words<W: Word>(key: &Key, size: usize, records: &[u8], words: &mut [W]) {
+    /// Writes the first words of the keys of all `records`, of `size` bytes each, to `words`. These are `u32` if the key has no
+    /// more than 4 bytes, and otherwise `u64`.
+    ///
+    /// # Panics
+    /// Panics if `size` is 0 or less than the [`end`](RecordKey::end) of the key.
+    pub fn first_words<W: Word>(key: &RecordKey, size: usize, records: &[u8], words: &mut [W]) {
         let word = &key.words()[0];
         words
             .iter_mut()
             .zip(records.chunks_exact(size))
-            .for_each(|(to, record)| *to = W::truncate(word.of(record).into()));
+            .for_each(|(to, record)| *to = W::narrowed(word.of(record).into()));
     }
 
     /// Sorts `indices`, which are those of all records in the order of the file, and `words`, the first words of their keys,
     /// by their keys. Stable.
-    pub fn sort<W: Word, I: Index>(
+    ///
+    /// # Errors
+    /// Those of the engines.
+    ///
+    /// # Panics
+    /// Panics if `words` and `indices` have different lengths, or if an index is not below the number of records.
+    pub fn sort<W: Word, I: Index, E>(
         &self,
-        engine: &mut ChosenEngine,
+        engine: &mut impl Engines<E>,
         words: &mut [W],
         indices: &mut [I],
-        stats: &mut Stats,
-    ) -> Result<()> {
-        let large = LARGE.max(indices.len() / (PARTS_A_THREAD * rayon::current_num_threads()));
+        observer: &mut impl Observer,
+    ) -> Result<(), RunError<E>> {
+        let large = LARGE.max(indices.len() / (PARTS_A_THREAD * parallel::threads()));
         let whole = indices.len();
         // Large groups of equal words up to the one that is to decide.
         let mut groups = vec![(0, 0..whole)];
         while let Some((word, range)) = groups.pop() {
             let mut part = Part { words: &mut words[range.clone()], indices: &mut indices[range.clone()] };
             if word > 0 {
-                stats.time(Phase::Compute, || self.make_words(word, &mut part));
+                observer.time(Phase::Compute, || self.make_words(word, &mut part));
             }
-            stats.add(self.sort_part(engine, word, &mut part)?);
-            let found = stats.time(Phase::Compute, || self.sort_small_groups(word + 1, large, part));
+            observer.add(self.sort_part(engine, word, &mut part)?);
+            let found = observer.time(Phase::Compute, || self.sort_small_groups(word + 1, large, part));
             groups
                 .extend(found.into_iter().map(|group| (word + 1, range.start + group.start..range.start + group.end)));
         }
@@ -83,12 +94,12 @@ impl Sorter<'_> {
     }
 
     /// Sorts a part by its words, the ones numbered `word`, on the engine.
-    fn sort_part<W: Word, I: Index>(
+    fn sort_part<W: Word, I: Index, E>(
         &self,
-        engine: &mut ChosenEngine,
+        engine: &mut impl Engines<E>,
         word: usize,
         part: &mut Part<W, I>,
-    ) -> Result<Timing> {
+    ) -> Result<Timing, RunError<E>> {
         let Some(&first) = part.words.first() else { return Ok(Timing::default()) };
         let differs = |words: &[W]| words.iter().any(|word| *word != first).then_some(());
         if parallel::find_first(part.words.chunks(BLOCK), differs).is_none() {
@@ -108,7 +119,7 @@ impl Sorter<'_> {
             self.make_words(word, part);
             Ok(true)
         };
-        Engines::run(engine, part, sort, restore).map_err(failure)
+        engine.run(part, sort, restore)
     }
 
     /// Makes the words numbered `word` of a part's indices.
@@ -116,7 +127,7 @@ impl Sorter<'_> {
         let word = &self.key.words()[word];
         let blocks = part.words.chunks_mut(BLOCK).zip(part.indices.chunks(BLOCK));
         parallel::for_each(blocks, |(words, indices)| {
-            words.iter_mut().zip(self.words_of(word, indices)).for_each(|(to, word)| *to = W::truncate(word.into()));
+            words.iter_mut().zip(self.words_of(word, indices)).for_each(|(to, word)| *to = W::narrowed(word.into()));
         });
     }
 
@@ -209,28 +220,25 @@ fn whole_groups<W: Word, I: Index>(part: Part<W, I>) -> Vec<(usize, Part<W, I>)>
 
 #[cfg(test)]
 mod tests {
+    use super::super::Field;
     use super::*;
-    use crate::records::Layout;
-    use crate::spec::{Endian, EngineChoice, KeyField, KeyType};
 
-    /// Sorts records whose key is `count` bytes in the beginning, and whose other bytes tell them apart.
+    /// Sorts records whose key is `count` bytes in the beginning, and whose other bytes distinguish them.
     fn sorts<W: Word, I: Index>(count: usize, records: &[[u8; 24]]) {
-        let field: KeyField = format!("0:bytes{count}").parse().unwrap();
-        let layout = Layout::new(24, &[field], |_| Endian::Little, |name| panic!("{name}")).unwrap();
-        let (key, bytes) = (Key::new(&layout, false), records.as_flattened());
-        let (mut words, mut indices) = (vec![W::truncate(99); records.len()], vec![I::from_usize(0); records.len()]);
+        let (key, bytes) = (RecordKey::new(&[Field::bytes(0, count)]), records.as_flattened());
+        let (mut words, mut indices) = (vec![W::narrowed(99); records.len()], vec![I::from_usize(0); records.len()]);
         Sorter::first_words(&key, 24, bytes, &mut words);
         fill_identity(&mut indices);
-        let mut engine = ChosenEngine::start(EngineChoice::Cpu, KeyType::U64, None).unwrap();
         let sorter = Sorter { records: bytes, size: 24, key: &key };
-        sorter.sort(&mut engine, &mut words, &mut indices, &mut Stats::begin("sort", "record", 24, None)).unwrap();
+        let engine = Engine::cpu();
+        sorter.sort::<W, I, ()>(&mut &engine, &mut words, &mut indices, &mut ()).unwrap();
         let mut expected: Vec<usize> = (0..records.len()).collect();
         expected.sort_by_key(|&index| &records[index][..count]);
         assert!(indices.iter().map(|index| index.to_usize()).eq(expected), "{count} bytes");
     }
 
     #[test]
-    fn places_and_words_of_either_size() {
+    fn indices_and_words_of_either_size() {
         // Bytes of few values, so that groups of equal words are of all sizes.
         let record = |i: u64| std::array::from_fn(|j| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * j) & 1) as u8);
         let records: Vec<[u8; 24]> = (0..300_000).map(record).collect();

@@ -9,9 +9,8 @@
 //!   words    ├────── 8 ──────┼────── 8 ──────┼ 1 ┤
 //! ```
 
-use super::layout::{Field, Layout};
-use crate::spec::{Endian, FieldType, Kind};
-use merge_host::parallel;
+use super::field::{Endian, Field, Kind};
+use crate::{SortOrder, parallel};
 use std::cmp::Ordering;
 
 /// Bytes of records that a thread compares at once.
@@ -19,37 +18,64 @@ const BLOCK: usize = 1 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// How to compare the keys of records.
+/// How to compare records: by some fields, the most significant one first.
+///
+/// ```
+/// use merge_host::records::{Field, RecordKey};
+///
+/// let key = RecordKey::new(&[Field::signed(1, 2), Field::bytes(0, 1)]);
+/// assert_eq!(key.size(), 3);
+/// assert!(key.compare(b"x\xff\xff", b"a\0\0").is_lt(), "-1 comes before 0");
+/// assert!(key.compare(b"x\0\0", b"a\0\0").is_gt());
+/// ```
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct RecordKey {
     words: Vec<Word>,
+    end: usize,
 }
 
-impl Key {
-    /// The keys of this layout, in the opposite order if `reverse`.
-    pub fn new(layout: &Layout, reverse: bool) -> Self {
+impl RecordKey {
+    /// The key that consists of these fields. They may overlap, and those of size 0 order nothing.
+    ///
+    /// # Panics
+    /// Panics if a field ends behind the last byte that an address has.
+    pub fn new(fields: &[Field]) -> Self {
         let mut words = vec![Word::default()];
-        let mut free = WORD;
-        for field in &layout.fields {
+        let (mut free, mut end) = (WORD, 0);
+        for field in fields {
+            end = end.max(field.offset.checked_add(field.size).expect("a field ends within the address space"));
             let mut done = 0;
-            while done < field.size() {
+            while done < field.size {
                 if free == 0 {
                     words.push(Word::default());
                     free = WORD;
                 }
-                let count = free.min(field.size() - done);
+                let count = free.min(field.size - done);
                 if let Some(word) = words.last_mut() {
-                    word.pieces.push(Piece::new(field, done, count, reverse));
+                    word.pieces.push(Piece::new(field, done, count));
                 }
                 done += count;
                 free -= count;
             }
         }
-        Self { words }
+        Self { words, end }
+    }
+
+    /// The fewest bytes of a record that has all fields.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// The order of two records.
+    ///
+    /// # Panics
+    /// Panics if a record has fewer bytes than [`end`](Self::end).
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.compare_from(0, a, b)
     }
 
     /// The words, at least one.
-    pub fn words(&self) -> &[Word] {
+    pub(super) fn words(&self) -> &[Word] {
         &self.words
     }
 
@@ -58,20 +84,28 @@ impl Key {
         self.words.iter().map(Word::size).sum()
     }
 
-    /// The key of a record as one number, if it has no more than 16 bytes.
+    /// The key of a record as one number, in the order of the records, if it has no more than 16 bytes; otherwise its last
+    /// 16 bytes.
+    ///
+    /// # Panics
+    /// Panics if the record has fewer bytes than [`end`](Self::end).
+    #[inline]
     pub fn whole(&self, record: &[u8]) -> u128 {
         self.words.iter().fold(0, |key, word| key << (8 * word.size()) | u128::from(word.of(record)))
     }
 
     /// The order of two records of which all words before the word `from` are equal.
-    pub fn compare_from(&self, from: usize, a: &[u8], b: &[u8]) -> Ordering {
+    pub(super) fn compare_from(&self, from: usize, a: &[u8], b: &[u8]) -> Ordering {
         let words = self.words[from..].iter();
         words.map(|word| word.of(a).cmp(&word.of(b))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
-}
 
-impl Key {
     /// The first of these records, of `size` bytes each, that comes before the one before it, or, if `strict`, equals it.
+    ///
+    /// Scans the records once at most, on the threads of [`parallel`] loops.
+    ///
+    /// # Panics
+    /// Panics if `size` is 0 or less than [`end`](Self::end).
     pub fn first_disorder(&self, size: usize, records: &[u8], strict: bool) -> Option<usize> {
         let record = |i: usize| &records[i * size..][..size];
         let is_wrong = |i: &usize| {
@@ -85,7 +119,7 @@ impl Key {
 
 /// Up to 8 bytes of a key.
 #[derive(Clone, Debug, Default)]
-pub struct Word {
+pub(super) struct Word {
     pieces: Vec<Piece>,
 }
 
@@ -126,28 +160,24 @@ struct Piece {
 
 impl Piece {
     /// The `count` bytes of a field after its first `done`, from the most significant on.
-    fn new(field: &Field, done: usize, count: usize, reverse: bool) -> Self {
+    fn new(field: &Field, done: usize, count: usize) -> Self {
         let all = u64::MAX >> (64 - 8 * count);
         let sign_bit = if done == 0 { 1 << (8 * count - 1) } else { 0 };
-        let (kind, endian) = match field.field_type {
-            FieldType::Number(number, _) => (number.kind(), field.endian),
-            // Bytes are compared as a number is whose most significant byte comes first.
-            FieldType::Bytes(_) => (Kind::Unsigned, Endian::Big),
-        };
-        let mut flips = match kind {
+        let mut flips = match field.kind {
             Kind::Float => [sign_bit, all],
             Kind::Signed => [sign_bit; 2],
-            Kind::Unsigned => [0; 2],
+            Kind::Unsigned | Kind::Bytes => [0; 2],
         };
-        if field.descending != reverse {
+        if field.order == SortOrder::Descending {
             flips = flips.map(|flip| flip ^ all);
         }
-        let (begin, size) = (field.offset, field.size());
-        match endian {
-            Endian::Little => {
-                Self { begin: begin + size - done - count, count, big_endian: false, sign: begin + size - 1, flips }
-            }
-            Endian::Big => Self { begin: begin + done, count, big_endian: true, sign: begin, flips },
+        let Field { offset, size, .. } = *field;
+        // Bytes are compared as a number is whose most significant byte comes first.
+        let big_endian = field.endian == Endian::Big || field.kind == Kind::Bytes;
+        if big_endian {
+            Self { begin: offset + done, count, big_endian, sign: offset, flips }
+        } else {
+            Self { begin: offset + size - done - count, count, big_endian, sign: offset + size - 1, flips }
         }
     }
 
@@ -169,50 +199,45 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::KeyField;
 
-    fn key(fields: &str, reverse: bool) -> Key {
-        let fields: Vec<KeyField> = fields.split(',').map(|text| text.parse().unwrap()).collect();
-        let layout = Layout::new(32, &fields, |_| Endian::Little, |name| panic!("{name}")).unwrap();
-        Key::new(&layout, reverse)
-    }
+    const BIG: Endian = Endian::Big;
 
     #[test]
     fn words_are_cut_every_8_bytes_and_not_within() {
-        let sizes = |fields| key(fields, false).words().iter().map(Word::size).collect::<Vec<_>>();
-        assert_eq!(sizes("0:u8"), [1]);
-        assert_eq!(sizes("0:bytes10"), [8, 2]);
-        assert_eq!(sizes("0:i16,2:bytes11,16:f32"), [8, 8, 1]);
-        assert_eq!(sizes("16:u128,0:u128"), [8, 8, 8, 8]);
+        let sizes = |fields: &[Field]| RecordKey::new(fields).words().iter().map(Word::size).collect::<Vec<_>>();
+        assert_eq!(sizes(&[Field::unsigned(0, 1)]), [1]);
+        assert_eq!(sizes(&[Field::bytes(0, 10)]), [8, 2]);
+        assert_eq!(sizes(&[Field::signed(0, 2), Field::bytes(2, 11), Field::float(16, 4)]), [8, 8, 1]);
+        assert_eq!(sizes(&[Field::unsigned(16, 16), Field::unsigned(0, 16)]), [8, 8, 8, 8]);
+        assert_eq!(sizes(&[]), [0]);
     }
 
     #[test]
     fn words_of_known_records() {
         let record: Vec<u8> = (0..32).collect();
-        let words = |fields, reverse| {
-            let key = key(fields, reverse);
-            key.words().iter().map(|word| word.of(&record)).collect::<Vec<_>>()
-        };
-        assert_eq!(words("1:bytes10", false), [0x0102030405060708, 0x090a]);
-        assert_eq!(words("1:bytes10", true), [!0x0102030405060708, 0xf6f5]);
-        assert_eq!(words("1:bytes10:desc", true), [0x0102030405060708, 0x090a]);
-        assert_eq!(words("8:u16,1:i32", false), [0x0908_84030201]);
-        assert_eq!(words("8:u16be,1:i32be", false), [0x0809_81020304]);
-        assert_eq!(words("0:u8,16:u128be", false), [0x00_10111213141516, 0x1718191a_1b1c1d1e, 0x1f]);
-        assert_eq!(words("0:u8,16:u128", false), [0x00_1f1e1d1c1b1a19, 0x18171615_14131211, 0x10]);
+        let words =
+            |fields: &[Field]| RecordKey::new(fields).words().iter().map(|word| word.of(&record)).collect::<Vec<_>>();
+        assert_eq!(words(&[Field::bytes(1, 10)]), [0x0102030405060708, 0x090a]);
+        assert_eq!(words(&[Field::bytes(1, 10).order(SortOrder::Descending)]), [!0x0102030405060708, 0xf6f5]);
+        assert_eq!(words(&[Field::unsigned(8, 2), Field::signed(1, 4)]), [0x0908_84030201]);
+        assert_eq!(words(&[Field::unsigned(8, 2).endian(BIG), Field::signed(1, 4).endian(BIG)]), [0x0809_81020304]);
+        let byte = Field::unsigned(0, 1);
+        let expected = [0x00_10111213141516, 0x1718191a_1b1c1d1e, 0x1f];
+        assert_eq!(words(&[byte, Field::unsigned(16, 16).endian(BIG)]), expected);
+        let expected = [0x00_1f1e1d1c1b1a19, 0x18171615_14131211, 0x10];
+        assert_eq!(words(&[byte, Field::unsigned(16, 16)]), expected);
     }
 
     #[test]
     fn a_float_keeps_its_order_where_a_word_ends_within_it() {
         let floats = [-f64::NAN, f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1.5, f64::INFINITY, f64::NAN];
-        for fields in ["0:u8,8:f64", "0:u8,8:f64be"] {
-            let key = key(fields, false);
+        for endian in [Endian::Little, BIG] {
+            let key = RecordKey::new(&[Field::unsigned(0, 1), Field::float(8, 8).endian(endian)]);
             for (i, a) in floats.iter().enumerate() {
                 for (j, b) in floats.iter().enumerate() {
-                    let bytes =
-                        |float: &f64| if fields.ends_with("be") { float.to_be_bytes() } else { float.to_le_bytes() };
+                    let bytes = |float: &f64| if endian == BIG { float.to_be_bytes() } else { float.to_le_bytes() };
                     let record = |float: &f64| [[0; 8], bytes(float)].concat();
-                    assert_eq!(key.compare_from(0, &record(a), &record(b)), i.cmp(&j), "{a} {b}");
+                    assert_eq!(key.compare(&record(a), &record(b)), i.cmp(&j), "{a} {b}");
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Records in the order of a permutation.
 
-use super::prefetch;
-use merge_host::Index;
+use crate::Index;
+use crate::cpu::memory::prefetch;
 
 /// Records that are being fetched from memory while one is copied: enough to hide how long each takes.
 const AHEAD: usize = 16;
@@ -11,6 +11,18 @@ const FETCHED: usize = 256;
 const LINE: usize = 64;
 
 /// Fills `out` with the bytes from `begin` on of all `records`, of `size` bytes each, in the order of the indices in `order`.
+///
+/// This makes a part of the sorted records, which may begin and end within a record. It takes linear time on the calling
+/// thread.
+///
+/// ```
+/// let mut out = [0; 4];
+/// merge_host::records::gather(b"aabbcc", 2, &[2u32, 0, 1], 1, &mut out);
+/// assert_eq!(&out, b"caab");
+/// ```
+///
+/// # Panics
+/// Panics if `size` is 0, if an index is not below the number of records, or if `begin` is behind the last record.
 pub fn gather<I: Index>(records: &[u8], size: usize, order: &[I], begin: u64, out: &mut [u8]) {
     let (first, mut skipped) = ((begin / size as u64) as usize, (begin % size as u64) as usize);
     let order = &order[first..];

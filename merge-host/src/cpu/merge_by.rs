@@ -1,0 +1,135 @@
+//! Merges of runs of elements of any type by a comparison, which copy the bits of elements and leave what they read.
+//!
+//! Pairs of runs are merged in blocks of about one length, which begin where a stable merge splits both runs:
+//!
+//! ```text
+//!   from  │ a a a:a a a a:a │ b b:b b b:b b b │        two runs, of which three blocks are made
+//!   to    │ a a a b b:a a a a b b b:a b b b   │
+//! ```
+//!
+//! The blocks are found before the first is merged, so that each element is compared by one thread at a time.
+
+use super::memory;
+use crate::{Error, parallel};
+use std::mem::MaybeUninit;
+
+/// Blocks for each thread: more than one, so that other threads take over some from a thread that is delayed.
+const BLOCKS_PER_THREAD: usize = 4;
+
+/// Elements of two runs, and the slots that they are merged into, as many as both have.
+struct Block<'a, T> {
+    a: &'a mut [T],
+    b: &'a mut [T],
+    to: &'a mut [MaybeUninit<T>],
+}
+
+/// Merges the first run of `from` with the second, the third with the fourth and so on. Each has `run` elements, the last one
+/// may be shorter, and if it has no partner, it is copied.
+///
+/// Each slot of `to` receives the bits of another element, whatever `is_less` returns.
+pub(super) fn merge_pairs_of_runs<T: Send>(
+    from: &mut [T],
+    to: &mut [MaybeUninit<T>],
+    run: usize,
+    is_less: &(impl Fn(&T, &T) -> bool + Sync),
+    threads: usize,
+) {
+    let length = from.len().div_ceil(threads * BLOCKS_PER_THREAD);
+    let mut blocks = vec![];
+    for (pair, to) in from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)) {
+        let (a, b) = pair.split_at_mut(run.min(pair.len()));
+        divide(Block { a, b, to }, length, is_less, &mut blocks);
+    }
+    merge_blocks(blocks, is_less, threads);
+}
+
+/// Merges two runs into a vector, which owns their elements then.
+///
+/// If `is_less` panics, the runs own them.
+pub(crate) fn merge_by<T: Send>(
+    mut a: Vec<T>,
+    mut b: Vec<T>,
+    is_less: &(impl Fn(&T, &T) -> bool + Sync),
+    threads: usize,
+) -> Result<Vec<T>, Error> {
+    let count = a.len() + b.len();
+    let mut merged: Vec<T> = Vec::new();
+    merged.try_reserve_exact(count).map_err(|_| memory::out_of_memory::<T>(count))?;
+    memory::prefer_huge_pages(merged.spare_capacity_mut());
+    let (length, mut blocks) = (count.div_ceil(threads * BLOCKS_PER_THREAD), vec![]);
+    let to = &mut merged.spare_capacity_mut()[..count];
+    divide(Block { a: &mut a, b: &mut b, to }, length, is_less, &mut blocks);
+    merge_blocks(blocks, is_less, threads);
+    // SAFETY: each of `count` slots has received the bits of another element of `a` or `b`, which own them no longer.
+    unsafe {
+        a.set_len(0);
+        b.set_len(0);
+        merged.set_len(count);
+    }
+    Ok(merged)
+}
+
+/// Adds to `blocks` those of a merge, which have `length` elements each, the last of them fewer.
+fn divide<'a, T>(
+    whole: Block<'a, T>,
+    length: usize,
+    is_less: &impl Fn(&T, &T) -> bool,
+    blocks: &mut Vec<Block<'a, T>>,
+) {
+    let Block { mut a, mut b, mut to } = whole;
+    while to.len() > length {
+        let i = split(a, b, length, is_less);
+        let (a_part, b_part, to_part);
+        (a_part, a) = a.split_at_mut(i);
+        (b_part, b) = b.split_at_mut(length - i);
+        (to_part, to) = to.split_at_mut(length);
+        blocks.push(Block { a: a_part, b: b_part, to: to_part });
+    }
+    blocks.push(Block { a, b, to });
+}
+
+/// Merges each block.
+fn merge_blocks<T: Send>(blocks: Vec<Block<T>>, is_less: &(impl Fn(&T, &T) -> bool + Sync), threads: usize) {
+    parallel::for_each_on(threads, blocks, |Block { a, b, to }| merge(a, b, to, is_less));
+}
+
+/// How many of the first `count` elements of a stable merge are elements of `a`. There are at least `count` elements.
+fn split<T>(a: &[T], b: &[T], count: usize, is_less: &impl Fn(&T, &T) -> bool) -> usize {
+    // Both bounds keep `count - i` elements within `b`.
+    let (mut least, mut most) = (count.saturating_sub(b.len()), count.min(a.len()));
+    while least < most {
+        let i = least + (most - least) / 2;
+        // `i < most <= a.len()`, and `i >= count - b.len()`, so that `count - 1 - i < b.len()`.
+        if is_less(&b[count - 1 - i], &a[i]) {
+            most = i;
+        } else {
+            least = i + 1;
+        }
+    }
+    least
+}
+
+/// Copies the bits of all elements of `a` and `b` to `to`, which has as many slots, in the order of a stable merge.
+fn merge<T>(a: &[T], b: &[T], to: &mut [MaybeUninit<T>], is_less: &impl Fn(&T, &T) -> bool) {
+    assert_eq!(to.len(), a.len() + b.len());
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        // No branch depends on the comparison.
+        let is_b = is_less(&b[j], &a[i]);
+        let next = if is_b { &raw const b[j] } else { &raw const a[i] };
+        // SAFETY: `next` is an element, and `i + j < a.len() + b.len()`, which is the number of slots.
+        unsafe { std::ptr::copy_nonoverlapping(next, to.as_mut_ptr().add(i + j).cast(), 1) };
+        j += usize::from(is_b);
+        i += usize::from(!is_b);
+    }
+    let (rest_of_a, rest_of_b) = to[i + j..].split_at_mut(a.len() - i);
+    copy(&a[i..], rest_of_a);
+    copy(&b[j..], rest_of_b);
+}
+
+/// Copies the bits of elements.
+fn copy<T>(from: &[T], to: &mut [MaybeUninit<T>]) {
+    assert_eq!(from.len(), to.len());
+    // SAFETY: both slices have the same length, and `to` is borrowed mutably, so that they do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
+}

@@ -1,0 +1,268 @@
+//! Stable sort of elements of any type by a comparison: each thread sorts a run, and all threads merge the runs, in rounds.
+//!
+//! ```text
+//!   items    │ 5 2 7 │ 3 9 1 │ 8 4 6 │ 2 2 0 │
+//!   items    │ 2 5 7 │ 1 3 9 │ 4 6 8 │ 0 2 2 │     each run by a thread
+//!   scratch  │ 1 2 3 5 7 9   │ 0 2 2 4 6 8   │     pairs of runs merged, in blocks of one length
+//!   items    │ 0 1 2 2 2 3 4 5 6 7 8 9       │
+//! ```
+//!
+//! A round copies the bits of elements and leaves those that it reads, which count until the round ends. So a comparison that
+//! panics neither loses nor duplicates an element: the elements stay where they are, or are copied from the scratch memory
+//! back to `items`.
+//!
+//! No element is compared by two threads at the same time, and none after its bits have been copied. Therefore elements need
+//! not be `Sync`, and a comparison may change what is in a `Cell` of an element.
+
+use super::merge_by::merge_pairs_of_runs;
+use super::moved::CopyBack;
+use super::scratch::Scratch;
+use crate::{Error, parallel};
+use std::cmp::Ordering;
+use std::mem::MaybeUninit;
+
+/// Sorts `items` by `compare`, on up to `threads` threads. Stable.
+pub(crate) fn sort_by<T: Send>(
+    items: &mut [T],
+    compare: &(impl Fn(&T, &T) -> Ordering + Sync),
+    threads: usize,
+) -> Result<(), Error> {
+    if threads == 1 || items.is_empty() || size_of::<T>() == 0 {
+        items.sort_by(compare);
+        return Ok(());
+    }
+    let mut scratch = Scratch::<T>::uninit(items.len())?;
+    let run = items.len().div_ceil(threads.next_power_of_two());
+    parallel::for_each_on(threads, items.chunks_mut(run), |run| run.sort_by(compare));
+    let is_less = |a: &T, b: &T| compare(a, b).is_lt();
+    merge_runs(items, &mut scratch, run, &is_less, threads);
+    Ok(())
+}
+
+/// Merges the runs of `items`, which have `run` elements each, the last of them fewer.
+fn merge_runs<T: Send>(
+    items: &mut [T],
+    scratch: &mut [MaybeUninit<T>],
+    mut run: usize,
+    is_less: &(impl Fn(&T, &T) -> bool + Sync),
+    threads: usize,
+) {
+    while run < items.len() {
+        if (run..items.len()).step_by(run).all(|begin| !is_less(&items[begin], &items[begin - 1])) {
+            return;
+        }
+        merge_pairs_of_runs(items, scratch, run, is_less, threads);
+        run *= 2;
+        // SAFETY: a round writes the bits of each element to one slot.
+        let mut moved = unsafe { CopyBack::new(items, scratch) };
+        if run >= moved.elements().len() {
+            return moved.copy(threads);
+        }
+        let (slots, elements) = moved.slots_and_elements();
+        merge_pairs_of_runs(elements, slots, run, is_less, threads);
+        run *= 2;
+        // SAFETY: as above.
+        unsafe { moved.arrived() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::fresh_seed;
+    use crate::cpu::merge_by::merge_by;
+    use crate::cpu::sort_by_key::sort_by_key;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use rayon::ThreadPool;
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// An element that owns memory and is neither `Copy` nor `Clone`, and not `Sync` either.
+    struct Element {
+        key: Box<u32>,
+        index: usize,
+        compared: Cell<Option<String>>,
+    }
+
+    impl Element {
+        /// The key, which changes what the element owns.
+        fn touched(&self) -> u32 {
+            self.compared.set(Some(self.compared.take().map_or(String::new(), |text| text + ".")));
+            *self.key
+        }
+    }
+
+    /// Elements with keys below `values`.
+    fn elements(len: usize, values: u32, random: &mut StdRng) -> Vec<Element> {
+        let element =
+            |index| Element { key: Box::new(random.random_range(0..values)), index, compared: Cell::default() };
+        (0..len).map(element).collect()
+    }
+
+    /// Fails unless each of `len` elements is there once.
+    fn check_complete(elements: &[Element], len: usize, what: &str) {
+        let mut indices: Vec<usize> = elements.iter().map(|element| element.index).collect();
+        indices.sort();
+        assert!(indices.into_iter().eq(0..len), "{what}");
+        assert!(elements.iter().all(|element| *element.key < u32::MAX), "{what}");
+    }
+
+    /// Lengths around every edge, of which Miri has time for few.
+    fn lengths() -> Vec<usize> {
+        if cfg!(miri) {
+            vec![0, 1, 2, 3, 5, 33, 130]
+        } else {
+            (0..70).chain([99, 100, 101, 127, 128, 129, 1000, 4095, 4096, 4097, 20_000, 40_001]).collect()
+        }
+    }
+
+    fn pools() -> impl Iterator<Item = (usize, ThreadPool)> {
+        let threads: &[usize] = if cfg!(miri) { &[1, 3] } else { &[1, 2, 3, 4, 7] };
+        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        threads.iter().map(move |&threads| (threads, pool(threads)))
+    }
+
+    #[test]
+    fn equal_elements_keep_their_order() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for (threads, pool) in pools() {
+            for len in lengths() {
+                for values in [1, 3, 1000, u32::MAX] {
+                    let what = format!("{len} elements, {values} values, {threads} threads, seed {seed}");
+                    for by_key in [false, true] {
+                        let mut found = elements(len, values, &mut random);
+                        let mut expected: Vec<_> = found.iter().map(|element| (*element.key, element.index)).collect();
+                        expected.sort();
+                        pool.install(|| match by_key {
+                            false => sort_by(&mut found, &|a, b| a.touched().cmp(&b.touched()), threads),
+                            true => sort_by_key(&mut found, &Element::touched, threads),
+                        })
+                        .unwrap();
+                        let order = found.iter().map(|element| (*element.key, element.index));
+                        assert!(order.eq(expected), "by key: {by_key}, {what}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ordered_and_reversed_elements() {
+        for (threads, pool) in pools() {
+            for len in lengths() {
+                let mut items: Vec<Box<usize>> = (0..len).map(Box::new).collect();
+                for _ in 0..3 {
+                    pool.install(|| sort_by(&mut items, &|a, b| b.cmp(a), threads)).unwrap();
+                    assert!(items.iter().map(|item| **item).eq((0..len).rev()), "{len} elements, {threads} threads");
+                    pool.install(|| sort_by(&mut items, &|a, b| a.cmp(b), threads)).unwrap();
+                    assert!(items.iter().map(|item| **item).eq(0..len), "{len} elements, {threads} threads");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_loses_and_duplicates_no_element() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for (threads, pool) in pools() {
+            for len in [2, 40, 130, 3000] {
+                if cfg!(miri) && len > 130 {
+                    continue;
+                }
+                for by_key in [false, true] {
+                    let calls = AtomicUsize::new(0);
+                    let mut run = |most: usize| {
+                        let mut items = elements(len, 50, &mut random);
+                        calls.store(0, Relaxed);
+                        let touched = |element: &Element| {
+                            assert!(calls.fetch_add(1, Relaxed) < most, "enough");
+                            element.touched()
+                        };
+                        let sort = || match by_key {
+                            false => sort_by(&mut items, &|a, b| touched(a).cmp(&touched(b)), threads),
+                            true => sort_by_key(&mut items, &touched, threads),
+                        };
+                        let result = catch_unwind(AssertUnwindSafe(|| pool.install(sort)));
+                        let what = format!("{len} elements, {threads} threads, {most} calls, seed {seed}");
+                        assert_eq!(result.is_err(), calls.load(Relaxed) > most, "{what}");
+                        check_complete(&items, len, &what);
+                        calls.load(Relaxed)
+                    };
+                    let all = run(usize::MAX);
+                    let tries = if cfg!(miri) { 4 } else { 40 };
+                    (0..tries).for_each(|i| _ = run(all * i / tries));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_that_is_none_loses_and_duplicates_no_element() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let orders = [Ordering::Less, Ordering::Equal, Ordering::Greater];
+        for (threads, pool) in pools() {
+            for len in lengths() {
+                let mut items = elements(len, 9, &mut random);
+                let count = AtomicUsize::new(seed as usize);
+                let any = |_: &Element, _: &Element| orders[count.fetch_add(0x9e37_79b9, Relaxed) / 77 % 3];
+                // It may panic.
+                let _ = catch_unwind(AssertUnwindSafe(|| pool.install(|| sort_by(&mut items, &any, threads))));
+                check_complete(&items, len, &format!("{len} elements, {threads} threads, seed {seed}"));
+                for order in orders {
+                    let _ =
+                        catch_unwind(AssertUnwindSafe(|| pool.install(|| sort_by(&mut items, &|_, _| order, threads))));
+                    check_complete(&items, len, &format!("{len} elements, {order:?}, {threads} threads"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_without_a_size() {
+        for (threads, pool) in pools() {
+            let mut items = [(); 1000];
+            pool.install(|| sort_by(&mut items, &|_, _| Ordering::Greater, threads)).unwrap();
+            pool.install(|| sort_by_key(&mut items, &|_| 3u8, threads)).unwrap();
+        }
+    }
+
+    #[test]
+    fn merges_of_any_two_lengths() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for (threads, pool) in pools() {
+            let lengths = if cfg!(miri) { vec![0, 1, 7] } else { vec![0, 1, 2, 3, 15, 16, 17, 100, 5001] };
+            for (m, n) in lengths.iter().flat_map(|m| lengths.iter().map(move |n| (*m, *n))) {
+                for values in [1, 5, u32::MAX] {
+                    let what = format!("{m} and {n} of {values} values, {threads} threads, seed {seed}");
+                    let run = |len, first, random: &mut StdRng| {
+                        let mut run = elements(len, values, random);
+                        run.sort_by_key(|element| *element.key);
+                        run.iter_mut().for_each(|element| element.index += first);
+                        run
+                    };
+                    let (a, b) = (run(m, 0, &mut random), run(n, m, &mut random));
+                    let mut expected: Vec<_> = a.iter().chain(&b).map(|item| (*item.key, item.index)).collect();
+                    expected.sort_by_key(|(key, _)| *key);
+                    let is_less = |a: &Element, b: &Element| a.touched() < b.touched();
+                    let merged = pool.install(|| merge_by(a, b, &is_less, threads)).unwrap();
+                    assert!(merged.iter().map(|item| (*item.key, item.index)).eq(expected), "{what}");
+                    // The runs drop the elements once if a comparison panics.
+                    let (a, b) = (run(m, 0, &mut random), run(n, m, &mut random));
+                    let calls = AtomicUsize::new(0);
+                    let most = random.random_range(0..=m + n);
+                    let is_less = |a: &Element, b: &Element| {
+                        assert!(calls.fetch_add(1, Relaxed) < most, "enough");
+                        a.touched() < b.touched()
+                    };
+                    let _ = catch_unwind(AssertUnwindSafe(|| pool.install(|| merge_by(a, b, &is_less, threads))));
+                }
+            }
+        }
+    }
+}

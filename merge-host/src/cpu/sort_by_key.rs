@@ -1,0 +1,109 @@
+//! Sorts of elements of any type by ordered bits: the bits of all elements are extracted once and sorted with their indices,
+//! and each element moves once, at the end.
+//!
+//! ```text
+//!   items    "pear" "fig" "lime"         bits     4 3 4
+//!   indices  1 0 2                       items    "fig" "pear" "lime"
+//! ```
+
+use super::blocks::{for_each_block, for_each_block_of_keys};
+use super::moved;
+use super::run::RunMut;
+use super::scratch::Scratch;
+use super::sort_pairs;
+use crate::index::sealed::Sealed;
+use crate::sorted::{first_unsorted, first_unsorted_in_block};
+use crate::{Error, Index, SortKey, SortOrder, Word};
+
+/// Elements whose bits a thread extracts at once.
+const BLOCK: usize = 1 << 12;
+/// The greatest number of elements that comparisons sort fastest.
+const MAX_COMPARED: usize = 100;
+
+/// Sorts `items` by the keys that `key` returns for them, on up to `threads` threads. Stable.
+pub(crate) fn sort_by_key<T: Send, S: SortKey>(
+    items: &mut [T],
+    key: &(impl Fn(&T) -> S + Sync),
+    threads: usize,
+) -> Result<(), Error> {
+    // Each branch on a constant is compiled for the keys that take it.
+    if items.len() <= MAX_COMPARED || const { size_of::<T>() == 0 } {
+        items.sort_by_key(|item| key(item).ordered_bits());
+        Ok(())
+    } else if const { S::BITS <= u32::BITS } {
+        sort_by_word::<u32, T, S>(items, key, threads)
+    } else if const { S::BITS <= u64::BITS } {
+        sort_by_word::<u64, T, S>(items, key, threads)
+    } else {
+        sort_by_word::<u128, T, S>(items, key, threads)
+    }
+}
+
+/// [`sort_by_key`] of keys whose bits fit a `W`.
+fn sort_by_word<W: Word, T: Send, S: SortKey>(
+    items: &mut [T],
+    key: &(impl Fn(&T) -> S + Sync),
+    threads: usize,
+) -> Result<(), Error> {
+    let mut words = Scratch::<W>::zeroed(items.len())?;
+    // The elements are mutable so that they need not be `Sync`: each is lent to one thread.
+    for_each_block(RunMut { keys: &mut words, values: items }, BLOCK, threads, |_, block| {
+        block.keys.iter_mut().zip(block.values).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
+    });
+    let is_sorted = match threads {
+        1 => first_unsorted_in_block(&words).is_none(),
+        _ => first_unsorted(&words).is_none(),
+    };
+    if is_sorted {
+        return Ok(());
+    }
+    if items.len() as u128 <= u32::COUNT {
+        permute_by_word::<W, u32, T>(items, words, threads)
+    } else {
+        permute_by_word::<W, u64, T>(items, words, threads)
+    }
+}
+
+/// Moves `items` to the order of `words`.
+fn permute_by_word<W: Word, I: Index, T: Send>(
+    items: &mut [T],
+    words: Scratch<W>,
+    threads: usize,
+) -> Result<(), Error> {
+    let mut indices = Scratch::<I>::zeroed(items.len())?;
+    sort_pairs::argsort(SortOrder::Ascending, &words, &mut indices, threads)?;
+    // The elements need memory next.
+    drop(words);
+    // SAFETY: an argsort writes each index once.
+    unsafe { moved::permute(items, &indices, threads) }
+}
+
+/// Writes to `indices`, which has the length of `items`, the permutation that sorts them.
+pub(crate) fn argsort_by_key<T: Sync, S: SortKey, I: Index>(
+    items: &[T],
+    key: &(impl Fn(&T) -> S + Sync),
+    indices: &mut [I],
+    threads: usize,
+) -> Result<(), Error> {
+    if const { S::BITS <= u32::BITS } {
+        argsort_by_word::<u32, T, S, I>(items, key, indices, threads)
+    } else if const { S::BITS <= u64::BITS } {
+        argsort_by_word::<u64, T, S, I>(items, key, indices, threads)
+    } else {
+        argsort_by_word::<u128, T, S, I>(items, key, indices, threads)
+    }
+}
+
+/// [`argsort_by_key`] of keys whose bits fit a `W`.
+fn argsort_by_word<W: Word, T: Sync, S: SortKey, I: Index>(
+    items: &[T],
+    key: &(impl Fn(&T) -> S + Sync),
+    indices: &mut [I],
+    threads: usize,
+) -> Result<(), Error> {
+    let mut words = Scratch::<W>::zeroed(items.len())?;
+    for_each_block_of_keys(&mut words, BLOCK, threads, |begin, words| {
+        words.iter_mut().zip(&items[begin..]).for_each(|(word, item)| *word = W::narrowed(key(item).ordered_bits()));
+    });
+    sort_pairs::argsort(SortOrder::Ascending, &words, indices, threads)
+}

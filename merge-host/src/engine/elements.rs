@@ -1,0 +1,240 @@
+//! Sorts and merges of elements of any type, which are moved and never cloned.
+
+use super::Engine;
+use super::check::{check_length, check_values};
+use crate::cpu::{memory, merge_by, sort_by, sort_by_key};
+use crate::index::check_index_range;
+use crate::index::sealed::Sealed;
+use crate::permutation::{Permutation, fill_identity_on};
+use crate::{Error, Index, Key, SortKey, SortOrder, Timing};
+
+impl Engine {
+    /// Sorts elements of any type by the keys that `key` returns for them, in ascending order. Stable.
+    ///
+    /// A key is any [`SortKey`]: a number, a `char`, a tuple of these and so on. [`Reverse`](std::cmp::Reverse) makes the order
+    /// descending. Elements are moved, not cloned. `key` is called on several threads at the same time, for different elements,
+    /// and once for each element, except that it may be called several times for each of few elements.
+    ///
+    /// Every engine does this on the CPU cores, a GPU engine too.
+    ///
+    /// # Complexity
+    /// O(n) time on one thread, plus O(n log t) on t threads, as for [`argsort`](Self::argsort); each element moves twice. The
+    /// scratch memory holds n elements and n indices, and before that n keys, as 4, 8 or 16 bytes, n indices and the scratch
+    /// memory of the argsort.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`] if there is not enough scratch memory, and [`Error::Threads`] if the system refuses to start
+    /// the engine's threads. The elements are unchanged then.
+    ///
+    /// # Panics
+    /// Panics if `key` does. All elements are still there then, in an unspecified order.
+    ///
+    /// ```
+    /// use merge_host::Engine;
+    /// use std::cmp::Reverse;
+    ///
+    /// let mut words = ["pear", "fig", "apple", "kiwi"].map(String::from);
+    /// Engine::auto().sort_by_key(&mut words, |word| Reverse(word.len()))?;
+    /// assert_eq!(words, ["apple", "pear", "kiwi", "fig"]);
+    ///
+    /// let mut points = [(1.5, 'b'), (-0.5, 'c'), (1.5, 'a')];
+    /// Engine::auto().sort_by_key(&mut points, |&(x, name)| (x, name))?;
+    /// assert_eq!(points, [(-0.5, 'c'), (1.5, 'a'), (1.5, 'b')]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_by_key<T: Send, S: SortKey>(
+        &self,
+        items: &mut [T],
+        key: impl Fn(&T) -> S + Sync,
+    ) -> Result<Timing, Error> {
+        self.workers.sort(items.len(), |threads| sort_by_key::sort_by_key(items, &key, threads))
+    }
+
+    /// Sorts elements of any type by a comparison. Stable: elements for which it returns
+    /// [`Equal`](std::cmp::Ordering::Equal) keep their order.
+    ///
+    /// `compare` is called on several threads at the same time, for different elements. Elements are moved, not cloned. If
+    /// `compare` is not a total order, the order of the elements is unspecified, or the call panics.
+    ///
+    /// Every engine does this on the CPU cores, a GPU engine too. Where elements have a [`SortKey`],
+    /// [`sort_by_key`](Self::sort_by_key) takes less time.
+    ///
+    /// # Complexity
+    /// O(n log n) comparisons. The scratch memory holds n elements, or n / 2 on one thread.
+    ///
+    /// # Errors
+    /// Those of [`sort_by_key`](Self::sort_by_key).
+    ///
+    /// # Panics
+    /// Panics if `compare` does. All elements are still there then, in an unspecified order.
+    ///
+    /// ```
+    /// let mut words = ["pear", "Fig", "apple", "Kiwi"].map(String::from);
+    /// merge_host::Engine::auto().sort_by(&mut words, |a, b| a.to_lowercase().cmp(&b.to_lowercase()))?;
+    /// assert_eq!(words, ["apple", "Fig", "Kiwi", "pear"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_by<T: Send>(
+        &self,
+        items: &mut [T],
+        compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
+    ) -> Result<Timing, Error> {
+        self.workers.sort(items.len(), |threads| sort_by::sort_by(items, &compare, threads))
+    }
+
+    /// Writes to `indices` the permutation that sorts `items` by the keys that `key` returns for them. Stable.
+    ///
+    /// `items[indices[0]]` is the first element in ascending order, and so on. `indices` has the length of `items`, and its
+    /// elements are `u32` or `u64`. [`permutation::permute`](crate::permutation::permute) applies it. `key` is as for
+    /// [`sort_by_key`](Self::sort_by_key).
+    ///
+    /// # Complexity
+    /// That of [`argsort`](Self::argsort), and memory for n keys of 4, 8 or 16 bytes.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `indices` has another length, [`Error::TooManyKeys`] if there are more than 2^32
+    /// elements and the indices are `u32`, and the errors of [`sort_by_key`](Self::sort_by_key).
+    ///
+    /// # Panics
+    /// Panics if `key` does.
+    ///
+    /// ```
+    /// let mut indices = [0u32; 3];
+    /// merge_host::Engine::auto().argsort_by_key(&["pear", "fig", "kiwi"], &mut indices, |word| word.len())?;
+    /// assert_eq!(indices, [1, 0, 2]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn argsort_by_key<T: Sync, S: SortKey, I: Index>(
+        &self,
+        items: &[T],
+        indices: &mut [I],
+        key: impl Fn(&T) -> S + Sync,
+    ) -> Result<Timing, Error> {
+        check_length("indices", items.len(), indices.len(), "|items|")?;
+        check_index_range::<I>(items.len())?;
+        self.workers.sort(items.len(), |threads| sort_by_key::argsort_by_key(items, &key, indices, threads))
+    }
+
+    /// Writes to `indices` the permutation that sorts `items` by a comparison. Stable.
+    ///
+    /// `indices` is as for [`argsort_by_key`](Self::argsort_by_key), and `compare` as for [`sort_by`](Self::sort_by), but it
+    /// may be called for the same element on several threads at the same time.
+    ///
+    /// # Complexity
+    /// O(n log n) comparisons. The scratch memory holds n indices.
+    ///
+    /// # Errors
+    /// Those of [`argsort_by_key`](Self::argsort_by_key).
+    ///
+    /// # Panics
+    /// Panics if `compare` does. The contents of `indices` are unspecified then.
+    ///
+    /// ```
+    /// let mut indices = [0u64; 3];
+    /// merge_host::Engine::auto().argsort_by(&["pear", "fig", "kiwi"], &mut indices, |a, b| a.cmp(b))?;
+    /// assert_eq!(indices, [1, 2, 0]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn argsort_by<T: Sync, I: Index>(
+        &self,
+        items: &[T],
+        indices: &mut [I],
+        compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
+    ) -> Result<Timing, Error> {
+        check_length("indices", items.len(), indices.len(), "|items|")?;
+        check_index_range::<I>(items.len())?;
+        let compare = |a: &I, b: &I| compare(&items[a.to_usize()], &items[b.to_usize()]);
+        self.workers.sort(items.len(), |threads| {
+            fill_identity_on(threads, indices);
+            sort_by::sort_by(indices, &compare, threads)
+        })
+    }
+
+    /// Merges two runs of elements of any type by a comparison. Stable: of equal elements, those of `a` come first.
+    ///
+    /// `a` and `b` must be ascending by `compare`, which is as for [`sort_by`](Self::sort_by). If they are not, the order of the
+    /// elements is unspecified.
+    ///
+    /// # Complexity
+    /// At most |a| + |b| comparisons, plus O(log min(|a|, |b|)) for each block of the output. Each element moves once, and there
+    /// is no scratch memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system refuses to
+    /// start the engine's threads. The elements are dropped then.
+    ///
+    /// # Panics
+    /// Panics if `compare` does. The elements are dropped then.
+    ///
+    /// ```
+    /// let (a, b) = (["fig", "pear"].map(String::from), ["apple", "figs", "nut"].map(String::from));
+    /// let merged = merge_host::Engine::auto().merge_by(a.to_vec(), b.to_vec(), |a, b| a.cmp(b))?;
+    /// assert_eq!(merged, ["apple", "fig", "figs", "nut", "pear"]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn merge_by<T: Send>(
+        &self,
+        a: Vec<T>,
+        b: Vec<T>,
+        compare: impl Fn(&T, &T) -> std::cmp::Ordering + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let is_less = |a: &T, b: &T| compare(a, b).is_lt();
+        let mut merged = Vec::new();
+        self.workers.try_merge(a.len() + b.len(), |threads| {
+            merged = merge_by::merge_by(a, b, &is_less, threads)?;
+            Ok(())
+        })?;
+        Ok(merged)
+    }
+
+    /// Sorts key-value pairs by key, as [`sort_pairs`](Self::sort_pairs) does, with values of any type, which are moved and
+    /// need not be `Copy`. Stable.
+    ///
+    /// The value of `keys[i]` is `values[i]`, before and after.
+    ///
+    /// # Complexity
+    /// That of [`argsort`](Self::argsort), on the GPU if the engine uses one. The values are moved on the CPU cores, twice each.
+    /// The scratch memory holds n indices and n keys or values, whichever are larger.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if `keys` and `values` have different lengths, and the errors of
+    /// [`sort_with`](Self::sort_with). If there is not enough memory to move the values, keys and values are unchanged.
+    ///
+    /// ```
+    /// use merge_host::{Engine, SortOrder};
+    ///
+    /// let (mut keys, mut values) = ([2, 7, 2], ["first 2", "7", "second 2"].map(String::from));
+    /// Engine::auto().sort_owned_pairs(SortOrder::Ascending, &mut keys, &mut values)?;
+    /// assert_eq!((keys, values), ([2, 2, 7], ["first 2", "second 2", "7"].map(String::from)));
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    pub fn sort_owned_pairs<K: Key, V: Send>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        check_values("the input", keys.len(), values.len())?;
+        if keys.len() as u128 <= u32::COUNT {
+            self.sort_owned_pairs_by::<K, V, u32>(order, keys, values)
+        } else {
+            self.sort_owned_pairs_by::<K, V, u64>(order, keys, values)
+        }
+    }
+
+    /// [`sort_owned_pairs`](Self::sort_owned_pairs) with indices of a type that has enough of them.
+    fn sort_owned_pairs_by<K: Key, V: Send, I: Index>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<Timing, Error> {
+        let mut indices = memory::zeroed::<I>(keys.len())?;
+        let sorted = self.argsort(order, keys, &mut indices)?;
+        let moved = self.workers.sort(keys.len(), |threads| {
+            let permutation = Permutation::check(&indices, keys.len(), threads)?;
+            permutation.permute_both(keys, values, threads)
+        })?;
+        Ok(Timing { compute: sorted.compute + moved.compute, ..sorted })
+    }
+}

@@ -1,0 +1,196 @@
+//! What elements of any type are sorted by.
+
+use crate::Key;
+use crate::key::sealed::Bits;
+use std::cmp::Reverse;
+
+/// A value that elements can be sorted by: it converts to at most 128 ordered bits, which are an unsigned number in the order
+/// of the values.
+///
+/// These are sort keys:
+///
+/// | type | order | bits |
+/// | --- | --- | ---: |
+/// | every [`Key`] | numbers, floats in total order | its width |
+/// | `bool` | `false`, `true` | 1 |
+/// | `char` | by code point | 21 |
+/// | [`Option`] of a sort key | `None` first | 1 more |
+/// | [`Reverse`] of a sort key | descending | the same |
+/// | arrays of sort keys, and tuples of up to four | lexicographic | the sum |
+///
+/// A type that converts to more than 128 bits, such as `(u128, bool)`, does not compile where it is used.
+///
+/// The trait can be implemented for other types. A wrong implementation leads to a wrong order and to nothing worse.
+///
+/// ```
+/// use merge_host::{Engine, SortKey};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum Rank {
+///     High,
+///     Low,
+/// }
+///
+/// impl SortKey for Rank {
+///     const BITS: u32 = 1;
+///     fn ordered_bits(&self) -> u128 {
+///         matches!(self, Rank::High).into()
+///     }
+/// }
+///
+/// let mut tasks = [("a", Rank::High, 5u8), ("b", Rank::Low, 7), ("c", Rank::Low, 3)];
+/// Engine::cpu().sort_by_key(&mut tasks, |&(_, rank, time)| (rank, time))?;
+/// assert_eq!(tasks.map(|task| task.0), ["c", "b", "a"]);
+/// # Ok::<(), merge_host::Error>(())
+/// ```
+pub trait SortKey {
+    /// The number of bits, at most 128.
+    const BITS: u32;
+    /// The ordered bits, a number below 2^[`BITS`](Self::BITS): `a` comes before `b` if and only if `a.ordered_bits() <
+    /// b.ordered_bits()`.
+    ///
+    /// Higher bits are ignored or make the order wrong.
+    fn ordered_bits(&self) -> u128;
+}
+
+impl<K: Key> SortKey for K {
+    const BITS: u32 = K::Bits::COUNT;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        self.to_ordered().widened()
+    }
+}
+
+impl SortKey for bool {
+    const BITS: u32 = 1;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        (*self).into()
+    }
+}
+
+impl SortKey for char {
+    const BITS: u32 = 21;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        u32::from(*self).into()
+    }
+}
+
+impl<S: SortKey> SortKey for Option<S> {
+    const BITS: u32 = sum(&[1, S::BITS]);
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        // The first bit tells whether there is a key.
+        self.as_ref().map_or(0, |key| 1 << (Self::BITS - 1) | key.ordered_bits())
+    }
+}
+
+impl<S: SortKey> SortKey for Reverse<S> {
+    const BITS: u32 = S::BITS;
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        self.0.ordered_bits() ^ mask(S::BITS)
+    }
+}
+
+impl<S: SortKey, const N: usize> SortKey for [S; N] {
+    const BITS: u32 = {
+        assert!(N <= 128, "a sort key has at most 128 bits");
+        sum(&[S::BITS; N])
+    };
+    #[inline(always)]
+    fn ordered_bits(&self) -> u128 {
+        self.iter().fold(0, |bits, key| append(bits, key))
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident)+) => {
+        impl<$($name: SortKey),+> SortKey for ($($name,)+) {
+            const BITS: u32 = sum(&[$($name::BITS),+]);
+            #[inline(always)]
+            fn ordered_bits(&self) -> u128 {
+                #[expect(non_snake_case, reason = "each key has the name of its type")]
+                let ($($name,)+) = self;
+                let bits = 0;
+                $(let bits = append(bits, $name);)+
+                bits
+            }
+        }
+    };
+}
+tuple!(A);
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+
+/// The bits of all parts of a key.
+const fn sum(parts: &[u32]) -> u32 {
+    let (mut sum, mut i) = (0, 0);
+    while i < parts.len() {
+        sum += parts[i];
+        i += 1;
+    }
+    assert!(sum <= u128::BITS, "a sort key has at most 128 bits");
+    sum
+}
+
+/// A number whose last `bits` bits are ones.
+const fn mask(bits: u32) -> u128 {
+    if bits == 0 { 0 } else { u128::MAX >> (u128::BITS - bits) }
+}
+
+/// The bits of the parts of a key so far, followed by those of the next part.
+#[inline(always)]
+fn append<S: SortKey>(bits: u128, next: &S) -> u128 {
+    // A part of 128 bits is the only one that has bits.
+    bits.unbounded_shl(S::BITS) | next.ordered_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Descending;
+    use std::fmt::Debug;
+
+    /// Fails unless `sorted`, which are all different, have ordered bits of their order that fit.
+    fn check<S: SortKey + Debug>(sorted: &[S]) {
+        for pair in sorted.windows(2) {
+            assert!(pair[0].ordered_bits() < pair[1].ordered_bits(), "{pair:?}");
+        }
+        assert!(sorted.iter().all(|key| key.ordered_bits() <= mask(S::BITS)), "{sorted:?}");
+    }
+
+    #[test]
+    fn bits_are_in_the_order_of_the_values() {
+        check(&[false, true]);
+        check(&['\0', 'a', 'b', 'é', '\u{d7ff}', '\u{e000}', char::MAX]);
+        check(&[None, Some(i8::MIN), Some(-1), Some(0), Some(i8::MAX)]);
+        check(&[isize::MIN, -1, 0, 1, isize::MAX]);
+        check(&[0, 1, usize::MAX / 2, usize::MAX]);
+        check(&[i128::MIN, i128::MIN + 1, -1, 0, 1, i128::MAX]);
+        check(&[Reverse(u128::MAX), Reverse(1), Reverse(0)]);
+        check(&[Descending(2.0f32), Descending(0.0), Descending(-0.0)]);
+        check(&[Reverse(Some('b')), Reverse(Some('a')), Reverse(None)]);
+        check(&[-f64::NAN, f64::NEG_INFINITY, -0.0, 0.0, f64::INFINITY, f64::NAN]);
+        check(&[[0u8, 255], [1, 0], [1, 1], [2, 0]]);
+        check(&[(-1i32, true, 'x'), (0, false, 'z'), (0, true, 'a'), (0, true, 'b')]);
+        check(&[
+            ((1u8,), Reverse(5u16), -3i64, false),
+            ((1,), Reverse(4), i64::MIN, true),
+            ((2,), Reverse(9), 0, false),
+        ]);
+    }
+
+    #[test]
+    fn keys_of_no_bits_and_of_all() {
+        check::<[u64; 0]>(&[[]]);
+        assert_eq!(<[u64; 0]>::BITS, 0);
+        check(&[Reverse([0u8; 0])]);
+        check(&[([], 0u128), ([0u32; 0], u128::MAX)]);
+        check(&[(0u128, []), (u128::MAX, [true; 0])]);
+        check(&[[0, u64::MAX], [1, 0]]);
+        assert_eq!(<(u32, char, bool)>::BITS, 54);
+    }
+}
