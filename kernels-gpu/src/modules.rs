@@ -9,6 +9,7 @@ use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
+use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
 use crate::kernels::sort::divide::{
@@ -42,11 +43,12 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 9] = [
+pub const FAMILIES: [(&str, &[Kernel]); 10] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
     ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
+    ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

@@ -7,6 +7,7 @@
 //! | [`merge_pairs`] | keys with values |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
+//! | [`set_operation`] | unions, intersections and differences of sorted keys |
 //! | [`count_below`] | exact splits of runs on several GPUs |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 
@@ -16,4 +17,5 @@ pub mod merge_fused;
 pub mod merge_pairs;
 pub mod merge_path;
 pub mod merge_ragged;
+pub mod set_operation;
 pub mod sort;

@@ -22,7 +22,7 @@ mod sort;
 
 pub use check::MAX_BATCH_LENGTH;
 #[cfg(feature = "gpu")]
-pub(crate) use check::{check_batch, check_length, check_offset_counts, check_offsets, check_values};
+pub(crate) use check::{check_batch, check_capacity, check_length, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
 
 use crate::cpu::Workers;

@@ -4,7 +4,7 @@ use super::context::Entered;
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launch::sort::SortPlan;
-use super::launch::{batch, entries, merge};
+use super::launch::{batch, entries, merge, sets};
 use super::raw::value_bytes;
 use super::side::SideStreams;
 use super::staging::Staging;
@@ -200,6 +200,12 @@ impl Gpu {
     /// tile of some thousand keys.
     pub const fn merge_ragged_workspace_bytes<K: Key>(total: usize) -> usize {
         batch::ragged_workspace_bytes::<K>(total)
+    }
+
+    /// Bytes of workspace for a set operation on `total` keys of both arrays, with values or without: 16 bytes for each tile of some
+    /// thousand keys.
+    pub const fn set_operation_workspace_bytes<K: Key>(total: usize) -> usize {
+        sets::workspace_bytes::<K>(total)
     }
 }
 

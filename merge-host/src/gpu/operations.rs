@@ -2,7 +2,7 @@
 
 use super::raw::RawPairs;
 use super::{DeviceArray, DeviceOffsets, Stream};
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SetOperation, SortKernel, SortOrder};
 use bytemuck::Pod;
 
 /// Keys and their values.
@@ -267,6 +267,64 @@ impl Stream {
         let (a, b) = ((a.0, a.1, a_offsets), (b.0, b.1, b_offsets));
         // SAFETY: as for `merge_ragged`.
         unsafe { self.gpu().merge_ragged_pairs_raw(a, b, out, workspace, self.handle()) }
+    }
+
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
+    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
+    /// O(n).
+    ///
+    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
+    ///
+    /// ```no_run
+    /// use merge_host::{Gpu, SetOperation};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (a, b) = (stream.upload(&[1u32, 4, 4, 6])?, stream.upload(&[2u32, 4])?);
+    /// let (mut out, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
+    /// let mut workspace = stream.zeroed(Gpu::set_operation_workspace_bytes::<u32>(6))?;
+    /// stream.set_operation(SetOperation::Union, &a, &b, &mut out, &mut count, &mut workspace)?;
+    /// assert_eq!(count.download()?, [5]);
+    /// assert_eq!(out.download()?[..5], [1, 2, 4, 4, 6]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
+    /// element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_workspace_bytes`](crate::Gpu::set_operation_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn set_operation<K: GpuKey>(
+        &self,
+        operation: SetOperation,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().set_operation_raw(operation, a, b, out, count, workspace, self.handle()) }
+    }
+
+    /// As [`set_operation`](Self::set_operation), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). A key that is
+    /// kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and `std::set_intersection`.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`set_operation`](Self::set_operation).
+    pub fn set_operation_pairs<K: GpuKey, V: Pod>(
+        &self,
+        operation: SetOperation,
+        a: (&DeviceArray<K>, &DeviceArray<V>),
+        b: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let [a, b, out] = self.owned_pairs(a, b, out)?;
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().set_operation_pairs_raw(operation, a, b, out, count, workspace, self.handle()) }
     }
 
     /// Where the arrays of a merge of keys with values are, if all belong to this stream.

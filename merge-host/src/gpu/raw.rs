@@ -1,10 +1,10 @@
 //! Work on arrays by their addresses: the layer for arrays and streams that other libraries own.
 
-use super::launch::{Arrays, OnStream, align, batch, merge, sort};
+use super::launch::{Arrays, OnStream, align, batch, merge, sets, sort};
 use super::{Address, Gpu};
-use crate::engine::{check_batch, check_length, check_offset_counts, check_values};
+use crate::engine::{check_batch, check_capacity, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SetOperation, SortKernel, SortOrder};
 use cust::stream::Stream;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -456,6 +456,78 @@ impl Gpu {
         let (a, b) = ((a, a_offsets), (b, b_offsets));
         // SAFETY: as for `merge_ragged_raw`.
         unsafe { self.on(stream, |queue| batch::merge_ragged::<K>(queue, a, b, problems, out, workspace)) }
+    }
+
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
+    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
+    /// O(n).
+    ///
+    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
+    /// element, [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer than [`set_operation_workspace_bytes`](Self::set_operation_workspace_bytes), [`Error::BadAddress`] if an address is 0
+    /// or not aligned, [`Error::Device`] where the driver fails.
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn set_operation_raw<K: GpuKey>(
+        &self,
+        operation: SetOperation,
+        a: RawArray<K>,
+        b: RawArray<K>,
+        out: RawArray<K>,
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        check_capacity("out", operation.most_keys(a.len, b.len), out.len)?;
+        check_length("count", 1, count.len, "one number")?;
+        let written = [out.named("out")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[a.named("a")?, b.named("b")?])?;
+        let workspace = workspace.workspace(Self::set_operation_workspace_bytes::<K>(a.len.saturating_add(b.len)))?;
+        let (a, b, out, count) = (a.keys(), b.keys(), out.keys(), count.address);
+        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as needed.
+        unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
+    }
+
+    /// As [`set_operation_raw`](Self::set_operation_raw), with a value for each key, as in [`merge_pairs_raw`](Self::merge_pairs_raw).
+    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and
+    /// `std::set_intersection`.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
+    /// [`set_operation_raw`](Self::set_operation_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn set_operation_pairs_raw<K: GpuKey, V>(
+        &self,
+        operation: SetOperation,
+        a: (RawArray<K>, RawArray<V>),
+        b: (RawArray<K>, RawArray<V>),
+        out: (RawArray<K>, RawArray<V>),
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let total = a.0.len.saturating_add(b.0.len);
+        check_capacity("out", operation.most_keys(a.0.len, b.0.len), out.0.len)?;
+        check_length("count", 1, count.len, "one number")?;
+        let named = [count.named("count")?];
+        let [a, b, out] = {
+            let read = [a.0.named("a")?, a.1.named("values of a")?, b.0.named("b")?, b.1.named("values of b")?];
+            let written = [out.0.named("out")?, out.1.named("values of out")?, workspace.named("workspace")?];
+            check_apart(&named, &[&read[..], &written].concat())?;
+            check_pairs(a, b, out, workspace, &[])?
+        };
+        let workspace = workspace.workspace(Self::set_operation_workspace_bytes::<K>(total))?;
+        let count = count.address;
+        // SAFETY: as for `set_operation_raw`.
+        unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
     }
 
     /// Calls `work` with the queue that is the stream of that handle, while the GPU's context is current.

@@ -1,7 +1,7 @@
 //! A queue that records which entry points are launched, instead of launching them.
 
 use super::*;
-use crate::{BatchKernel, GpuKey, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, GpuKey, MergeKernel, SetOperation, SortKernel, SortOrder};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -84,6 +84,7 @@ impl Record {
         unsafe {
             for (half, out) in both {
                 batch::merge_ragged::<K>(self, (half, AT), (half, AT), 10, out, AT)?;
+                sets::set_operation::<K>(self, SetOperation::Union, half, half, out, AT, AT)?;
                 if value_bytes > 0 {
                     merge::merge_pairs::<K>(self, half, half, out, AT)?;
                     batch::merge_batch_pairs::<K>(self, [half, half, out], batch)?;
