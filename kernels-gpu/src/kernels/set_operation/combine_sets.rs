@@ -1,8 +1,8 @@
 //! The second launch: the result, tile by tile.
 
 use super::{Kept, unpack};
+use crate::block::compaction::CompactionMemory;
 use crate::block::indexed_merge::{self, Parts};
-use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
@@ -12,20 +12,13 @@ use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
-use cuda_std::warp::WARP_SIZE;
 
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
         /// What the tile has of A, then what it has of B, and a key for each step that reads beyond.
         keys: [B; threads * items_per_thread + items_per_thread + 1],
-        /// For each key that is kept, its index in the tile.
-        sources: [u16; threads * items_per_thread],
-        scan: [u32; BLOCK_WORDS],
-        /// The number of the tile.
-        tile: [u32; 1],
-        /// How many keys the tiles before it keep.
-        before: [u64; 1],
+        compaction: CompactionMemory { threads * items_per_thread },
     }
 }
 
@@ -80,17 +73,11 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
     let tile_keys = const { tile_keys(NT, VT) };
     let number = (m + n).div_ceil(tile_keys);
-    let thread = thread::thread_idx_x();
     // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each tile. The
-    // launch has `shared_bytes`. Thread 0 writes `tile` before the first barrier, and lane 0 of the first warp `before` before the
-    // last one; thread `t` writes slots `t + i * NT` of `keys`, `i < VT`, and those of `sources` that the scan gives to it alone.
-    let (tiles, splits, memory) =
+    // launch has `shared_bytes`. Thread `t` writes slots `t + i * NT` of `keys`, `i < VT`, before a barrier.
+    let (tiles, splits, Memory { keys: slots, compaction }) =
         unsafe { (Tiles::new(tiles, number), Global::new(splits, number), Memory::<B>::at_start(NT, VT)) };
-    if thread == 0 {
-        memory.tile.set(0, tiles.take());
-    }
-    thread::sync_threads();
-    let tile = memory.tile.get(0);
+    let tile = compaction.take(tiles);
     let (t, k) = (tile as usize, tile as usize * tile_keys);
     let (a_first, b_first) = unpack(splits.get(t), k);
     let end = if t + 1 < number { unpack(splits.get(t + 1), k + tile_keys) } else { (m, n) };
@@ -111,36 +98,22 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             },
         )
     };
-    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(keys, coding), memory.keys);
+    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(keys, coding), slots);
     thread::sync_threads();
 
-    let walked = walk::<B, VT>(memory.keys, a_count as u32, total as u32, Kept(kept));
-    // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
-    let (before, of_tile) = unsafe { sum_before(walked.kept.count_ones(), memory.scan) };
-    if thread == 0 {
-        tiles.publish(tile, of_tile);
-    }
-    let mut slot = before;
-    for i in 0..VT {
-        if walked.kept >> i & 1 != 0 {
-            memory.sources.set(slot, walked.sources[i] as u16);
-            slot += 1;
-        }
-    }
-    if thread < WARP_SIZE {
-        // SAFETY: the whole first warp is here, with the block's tile.
-        let before = unsafe { tiles.sum_before(tile, of_tile) };
-        if thread == 0 {
-            memory.before.set(0, before);
-            if t + 1 == number {
-                // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
-                unsafe { GlobalMut::new(count, 1) }.set(0, before + of_tile as u64);
-            }
-        }
-    }
+    let walked = walk::<B, VT>(slots, a_count as u32, total as u32, Kept(kept));
+    // SAFETY: all threads of the block are here, whole warps. Each keeps at most the steps of its part of the tile.
+    let of_tile = unsafe { compaction.keep(tiles, tile, walked.kept, walked.sources) }.of_tile;
+    // SAFETY: as above.
+    unsafe { compaction.look_back(tiles, tile, of_tile) };
     thread::sync_threads();
+    let before = compaction.kept_before();
+    if t + 1 == number && thread::thread_idx_x() == 0 {
+        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
+    }
     // Arrays that are not ascending may give more keys than there can be of ascending ones.
-    let begin = (memory.before.get(0) as usize).min(capacity);
+    let begin = before.min(capacity);
     let len = (of_tile as usize).min(capacity - begin);
     // SAFETY: `out` has `capacity` elements, as the caller promises. Tiles write one after the other, none what another one writes.
     let (to_keys, to_values) = unsafe {
@@ -149,14 +122,9 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             GlobalMut::new(out.values, capacity).slice(begin, len),
         )
     };
-    for i in 0..VT {
-        let at = thread as usize + i * NT;
-        if at < len {
-            to_keys.set(at, coding.decode(memory.keys.get(memory.sources.get(at as u32) as u32)));
-        }
-    }
+    compaction.write::<B, NT, VT>(slots, to_keys, |key| coding.decode(key));
     if const { size_of::<V>() > 0 } {
-        indexed_merge::gather_values::<V, NT, VT>(values, memory.sources, to_values);
+        indexed_merge::gather_values::<V, NT, VT>(values, compaction.sources, to_values);
     }
 }
 

@@ -9,6 +9,8 @@
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
 //! | `sets` | unions, intersections and differences |
+//! | `groups` | unique keys, run lengths and reductions by key |
+//! | `bounds` | lower and upper bounds of sorted needles |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
@@ -17,10 +19,12 @@
 //! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator, which runs them.
 
 pub(super) mod batch;
+pub(super) mod bounds;
 mod divide;
 #[cfg(test)]
 mod emulated;
 pub(super) mod exchange;
+pub(super) mod groups;
 pub(super) mod merge;
 mod radix;
 #[cfg(test)]
@@ -155,6 +159,9 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             merge::entries::<K>(value_bytes),
             batch::entries::<K>(value_bytes),
             sets::entries::<K>(value_bytes),
+            groups::entries_of_unique::<K>(value_bytes),
+            groups::entries_of_reductions::<K>(value_bytes),
+            if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
         ]
     });
     with_values.flatten().collect()

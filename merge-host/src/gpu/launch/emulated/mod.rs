@@ -1,6 +1,8 @@
 //! A queue whose launches run in the emulator, and tests of all operations by the launches that a GPU gets.
 
+mod bounds;
 mod exchange;
+mod groups;
 mod keys;
 mod merge;
 mod sets;
