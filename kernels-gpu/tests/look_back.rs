@@ -1,11 +1,11 @@
 //! Look-backs over tiles of which few or none have been summed up: what they find on a GPU that runs many blocks at once. The emulator
 //! runs one block after another, so that a launch of a whole operation finds the tile before it finished each time.
 
+use cuda_std::Word;
 use cuda_std::emulator::{Buffer, Emulator};
 use cuda_std::thread::thread_idx_x;
 use kernels_gpu::block::segmented::Tail;
 use kernels_gpu::kernels::groups::reduction::{FloatSum, Reduction, Sum};
-use cuda_std::Word;
 use kernels_gpu::warp::carry::{self, Carries};
 use kernels_gpu::warp::look_back::{self, Tiles};
 use rand::rngs::StdRng;

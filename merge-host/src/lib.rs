@@ -30,6 +30,8 @@
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
+//! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
+//! | find sorted needles in sorted keys | [`lower_bounds`](Engine::lower_bounds), [`upper_bounds`](Engine::upper_bounds) |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.

@@ -39,8 +39,20 @@ impl Reduction {
         let is_less = Key::to_ordered(second) < Key::to_ordered(first);
         match self {
             Self::Sum => first.plus(second),
-            Self::Min => if is_less { second } else { first },
-            Self::Max => if is_less { first } else { second },
+            Self::Min => {
+                if is_less {
+                    second
+                } else {
+                    first
+                }
+            }
+            Self::Max => {
+                if is_less {
+                    first
+                } else {
+                    second
+                }
+            }
         }
     }
 }

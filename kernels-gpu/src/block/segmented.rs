@@ -92,10 +92,8 @@ pub unsafe fn carry_before<R: Reduction>(
     }
     // SAFETY: as above.
     let before = unsafe { shuffle_bits_up(value, 1) };
-    let in_warp = Tail {
-        has_head: heads & ((1 << lane) - 1) != 0,
-        value: if lane == 0 { R::IDENTITY } else { before },
-    };
+    let in_warp =
+        Tail { has_head: heads & ((1 << lane) - 1) != 0, value: if lane == 0 { R::IDENTITY } else { before } };
     thread::sync_threads();
     let none = Tail { has_head: false, value: R::IDENTITY };
     let (mut of_warps, mut before_warp) = (none, none);

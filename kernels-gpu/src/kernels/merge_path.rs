@@ -53,8 +53,7 @@ pub unsafe fn path_big<B: Bits>(
 ) {
     // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles` alone writes
     // `splits[tile]`.
-    let (a, b, splits) =
-        unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
+    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
     // SAFETY: the launch is as the next function demands.
     unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
 }

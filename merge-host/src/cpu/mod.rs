@@ -20,8 +20,11 @@
 //! | `leaf`, `counting` | sorts of few keys, and of keys of 1 and 2 bytes |
 //! | `digit`, `buckets`, `write_combiner` | the digits of keys, intervals of keys, and writes to many buckets |
 //! | `set_operation` | set operations on sorted arrays |
+//! | `groups`, `bounds` | groups of equal keys; lower and upper bounds |
 
 pub(crate) mod blocks;
+pub(crate) mod bounds;
+pub(crate) mod groups;
 pub(crate) mod memory;
 pub(crate) mod merge_batch;
 pub(crate) mod merge_many;

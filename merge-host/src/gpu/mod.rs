@@ -8,6 +8,7 @@
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
+//! | `host_sets` | the same for operations on sorted slices whose results have any length |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
 //! | `launch` | which kernels an operation is made of, and their shapes |
@@ -22,6 +23,7 @@ mod device;
 mod failure;
 mod group;
 mod host;
+mod host_sets;
 mod kernels;
 mod launch;
 mod numbers;

@@ -45,10 +45,7 @@ pub unsafe fn merge_bounds<B: Bits, I: Bits, const NT: usize, const VT: usize>(
     // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order. A block writes the bounds of its own needles only.
     let (parts, bounds) = unsafe {
         (
-            Parts {
-                a: Global::new(a, m).slice(a_first, a_count),
-                b: Global::new(b, n).slice(b_first, b_count),
-            },
+            Parts { a: Global::new(a, m).slice(a_first, a_count), b: Global::new(b, n).slice(b_first, b_count) },
             if lower != 0 {
                 GlobalMut::new(bounds, m).slice(a_first, a_count)
             } else {

@@ -117,10 +117,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let len = (of_tile as usize).min(capacity - begin);
     // SAFETY: `out` has `capacity` elements, as the caller promises. Tiles write one after the other, none what another one writes.
     let (to_keys, to_values) = unsafe {
-        (
-            GlobalMut::new(out.keys, capacity).slice(begin, len),
-            GlobalMut::new(out.values, capacity).slice(begin, len),
-        )
+        (GlobalMut::new(out.keys, capacity).slice(begin, len), GlobalMut::new(out.values, capacity).slice(begin, len))
     };
     compaction.write::<B, NT, VT>(slots, to_keys, |key| coding.decode(key));
     if const { size_of::<V>() > 0 } {

@@ -77,7 +77,6 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
     }
 }
 
-
 /// Queues writing the first key of each group of `at` to `out`, with the reduction of the group's values, and the number of groups to
 /// `count`.
 ///

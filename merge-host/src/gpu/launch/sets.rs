@@ -5,9 +5,9 @@ use super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_values}
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use crate::set_operation::{Kept, SetOperation};
+use kernels_gpu::kernels::set_operation as kernel;
 use kernels_gpu::kernels::set_operation::balance_path::{BALANCE_PATH, BalancePath};
 use kernels_gpu::kernels::set_operation::combine_sets::{self, COMBINE_SETS, CombineSets};
-use kernels_gpu::kernels::set_operation as kernel;
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning;
 use kernels_gpu::warp::look_back;

@@ -20,11 +20,9 @@ fn check<K: TestKey, I: Word>((needles, keys): (usize, usize), of: Keys) {
             keys
         };
         let (needles, keys) = (some(needles), some(keys));
-        let [of_needles, of_keys] =
-            [&needles, &keys].map(|keys| Arrays::keys(address(device.array(keys)), keys.len()));
+        let [of_needles, of_keys] = [&needles, &keys].map(|keys| Arrays::keys(address(device.array(keys)), keys.len()));
         let (found, total) = (device.uninit::<I>(needles.len()), needles.len() + keys.len());
-        let (to, workspace) =
-            ((address(found), size_of::<I>()), device.workspace(bounds::workspace_bytes::<K>(total)));
+        let (to, workspace) = ((address(found), size_of::<I>()), device.workspace(bounds::workspace_bytes::<K>(total)));
         // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
         unsafe { bounds::bounds::<K>(&device.queue(), lower, of_needles, of_keys, to, workspace) }
             .expect("all is launched");

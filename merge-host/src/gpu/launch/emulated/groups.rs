@@ -185,7 +185,8 @@ fn zeros_of_both_signs_and_nans_are_groups_of_their_own() {
 fn the_sum_of_floats_is_the_same_each_time() {
     let tile = tuning::groups(4).keys();
     let (keys, values) = (vec![7u32; 40 * tile], Keys::Any.random::<f32>(40 * tile, 5));
-    let values: Vec<f32> = values.into_iter().map(|value| value.fract()).map(|v| if v.is_nan() { 0.1 } else { v }).collect();
+    let values: Vec<f32> =
+        values.into_iter().map(|value| value.fract()).map(|v| if v.is_nan() { 0.1 } else { v }).collect();
     let sums: HashSet<u32> = (0..4)
         .map(|seed| {
             let output = Output::<u32, f32>::of(&keys, &values, seed, |queue, at, out, count, workspace| {

@@ -16,7 +16,12 @@ fn multiset<K: TestKey>(pool: &[K], len: usize, random: &mut StdRng) -> Vec<K> {
 }
 
 /// Which keys the result has: by the array that they are from and their index there.
-fn expected<K: TestKey>(operation: SetOperation, a: &[K], b: &[K], order: fn(&K, &K) -> Ordering) -> Vec<(bool, usize)> {
+fn expected<K: TestKey>(
+    operation: SetOperation,
+    a: &[K],
+    b: &[K],
+    order: fn(&K, &K) -> Ordering,
+) -> Vec<(bool, usize)> {
     let (mut kept, mut i, mut j) = (Vec::new(), 0, 0);
     while i < a.len() || j < b.len() {
         let next = match (a.get(i), b.get(j)) {
@@ -66,7 +71,14 @@ fn check_as<K: TestKey, V: Word, G: GpuKey>(a: &[K], b: &[K], order: fn(&K, &K) 
         unsafe { sets::set_operation::<G>(&queue, operation, of_a, of_b, out, address(count), workspace) }
             .expect("all is launched");
         let expected = expected(operation, a, b, order);
-        let at = || format!("{operation} of {} and {} {} keys, {what}, values of {value_bytes} bytes, seed {seed}", a.len(), b.len(), <K as crate::Key>::NAME);
+        let at = || {
+            format!(
+                "{operation} of {} and {} {} keys, {what}, values of {value_bytes} bytes, seed {seed}",
+                a.len(),
+                b.len(),
+                <K as crate::Key>::NAME
+            )
+        };
         assert_eq!(device.read(count), [expected.len() as u64], "{}", at());
         let found: Vec<u64> = device.elements(keys, expected.len());
         let from: Vec<K> = expected.iter().map(|&(of_a, i)| if of_a { a[i] } else { b[i] }).collect();
@@ -145,7 +157,8 @@ fn groups_that_span_tiles_are_paired() {
 fn floats_are_combined_in_total_order() {
     let seed = fresh_seed();
     let mut random = StdRng::seed_from_u64(seed);
-    let pool = [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN, f32::from_bits(0x7fc0_0001)];
+    let pool =
+        [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1.0, f32::INFINITY, f32::NAN, f32::from_bits(0x7fc0_0001)];
     let (a, b) = (multiset(&pool, 5000, &mut random), multiset(&pool, 4000, &mut random));
     check_as::<f32, u64, f32>(&a, &b, f32::total_cmp, "special", seed);
 }
