@@ -99,7 +99,7 @@ impl Tiles {
             left = left.saturating_sub(WARP_SIZE);
         }
         if lane == 0 && tile > 0 {
-            self.sums.store(tile as usize, before + sum as u64 | ALL);
+            self.sums.store(tile as usize, ALL | (before + sum as u64));
         }
         before
     }
