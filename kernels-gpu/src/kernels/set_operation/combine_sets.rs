@@ -98,7 +98,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             },
         )
     };
-    indexed_merge::put_keys::<_, NT, VT>(indexed_merge::load_keys::<B, NT, VT>(keys, coding), slots);
+    indexed_merge::put_keys::<_, NT, VT>(load_keys::<B, NT, VT>(keys, coding), slots);
     thread::sync_threads();
 
     let walked = walk::<B, VT>(slots, a_count as u32, total as u32, Kept(kept));
@@ -123,6 +123,32 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     if const { size_of::<V>() > 0 } {
         indexed_merge::gather_values::<V, NT, VT>(values, compaction.sources, to_values);
     }
+}
+
+/// Global to registers, strided: A's part, then B's, as `coding` encodes them, and the greatest key behind them.
+///
+/// [`indexed_merge::load_keys`] for tiles whose length varies by a key or two: all rows but the last one are full in each tile but the
+/// last one.
+#[inline(always)]
+#[track_caller]
+fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>) -> [B; VT] {
+    let thread = thread::thread_idx_x() as usize;
+    if parts.a.len() + parts.b.len() < NT * (VT - 1) {
+        return indexed_merge::load_keys::<B, NT, VT>(parts, coding);
+    }
+    let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
+    // Relative to the thread, so that the indices of its keys compare as constants.
+    let a_end = parts.a.len() as i32 - thread as i32;
+    let end = a_end + parts.b.len() as i32;
+    let mut keys = [coding.decode(B::MAX); VT];
+    for i in 0..VT {
+        let step = i * NT;
+        if i + 1 < VT || (step as i32) < end {
+            keys[i] = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
+        }
+    }
+    coding.encode_all(&mut keys);
+    keys
 }
 
 /// What a thread keeps of its part of the path.
