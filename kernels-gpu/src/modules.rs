@@ -3,12 +3,15 @@
 //! A module is one width of keys and one family of kernels, so that a program loads, and the driver compiles, only what it
 //! uses.
 
+use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;
+use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, unique::UNIQUE};
 use crate::kernels::merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS};
 use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
+use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
 use crate::kernels::sort::divide::{
@@ -43,11 +46,14 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 10] = [
+pub const FAMILIES: [(&str, &[Kernel]); 13] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
     ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
+    ("sets", &[BALANCE_PATH, COMBINE_SETS]),
+    ("groups", &[UNIQUE, REDUCE_GROUPS]),
+    ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

@@ -93,6 +93,12 @@ pub struct Row {
     /// Ragged batches: one shape for keys alone and with any values.
     pub ragged: ByWidths<Tile>,
 
+    // Operations on sorted keys, for keys alone and with any values.
+    /// Set operations: at most 31 keys of a thread.
+    pub sets: ByWidths<Tile>,
+    /// Unique keys and reductions by key: at most 31 keys of a thread.
+    pub groups: ByWidths<Tile>,
+
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
     pub block_sort: ByWidths<Tile>,
@@ -138,6 +144,8 @@ pub const SM_90: Row = Row {
     fused:                ByWidths([tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
+    sets:                 ByWidths([tile(256, 17),  tile(256, 13),  None,           None,           None,           None]),
+    groups:               ByWidths([tile(256, 15),  tile(256, 11),  None,           None,           None,           None]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -181,6 +189,16 @@ pub const fn indexed(bytes: usize) -> Tile {
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
 pub const fn ragged(bytes: usize) -> Tile {
     ROW.ragged.of(bytes, 0)
+}
+
+/// The shape for set operations on keys of `bytes` bytes, 4 or 8, alone or with values.
+pub const fn sets(bytes: usize) -> Tile {
+    ROW.sets.of(bytes, 0)
+}
+
+/// The shape for operations on groups of equal keys of `bytes` bytes, 4 or 8, with any values.
+pub const fn groups(bytes: usize) -> Tile {
+    ROW.groups.of(bytes, 0)
 }
 
 /// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.

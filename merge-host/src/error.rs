@@ -126,6 +126,16 @@ pub enum Error {
         /// How the expected length is computed.
         rule: &'static str,
     },
+    /// An array has fewer elements than the result may have.
+    #[error("{what} has capacity for {found} elements, the result may have {needed}")]
+    CapacityTooSmall {
+        /// The argument's name.
+        what: &'static str,
+        /// The greatest number of elements of a result.
+        needed: usize,
+        /// Elements that the array has.
+        found: usize,
+    },
     /// The length of a batch's output is not a multiple of the length of a run.
     #[error("{what} has {found} keys, expected a multiple of {run} (d)")]
     NotWholeRuns {

@@ -34,6 +34,8 @@
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned_pairs`](Engine::sort_owned_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
+//! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
+//! | find sorted needles in sorted keys | [`lower_bounds`](Engine::lower_bounds), [`upper_bounds`](Engine::upper_bounds) |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.
@@ -92,6 +94,7 @@ mod names;
 pub mod parallel;
 pub mod permutation;
 pub mod records;
+mod reduction;
 mod set_operation;
 mod sort_kernel;
 mod sort_key;
@@ -117,6 +120,7 @@ pub use half::f16;
 pub use index::Index;
 pub use key::{GpuKey, Key};
 pub use merge_kernel::MergeKernel;
+pub use reduction::{Reduction, Summand};
 pub use set_operation::SetOperation;
 pub use sort_kernel::SortKernel;
 pub use sort_key::SortKey;

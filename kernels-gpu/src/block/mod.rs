@@ -5,11 +5,15 @@
 //! | [`shared_memory`] | shared memory of a kernel, declared once for the kernel and the host |
 //! | [`tile`] | moving and merging the keys of a tile |
 //! | [`indexed_merge`] | a merge of a tile that returns source indices |
+//! | [`compaction`] | what is kept of a tile, side by side with what is kept of the tiles before |
 //! | [`scan`] | sums over the threads of a block |
+//! | [`segmented`] | sums over the threads of a block that begin anew at each head |
 //! | `sort_tile` | a tile sorted in registers and then in shared memory |
 
+pub mod compaction;
 pub mod indexed_merge;
 pub mod scan;
+pub mod segmented;
 pub mod shared_memory;
 pub(crate) mod sort_tile;
 pub mod tile;

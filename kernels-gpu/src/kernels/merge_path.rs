@@ -51,18 +51,29 @@ pub unsafe fn path_big<B: Bits>(
     tile_keys: usize,
     coding: Coding<B>,
 ) {
-    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises, and the two ends take
-    // the `PATH_SHARED_BYTES` of the launch. Searches read below `m` and `n`, as their bounds are those of the
-    // diagonal; thread `tile < tiles` alone writes `splits[tile]`. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles` alone writes
+    // `splits[tile]`.
+    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
+    // SAFETY: the launch is as the next function demands.
+    unsafe { find_splits(a, b, tiles, tile_keys, |tile, _, split| splits.set(tile, split)) }
+}
+
+/// Calls `found` with the tile of this thread, if there is one, the diagonal on which it begins, and how many keys of `a` precede it.
+///
+/// # Safety
+/// The launch is that of [`path_big`], and all threads of the block make this call.
+#[inline(always)]
+pub(super) unsafe fn find_splits<B: Bits>(
+    a: Keys<B>,
+    b: Keys<B>,
+    tiles: usize,
+    tile_keys: usize,
+    found: impl FnOnce(usize, usize, usize),
+) {
+    let (m, n) = (a.len(), b.len());
+    // SAFETY: the two ends take the `PATH_SHARED_BYTES` of the launch. Lane 0 of warp 0 and of warp 1 writes `ends[0]` and
     // `ends[1]`, before the barrier; they are read after it.
-    let (a, b, splits, ends) = unsafe {
-        (
-            Keys::new(a, m, coding),
-            Keys::new(b, n, coding),
-            GlobalMut::new(splits, tiles),
-            Shared::<usize>::dynamic(0, 2),
-        )
-    };
+    let ends = unsafe { Shared::<usize>::dynamic(0, 2) };
     let thread = thread::thread_idx_x();
     let first_tile = thread::block_idx_x() as usize * PATH_THREADS as usize;
     let k_first = first_tile * tile_keys;
@@ -82,13 +93,15 @@ pub unsafe fn path_big<B: Bits>(
         let a_first = ends.get(0);
         let a_length = clamp_split(a_first, ends.get(1), k_last - k_first) - a_first;
         let b_length = k_last - k_first - a_length;
+        // Searches read below `m` and `n`, as their bounds are those of the diagonal.
         let from_first = tile * tile_keys - k_first;
         let low = a_first + from_first.saturating_sub(b_length);
         let high = a_first + from_first.min(a_length);
         // In floating point: a division of 64-bit integers takes longer, and a guess need not be exact.
         let share = from_first as f32 / (k_last - k_first) as f32;
         let guess = a_first + (a_length as f32 * share) as usize;
-        splits.set(tile, search_near(k_first + from_first, a, b, (low, high), guess, WINDOW));
+        let k = k_first + from_first;
+        found(tile, k, search_near(k, a, b, (low, high), guess, WINDOW));
     }
 }
 

@@ -7,15 +7,21 @@
 //! | [`merge_pairs`] | keys with values |
 //! | [`merge_batch`] | many pairs of runs of one length, several to a tile |
 //! | [`merge_ragged`] | many pairs of runs of any lengths |
+//! | [`set_operation`] | unions, intersections and differences of sorted keys |
+//! | [`groups`] | groups of equal keys: unique keys, run lengths, reductions by key |
+//! | [`bounds`] | lower and upper bounds of sorted needles |
 //! | [`count_below`] | exact splits of runs on several GPUs |
 //! | [`sort`] | sorted tiles, then passes of merges; or divisions, then sorted buckets; or sweeps by all bits |
 //! | [`top_k`] | the first k keys in their order |
 
+pub mod bounds;
 pub mod count_below;
+pub mod groups;
 pub mod merge_batch;
 pub mod merge_fused;
 pub mod merge_pairs;
 pub mod merge_path;
 pub mod merge_ragged;
+pub mod set_operation;
 pub mod sort;
 pub mod top_k;

@@ -23,8 +23,11 @@
 //! | `top_k` | the first keys of the order |
 //! | `sort_by`, `merge_by`, `sort_by_key` | sorts of elements of any type, by a comparison and by ordered bits |
 //! | `moved` | elements of any type, moved in the order of a permutation |
+//! | `groups`, `bounds` | groups of equal keys; lower and upper bounds |
 
 pub(crate) mod blocks;
+pub(crate) mod bounds;
+pub(crate) mod groups;
 pub(crate) mod memory;
 pub(crate) mod merge_batch;
 pub(crate) mod merge_by;

@@ -28,6 +28,12 @@ pub(crate) fn check_length(what: &'static str, expected: usize, found: usize, ru
     if found == expected { Ok(()) } else { Err(Error::LengthMismatch { what, expected, found, rule }) }
 }
 
+/// Checks that the argument `what` has capacity for `needed` elements.
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "slices of the host are as long as the result"))]
+pub(crate) fn check_capacity(what: &'static str, needed: usize, found: usize) -> Result<(), Error> {
+    if found >= needed { Ok(()) } else { Err(Error::CapacityTooSmall { what, needed, found }) }
+}
+
 /// Checks that `out` is as long as two runs together.
 pub(crate) fn check_two_runs(a: usize, b: usize, out: usize) -> Result<(), Error> {
     // The sum cannot overflow: each slice has at most `isize::MAX` keys.

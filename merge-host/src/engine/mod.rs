@@ -9,15 +9,19 @@
 //! | `batch` | many merges of two runs each |
 //! | `sets` | set operations |
 //! | `top_k` | the first keys of the order |
+//! | `groups` | unique keys, run lengths and reductions by key |
+//! | `bounds` | lower and upper bounds |
 //! | `auto`, `costs` | the choice between the CPU and one or several GPUs, and the model that it is made by |
 //! | `check` | lengths and offsets |
 
 #[cfg(feature = "gpu")]
 mod auto;
 mod batch;
+mod bounds;
 mod check;
 mod costs;
 mod elements;
+mod groups;
 mod merge;
 mod segments;
 mod sets;
@@ -27,7 +31,7 @@ mod top_k;
 pub use check::MAX_BATCH_LENGTH;
 pub(crate) use check::check_length;
 #[cfg(feature = "gpu")]
-pub(crate) use check::{check_batch, check_k, check_offset_counts, check_offsets, check_values};
+pub(crate) use check::{check_batch, check_capacity, check_k, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
 
 use crate::cpu::Workers;
@@ -382,6 +386,15 @@ impl Engine {
     #[cfg(feature = "gpu")]
     fn gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
         self.choose_for::<K>(work, true)
+    }
+
+    /// As [`gpu_for`](Self::gpu_for), for operations that one GPU does, and the CPU where there are no kernels.
+    #[cfg(feature = "gpu")]
+    fn one_gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
+        if !K::ON_GPU && matches!(self.gpu, Use::Always(_)) {
+            return Ok(None);
+        }
+        Ok(self.gpu_for::<K>(work)?.and_then(|group| group.gpus().next()))
     }
 
     /// [`gpu_for`](Self::gpu_for), for a call that does the work, or for one that prepares it.

@@ -1,8 +1,12 @@
 //! Set operations on sorted arrays.
 
 use super::Engine;
+#[cfg(feature = "gpu")]
+use super::Work;
 use crate::cpu;
 use crate::{Error, Key, SetOperation, Timing};
+#[cfg(feature = "gpu")]
+use bytemuck::{allocation::cast_vec, cast_slice};
 
 impl Engine {
     /// Replaces the contents of `out` by the keys of `a` and `b` that `operation` keeps, in ascending order.
@@ -11,7 +15,7 @@ impl Engine {
     /// [`SetOperation`] defines how often it occurs in `out`. Two keys are equal if their bits are: −0.0 differs from 0.0,
     /// and NaNs with different payloads differ.
     ///
-    /// Every engine does this on the CPU cores, a GPU engine too.
+    /// Keys for which a GPU has no kernels are handled by the CPU, also by an engine of GPUs. Of several GPUs the first one does the work.
     ///
     /// Whether `a` and `b` are ascending is not checked ([`first_unsorted`](crate::first_unsorted) does). If they are not,
     /// the call still returns, but which of their keys `out` then holds, and in which order, is unspecified.
@@ -21,8 +25,9 @@ impl Engine {
     /// if its capacity is less than the result's length, to exactly that length. There is no other scratch memory.
     ///
     /// # Errors
-    /// [`Error::OutOfHostMemory`] if there is not enough memory for the result, and [`Error::Threads`] if the system
-    /// refuses to start the engine's threads.
+    /// - [`Error::OutOfHostMemory`] if there is not enough memory for the result.
+    /// - [`Error::Threads`] if the system refuses to start the engine's threads.
+    /// - [`Error::OutOfDeviceMemory`] if the GPU has not enough memory, and [`Error::Device`] if it fails.
     ///
     /// ```
     /// use merge_host::{Engine, SetOperation};
@@ -44,6 +49,12 @@ impl Engine {
         b: &[K],
         out: &mut Vec<K>,
     ) -> Result<Timing, Error> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(a.len() + b.len()))? {
+            let (keys, timing) = gpu.set_operation_host::<K::OnGpu>(operation, cast_slice(a), cast_slice(b))?;
+            *out = cast_vec(keys);
+            return Ok(timing);
+        }
         self.workers
             .try_merge(a.len() + b.len(), |threads| cpu::set_operation::set_operation(operation, a, b, out, threads))
     }

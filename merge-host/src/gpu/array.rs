@@ -74,7 +74,7 @@ impl Stream {
     }
 
     /// An array of whatever is in the memory, which is written next.
-    fn unspecified<T: Pod>(&self, len: usize) -> Result<DeviceArray<T>, Error> {
+    pub(super) fn unspecified<T: Pod>(&self, len: usize) -> Result<DeviceArray<T>, Error> {
         let _entered = self.gpu().enter()?;
         let bytes = len.checked_mul(size_of::<T>());
         let memory = match bytes {
@@ -167,6 +167,15 @@ impl<T: Pod> DeviceArray<T> {
         let _entered = self.stream.gpu().enter()?;
         self.stream.synchronize()?;
         self.stream.gpu().copy_from_gpu(&self.memory, to)
+    }
+
+    /// Copies the first `count` elements, of which there are as many, into host memory, after the work on the stream.
+    pub(super) fn first(&self, count: usize) -> Result<Vec<T>, Error> {
+        let mut to = zeroed(count)?;
+        let _entered = self.stream.gpu().enter()?;
+        self.stream.synchronize()?;
+        self.stream.gpu().copy_from_gpu(&self.memory.index(..count * size_of::<T>()), &mut to)?;
+        Ok(to.into_vec())
     }
 
     /// Copies `from`, of as many elements, while no work uses the array.

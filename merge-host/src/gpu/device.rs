@@ -4,7 +4,7 @@ use super::context::Entered;
 use super::failure::{OrFailure, initialise};
 use super::kernels::Kernels;
 use super::launch::sort::SortPlan;
-use super::launch::{batch, entries, merge, top_k};
+use super::launch::{batch, bounds, entries, groups, merge, sets, top_k};
 use super::raw::value_bytes;
 use super::side::SideStreams;
 use super::staging::Staging;
@@ -211,6 +211,23 @@ impl Gpu {
     /// tile of some thousand keys.
     pub const fn merge_ragged_workspace_bytes<K: Key>(total: usize) -> usize {
         batch::ragged_workspace_bytes::<K>(total)
+    }
+
+    /// Bytes of workspace for a set operation on `total` keys of both arrays, with values or without: 16 bytes for each tile of some
+    /// thousand keys.
+    pub const fn set_operation_workspace_bytes<K: Key>(total: usize) -> usize {
+        sets::workspace_bytes::<K>(total)
+    }
+
+    /// Bytes of workspace for unique keys, run lengths and reductions by key, of `n` keys with any values: 24 bytes for each tile of some
+    /// thousand keys.
+    pub const fn groups_workspace_bytes<K: Key>(n: usize) -> usize {
+        groups::workspace_bytes::<K>(n)
+    }
+
+    /// Bytes of workspace for bounds of `total` needles and keys: 8 bytes for each tile of some thousand.
+    pub const fn bounds_workspace_bytes<K: Key>(total: usize) -> usize {
+        bounds::workspace_bytes::<K>(total)
     }
 }
 

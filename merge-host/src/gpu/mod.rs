@@ -10,6 +10,7 @@
 //! | `own` | the same in a user's own order |
 //! | `emulated` | and in the emulator |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
+//! | `host_sets` | the same for operations on sorted slices whose results have any length |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
 //! | `launch` | which kernels an operation is made of, and their shapes |
@@ -26,6 +27,7 @@ pub mod emulated;
 mod failure;
 mod group;
 mod host;
+mod host_sets;
 mod kernels;
 mod launch;
 mod numbers;

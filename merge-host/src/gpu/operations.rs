@@ -2,7 +2,7 @@
 
 use super::raw::RawPairs;
 use super::{DeviceArray, DeviceOffsets, Stream};
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortKernel, SortOrder, Summand};
 use bytemuck::Pod;
 
 /// Keys and their values.
@@ -323,6 +323,226 @@ impl Stream {
         let (a, b) = ((a.0, a.1, a_offsets), (b.0, b.1, b_offsets));
         // SAFETY: as for `merge_ragged`.
         unsafe { self.gpu().merge_ragged_pairs_raw(a, b, out, workspace, self.handle()) }
+    }
+
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
+    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
+    /// O(n).
+    ///
+    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
+    ///
+    /// ```no_run
+    /// use merge_host::{Gpu, SetOperation};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (a, b) = (stream.upload(&[1u32, 4, 4, 6])?, stream.upload(&[2u32, 4])?);
+    /// let (mut out, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
+    /// let mut workspace = stream.zeroed(Gpu::set_operation_workspace_bytes::<u32>(6))?;
+    /// stream.set_operation(SetOperation::Union, &a, &b, &mut out, &mut count, &mut workspace)?;
+    /// assert_eq!(count.download()?, [5]);
+    /// assert_eq!(out.download()?[..5], [1, 2, 4, 4, 6]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
+    /// element, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_workspace_bytes`](crate::Gpu::set_operation_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn set_operation<K: GpuKey>(
+        &self,
+        operation: SetOperation,
+        a: &DeviceArray<K>,
+        b: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (a, b, out) = (self.owned("a", a)?, self.owned("b", b)?, self.owned("out", out)?);
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().set_operation_raw(operation, a, b, out, count, workspace, self.handle()) }
+    }
+
+    /// As [`set_operation`](Self::set_operation), with a value for each key, as in [`merge_pairs`](Self::merge_pairs). A key that is
+    /// kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and `std::set_intersection`.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`set_operation`](Self::set_operation).
+    pub fn set_operation_pairs<K: GpuKey, V: Pod>(
+        &self,
+        operation: SetOperation,
+        a: (&DeviceArray<K>, &DeviceArray<V>),
+        b: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let [a, b, out] = self.owned_pairs(a, b, out)?;
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().set_operation_pairs_raw(operation, a, b, out, count, workspace, self.handle()) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other, such as those of a sorted array, to `out`, and the
+    /// number of groups to `count`, which has one element. `out` has at least as many elements as `keys`; those after the groups are
+    /// unspecified. Two keys are equal if their bits are. O(n).
+    ///
+    /// ```no_run
+    /// use merge_host::Gpu;
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let keys = stream.upload(&[1u32, 1, 4, 6, 6, 6])?;
+    /// let (mut out, mut count) = (stream.zeroed(6)?, stream.zeroed(1)?);
+    /// let mut workspace = stream.zeroed(Gpu::groups_workspace_bytes::<u32>(6))?;
+    /// stream.unique(&keys, &mut out, &mut count, &mut workspace)?;
+    /// assert_eq!(count.download()?, [3]);
+    /// assert_eq!(out.download()?[..3], [1, 4, 6]);
+    ///
+    /// let mut lengths = stream.zeroed(6)?;
+    /// stream.run_lengths(&keys, (&mut out, &mut lengths), &mut count, &mut workspace)?;
+    /// assert_eq!(lengths.download()?[..3], [2, 1, 3]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has not one element,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::groups_workspace_bytes`](crate::Gpu::groups_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn unique<K: GpuKey>(
+        &self,
+        keys: &DeviceArray<K>,
+        out: &mut DeviceArray<K>,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, out) = (self.owned("keys", keys)?, self.owned("out", out)?);
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().unique_raw(keys, out, count, workspace, self.handle()) }
+    }
+
+    /// As [`unique`](Self::unique), with a value of 4 or 8 bytes for each key: the first one of each group is kept.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`unique`](Self::unique).
+    pub fn unique_pairs<K: GpuKey, V: Pod>(
+        &self,
+        keys: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let keys = (self.owned("keys", keys.0)?, self.owned("values", keys.1)?);
+        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().unique_pairs_raw(keys, out, count, workspace, self.handle()) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other, and the number of the group's keys, to `out`, and
+    /// the number of groups to `count`. Otherwise as [`unique`](Self::unique).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if `out` has not as many lengths as keys, and those of [`unique`](Self::unique).
+    pub fn run_lengths<K: GpuKey>(
+        &self,
+        keys: &DeviceArray<K>,
+        out: (&mut DeviceArray<K>, &mut DeviceArray<u64>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (keys, out) = (self.owned("keys", keys)?, (self.owned("out", out.0)?, self.owned("lengths", out.1)?));
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().run_lengths_raw(keys, out, count, workspace, self.handle()) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other, and the reduction of the group's values, to `out`,
+    /// and the number of groups to `count`. Otherwise as [`unique_pairs`](Self::unique_pairs).
+    ///
+    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the groups begin, and
+    /// on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    ///
+    /// ```no_run
+    /// use merge_host::{Gpu, Reduction};
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (keys, values) = (stream.upload(&[1u32, 1, 4])?, stream.upload(&[0.5f32, 2.0, 3.0])?);
+    /// let (mut out, mut sums, mut count) = (stream.zeroed(3)?, stream.zeroed(3)?, stream.zeroed(1)?);
+    /// let mut workspace = stream.zeroed(Gpu::groups_workspace_bytes::<u32>(3))?;
+    /// let to = (&mut out, &mut sums);
+    /// stream.reduce_by_key(Reduction::Sum, (&keys, &values), to, &mut count, &mut workspace)?;
+    /// assert_eq!(sums.download()?[..2], [2.5, 3.0]);
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`unique_pairs`](Self::unique_pairs).
+    pub fn reduce_by_key<K: GpuKey, V: Summand>(
+        &self,
+        reduction: Reduction,
+        keys: (&DeviceArray<K>, &DeviceArray<V>),
+        out: (&mut DeviceArray<K>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let keys = (self.owned("keys", keys.0)?, self.owned("values", keys.1)?);
+        let out = (self.owned("out", out.0)?, self.owned("values of out", out.1)?);
+        let (count, workspace) = (self.owned("count", count)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().reduce_by_key_raw(reduction, keys, out, count, workspace, self.handle()) }
+    }
+
+    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`, as `u32` or `u64`. Both are ascending.
+    /// O(n), or O(m log n) for m needles where these are few.
+    ///
+    /// If `needles` or `keys` is not ascending, the bounds are unspecified.
+    ///
+    /// ```no_run
+    /// use merge_host::Gpu;
+    ///
+    /// let stream = Gpu::new(0)?.stream()?;
+    /// let (needles, keys) = (stream.upload(&[2u32, 4])?, stream.upload(&[1u32, 4, 4, 6])?);
+    /// let (mut lower, mut upper) = (stream.zeroed::<u32>(2)?, stream.zeroed::<u32>(2)?);
+    /// let mut workspace = stream.zeroed(Gpu::bounds_workspace_bytes::<u32>(6))?;
+    /// stream.lower_bounds(&needles, &keys, &mut lower, &mut workspace)?;
+    /// stream.upper_bounds(&needles, &keys, &mut upper, &mut workspace)?;
+    /// assert_eq!((lower.download()?, upper.download()?), (vec![1, 1], vec![1, 3]));
+    /// # Ok::<(), merge_host::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32 keys or more and
+    /// the bounds are `u32`, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::bounds_workspace_bytes`](crate::Gpu::bounds_workspace_bytes), [`Error::Device`] where the driver fails.
+    pub fn lower_bounds<K: GpuKey, I: Index>(
+        &self,
+        needles: &DeviceArray<K>,
+        keys: &DeviceArray<K>,
+        bounds: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (needles, keys) = (self.owned("needles", needles)?, self.owned("keys", keys)?);
+        let (bounds, workspace) = (self.owned("bounds", bounds)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().lower_bounds_raw(needles, keys, bounds, workspace, self.handle()) }
+    }
+
+    /// As [`lower_bounds`](Self::lower_bounds), for how many of the `keys` are less than or equal to each needle.
+    ///
+    /// # Errors
+    /// Those of [`lower_bounds`](Self::lower_bounds).
+    pub fn upper_bounds<K: GpuKey, I: Index>(
+        &self,
+        needles: &DeviceArray<K>,
+        keys: &DeviceArray<K>,
+        bounds: &mut DeviceArray<I>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let (needles, keys) = (self.owned("needles", needles)?, self.owned("keys", keys)?);
+        let (bounds, workspace) = (self.owned("bounds", bounds)?, self.owned("workspace", workspace)?);
+        // SAFETY: as for `sort_with_kernel`.
+        unsafe { self.gpu().upper_bounds_raw(needles, keys, bounds, workspace, self.handle()) }
     }
 
     /// Where the arrays of a merge of keys with values are, if all belong to this stream.

@@ -1,10 +1,10 @@
 //! Work on arrays by their addresses: the layer for arrays and streams that other libraries own.
 
-use super::launch::{Arrays, OnStream, align, batch, merge, sort, top_k};
+use super::launch::{Arrays, OnStream, align, batch, bounds, groups, merge, sets, sort, top_k};
 use super::{Address, Gpu};
-use crate::engine::{check_batch, check_k, check_length, check_offset_counts, check_values};
+use crate::engine::{check_batch, check_capacity, check_k, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
-use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, Error, GpuKey, Index, MergeKernel, Reduction, SetOperation, SortKernel, SortOrder, Summand};
 use cust::stream::Stream;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -150,6 +150,18 @@ fn check_pairs<K, V>(
     check_apart(&written, &read)?;
     check_apart(&written, offsets)?;
     Ok(at)
+}
+
+/// Where the workspace for groups of `keys` keys is, if `out` has capacity for as many groups, and `count` for their number.
+fn workspace_of_groups<K: GpuKey>(
+    keys: usize,
+    out: usize,
+    count: usize,
+    workspace: RawArray<u8>,
+) -> Result<Address, Error> {
+    check_capacity("out", keys, out)?;
+    check_length("count", 1, count, "one number")?;
+    workspace.workspace(Gpu::groups_workspace_bytes::<K>(keys))
 }
 
 /// A stream by its handle, in `cust`'s type, whose functions take no handles. Not destroyed when this is dropped.
@@ -530,6 +542,255 @@ impl Gpu {
         let (a, b) = ((a, a_offsets), (b, b_offsets));
         // SAFETY: as for `merge_ragged_raw`.
         unsafe { self.on(stream, |queue| batch::merge_ragged::<K>(queue, a, b, problems, out, workspace)) }
+    }
+
+    /// Writes the keys of `a` and `b`, both ascending, that `operation` keeps to `out`, in ascending order, and their number to
+    /// `count`, which has one element. `out` has at least [`SetOperation::most_keys`] keys; those after the keys kept are unspecified.
+    /// O(n).
+    ///
+    /// If `a` or `b` is not ascending, `out` gets keys of both in an unspecified number and order.
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer keys than the result may have, [`Error::LengthMismatch`] if `count` has not one
+    /// element, [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace`
+    /// has fewer than [`set_operation_workspace_bytes`](Self::set_operation_workspace_bytes), [`Error::BadAddress`] if an address is 0
+    /// or not aligned, [`Error::Device`] where the driver fails.
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn set_operation_raw<K: GpuKey>(
+        &self,
+        operation: SetOperation,
+        a: RawArray<K>,
+        b: RawArray<K>,
+        out: RawArray<K>,
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        check_capacity("out", operation.most_keys(a.len, b.len), out.len)?;
+        check_length("count", 1, count.len, "one number")?;
+        let written = [out.named("out")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[a.named("a")?, b.named("b")?])?;
+        let workspace = workspace.workspace(Self::set_operation_workspace_bytes::<K>(a.len.saturating_add(b.len)))?;
+        let (a, b, out, count) = (a.keys(), b.keys(), out.keys(), count.address);
+        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as needed.
+        unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
+    }
+
+    /// As [`set_operation_raw`](Self::set_operation_raw), with a value for each key, as in [`merge_pairs_raw`](Self::merge_pairs_raw).
+    /// A key that is kept has its value. Of a pair of equal keys the one of `a` is kept, as in C++'s `std::set_union` and
+    /// `std::set_intersection`.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of
+    /// [`set_operation_raw`](Self::set_operation_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn set_operation_pairs_raw<K: GpuKey, V>(
+        &self,
+        operation: SetOperation,
+        a: (RawArray<K>, RawArray<V>),
+        b: (RawArray<K>, RawArray<V>),
+        out: (RawArray<K>, RawArray<V>),
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let total = a.0.len.saturating_add(b.0.len);
+        check_capacity("out", operation.most_keys(a.0.len, b.0.len), out.0.len)?;
+        check_length("count", 1, count.len, "one number")?;
+        let named = [count.named("count")?];
+        let [a, b, out] = {
+            let read = [a.0.named("a")?, a.1.named("values of a")?, b.0.named("b")?, b.1.named("values of b")?];
+            let written = [out.0.named("out")?, out.1.named("values of out")?, workspace.named("workspace")?];
+            check_apart(&named, &[&read[..], &written].concat())?;
+            check_pairs(a, b, out, workspace, &[])?
+        };
+        let workspace = workspace.workspace(Self::set_operation_workspace_bytes::<K>(total))?;
+        let count = count.address;
+        // SAFETY: as for `set_operation_raw`.
+        unsafe { self.on(stream, |queue| sets::set_operation::<K>(queue, operation, a, b, out, count, workspace)) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, and the number of groups to `count`, which
+    /// has one element. `out` has at least as many elements as `keys`; those after the groups are unspecified. Two keys are equal if
+    /// their bits are. O(n).
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer elements than `keys`, [`Error::LengthMismatch`] if `count` has not one element,
+    /// [`Error::Overlap`] if `out`, `count` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if `workspace` has fewer
+    /// bytes than [`groups_workspace_bytes`](Self::groups_workspace_bytes), [`Error::BadAddress`] if an address is 0 or not aligned,
+    /// [`Error::Device`] where the driver fails.
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn unique_raw<K: GpuKey>(
+        &self,
+        keys: RawArray<K>,
+        out: RawArray<K>,
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let written = [out.named("out")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[keys.named("keys")?])?;
+        let workspace = workspace_of_groups::<K>(keys.len, out.len, count.len, workspace)?;
+        let (keys, out, count) = (keys.keys(), out.keys(), count.address);
+        // SAFETY: the caller's guarantees; `out` is as long as the result may be, and there is as much workspace as needed.
+        unsafe { self.on(stream, |queue| groups::unique::<K>(queue, keys, out, count, workspace)) }
+    }
+
+    /// As [`unique_raw`](Self::unique_raw), with a value of 4 or 8 bytes for each key: the first one of each group is kept.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as keys, and those of [`unique_raw`](Self::unique_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn unique_pairs_raw<K: GpuKey, V>(
+        &self,
+        (keys, values): (RawArray<K>, RawArray<V>),
+        out: (RawArray<K>, RawArray<V>),
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let (at, to) = (pairs("keys", keys, values)?, pairs("out", out.0, out.1)?);
+        let written =
+            [out.0.named("out")?, out.1.named("values of out")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[keys.named("keys")?, values.named("values")?])?;
+        let workspace = workspace_of_groups::<K>(keys.len, to.len, count.len, workspace)?;
+        let count = count.address;
+        // SAFETY: as for `unique_raw`.
+        unsafe { self.on(stream, |queue| groups::unique::<K>(queue, at, to, count, workspace)) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, the number of the group's keys to
+    /// `lengths`, and the number of groups to `count`. Otherwise as [`unique_raw`](Self::unique_raw).
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if `lengths` has not as many elements as `out`, and those of [`unique_raw`](Self::unique_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn run_lengths_raw<K: GpuKey>(
+        &self,
+        keys: RawArray<K>,
+        (out, lengths): (RawArray<K>, RawArray<u64>),
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let to = pairs("out", out, lengths)?;
+        let written =
+            [out.named("out")?, lengths.named("lengths")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[keys.named("keys")?])?;
+        let workspace = workspace_of_groups::<K>(keys.len, to.len, count.len, workspace)?;
+        let (keys, count) = (keys.keys(), count.address);
+        // SAFETY: as for `unique_raw`.
+        unsafe { self.on(stream, |queue| groups::run_lengths::<K>(queue, keys, to, count, workspace)) }
+    }
+
+    /// Writes the first key of each group of equal keys that are next to each other to `out`, with the reduction of the group's values,
+    /// and the number of groups to `count`. Otherwise as [`unique_pairs_raw`](Self::unique_pairs_raw).
+    ///
+    /// The sum of floats is rounded at each addition, in an order that depends on the number of keys and on where the groups begin, and
+    /// on nothing else: it is the same each time. If the sum is a NaN, its bits are unspecified.
+    ///
+    /// # Errors
+    /// Those of [`unique_pairs_raw`](Self::unique_pairs_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn reduce_by_key_raw<K: GpuKey, V: Summand>(
+        &self,
+        reduction: Reduction,
+        (keys, values): (RawArray<K>, RawArray<V>),
+        out: (RawArray<K>, RawArray<V>),
+        count: RawArray<u64>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        let (at, to) = (pairs("keys", keys, values)?, pairs("out", out.0, out.1)?);
+        let written =
+            [out.0.named("out")?, out.1.named("values of out")?, count.named("count")?, workspace.named("workspace")?];
+        check_apart(&written, &[keys.named("keys")?, values.named("values")?])?;
+        let workspace = workspace_of_groups::<K>(keys.len, to.len, count.len, workspace)?;
+        let count = count.address;
+        // SAFETY: as for `unique_raw`.
+        unsafe { self.on(stream, |queue| groups::reduce_by_key::<K, V>(queue, reduction, at, to, count, workspace)) }
+    }
+
+    /// Writes for each of the `needles` how many of the `keys` are less than it to `bounds`. Both are ascending. O(n), or
+    /// O(m log n) for m needles where these are few.
+    ///
+    /// If `needles` or `keys` is not ascending, the bounds are unspecified.
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if there are not as many bounds as needles, [`Error::TooManyKeys`] if there are 2^32 keys or more and
+    /// the bounds are `u32`, [`Error::Overlap`] if `bounds` or `workspace` overlaps another array, [`Error::WorkspaceTooSmall`] if
+    /// `workspace` has fewer bytes than [`bounds_workspace_bytes`](Self::bounds_workspace_bytes), [`Error::BadAddress`] if an address is
+    /// 0 or not aligned, [`Error::Device`] where the driver fails.
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn lower_bounds_raw<K: GpuKey, I: Index>(
+        &self,
+        needles: RawArray<K>,
+        keys: RawArray<K>,
+        bounds: RawArray<I>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's guarantees.
+        unsafe { self.bounds_raw(true, needles, keys, bounds, workspace, stream) }
+    }
+
+    /// As [`lower_bounds_raw`](Self::lower_bounds_raw), for how many of the `keys` are less than or equal to each needle.
+    ///
+    /// # Errors
+    /// Those of [`lower_bounds_raw`](Self::lower_bounds_raw).
+    ///
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    pub unsafe fn upper_bounds_raw<K: GpuKey, I: Index>(
+        &self,
+        needles: RawArray<K>,
+        keys: RawArray<K>,
+        bounds: RawArray<I>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's guarantees.
+        unsafe { self.bounds_raw(false, needles, keys, bounds, workspace, stream) }
+    }
+
+    /// # Safety
+    /// [That of the raw layer](Self#safety-of-the-raw-layer).
+    unsafe fn bounds_raw<K: GpuKey, I: Index>(
+        &self,
+        lower: bool,
+        needles: RawArray<K>,
+        keys: RawArray<K>,
+        found: RawArray<I>,
+        workspace: RawArray<u8>,
+        stream: *mut c_void,
+    ) -> Result<(), Error> {
+        check_length("bounds", needles.len, found.len, "|needles|")?;
+        // A bound is at most the number of keys, which has to be a value of the type.
+        check_index_range::<I>(keys.len.saturating_add(1))?;
+        let written = [found.named("bounds")?, workspace.named("workspace")?];
+        check_apart(&written, &[needles.named("needles")?, keys.named("keys")?])?;
+        let total = needles.len.saturating_add(keys.len);
+        let workspace = workspace.workspace(Self::bounds_workspace_bytes::<K>(total))?;
+        let (needles, keys, found) = (needles.keys(), keys.keys(), (found.address, size_of::<I>()));
+        // SAFETY: the caller's guarantees; there is a bound for each needle, and as much workspace as needed.
+        unsafe { self.on(stream, |queue| bounds::bounds::<K>(queue, lower, needles, keys, found, workspace)) }
     }
 
     /// Calls `work` with the queue that is the stream of that handle, while the GPU's context is current.

@@ -9,6 +9,7 @@ mod errors;
 mod examples;
 mod external;
 mod first_unsorted;
+mod groups;
 mod merge;
 mod properties;
 mod sort;

@@ -93,8 +93,8 @@ const fn split_bytes(shape: tuning::Tile, total: usize) -> usize {
     total.div_ceil(shape.keys()) * size_of::<usize>()
 }
 
-/// The launch of `path_big` for `tiles` tiles.
-fn path_shape(tiles: usize) -> Shape {
+/// The launch of `path_big`, or of `balance_path`, for `tiles` tiles.
+pub(super) fn path_shape(tiles: usize) -> Shape {
     Shape {
         blocks: tiles.div_ceil(merge_path::PATH_THREADS as usize),
         threads: merge_path::PATH_THREADS,

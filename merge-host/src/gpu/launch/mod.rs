@@ -10,6 +10,9 @@
 //! | `runs` | many runs at once |
 //! | `top_k` | the first k keys in their order |
 //! | `own` | sorts and merges in a user's own order |
+//! | `sets` | unions, intersections and differences |
+//! | `groups` | unique keys, run lengths and reductions by key |
+//! | `bounds` | lower and upper bounds of sorted needles |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
@@ -18,16 +21,19 @@
 //! [`Queue`]: a stream, or in tests a record, which has to name no other entry points than these, or the emulator, which runs them.
 
 pub(super) mod batch;
+pub(super) mod bounds;
 mod divide;
 #[cfg(any(test, feature = "emulator"))]
 pub(super) mod emulated;
 pub(super) mod exchange;
+pub(super) mod groups;
 pub(super) mod merge;
 pub(super) mod own;
 mod radix;
 #[cfg(test)]
 mod record;
 pub(super) mod runs;
+pub(super) mod sets;
 pub(super) mod sort;
 mod thresholds;
 pub(super) mod top_k;
@@ -157,6 +163,10 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             merge::entries::<K>(value_bytes),
             batch::entries::<K>(value_bytes),
             top_k::entries::<K>(value_bytes),
+            sets::entries::<K>(value_bytes),
+            groups::entries_of_unique::<K>(value_bytes),
+            groups::entries_of_reductions::<K>(value_bytes),
+            if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
         ]
     });
     with_values.flatten().collect()

@@ -1,7 +1,7 @@
 //! A queue that records which entry points are launched, instead of launching them.
 
 use super::*;
-use crate::{BatchKernel, GpuKey, MergeKernel, SortKernel, SortOrder};
+use crate::{BatchKernel, GpuKey, MergeKernel, Reduction, SetOperation, SortKernel, SortOrder};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -75,6 +75,27 @@ impl Record {
         Ok(())
     }
 
+    fn groups_all<K: GpuKey>(&self, at: Arrays, out: Arrays) -> Result<(), Error> {
+        // SAFETY: nothing is launched.
+        unsafe {
+            groups::unique::<K>(self, at, out, AT, AT)?;
+            for reduction in Reduction::ALL {
+                match at.value_bytes {
+                    0 => groups::run_lengths::<K>(self, at, out, AT, AT)?,
+                    4 => {
+                        groups::reduce_by_key::<K, i32>(self, reduction, at, out, AT, AT)?;
+                        groups::reduce_by_key::<K, f32>(self, reduction, at, out, AT, AT)?;
+                    }
+                    _ => {
+                        groups::reduce_by_key::<K, i64>(self, reduction, at, out, AT, AT)?;
+                        groups::reduce_by_key::<K, f64>(self, reduction, at, out, AT, AT)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn merge_all<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
         let both = [10, 10_000, 100_000_000].map(|len| (arrays(len, value_bytes), arrays(2 * len, value_bytes)));
         let lengths = vec![1000; 40];
@@ -84,6 +105,13 @@ impl Record {
         unsafe {
             for (half, out) in both {
                 batch::merge_ragged::<K>(self, (half, AT), (half, AT), 10, out, AT)?;
+                sets::set_operation::<K>(self, SetOperation::Union, half, half, out, AT, AT)?;
+                self.groups_all::<K>(half, out)?;
+                if value_bytes > 0 {
+                    let few = arrays(1, 0);
+                    bounds::bounds::<K>(self, true, half, half, (AT, value_bytes), AT)?;
+                    bounds::bounds::<K>(self, true, few, out, (AT, value_bytes), AT)?;
+                }
                 if value_bytes > 0 {
                     merge::merge_pairs::<K>(self, half, half, out, AT)?;
                     batch::merge_batch_pairs::<K>(self, [half, half, out], batch)?;

@@ -4,12 +4,18 @@
 #![cfg_attr(not(test), allow(dead_code, unused_imports))]
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod exchange;
+#[cfg(test)]
+mod groups;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod merge;
 pub(in crate::gpu) mod own;
+#[cfg(test)]
+mod sets;
 #[cfg(test)]
 mod sort;
 #[cfg(test)]
@@ -70,6 +76,18 @@ impl Device {
             // SAFETY: the emulator reports words that are in no array.
             let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
             read.borrow_mut().extend((0..count).map(|i| words.get(i)));
+        });
+        self.checked(ended);
+        read.into_inner()
+    }
+
+    /// The bits of the first `count` elements of an array, of which each has to have a value.
+    fn elements<T: Word>(&self, array: Buffer<T>, count: usize) -> Vec<u64> {
+        let read = RefCell::new(Vec::new());
+        let ended = self.emulator.borrow_mut().launch("elements", 1, 1, 0, || {
+            // SAFETY: the emulator reports elements that are in no array.
+            let elements = unsafe { GlobalMut::<T>::new(array.as_mut_ptr(), count) };
+            read.borrow_mut().extend((0..count).map(|i| elements.get(i).to_register()));
         });
         self.checked(ended);
         read.into_inner()

@@ -1,0 +1,67 @@
+//! A tile of keys, and which of them begin a group.
+
+use crate::key::Bits;
+use cuda_std::prelude::*;
+
+/// Slots of a tile of `threads * items_per_thread` keys: the keys, and the one before them.
+pub(super) const fn slots(threads: usize, items_per_thread: usize) -> usize {
+    threads * items_per_thread + 1
+}
+
+/// Global to shared, strided: the keys of tile `first .. first + count`, and in the slot before them the key before the tile, if there is
+/// one. A barrier follows.
+#[inline(always)]
+#[track_caller]
+pub(super) fn load<B: Bits, const NT: usize, const VT: usize>(
+    keys: Global<B>,
+    first: usize,
+    count: usize,
+    slots: Shared<B>,
+) {
+    let thread = thread::thread_idx_x() as usize;
+    if thread == 0 && first > 0 {
+        slots.set(0, keys.get(first - 1));
+    }
+    load_striped::<B, NT, VT>(keys.slice(first, count), slots.slice(1, (NT * VT) as u32));
+}
+
+/// Global to shared, strided: all of `from`, at most a tile.
+#[inline(always)]
+#[track_caller]
+pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Global<T>, to: Shared<T>) {
+    let thread = thread::thread_idx_x() as usize;
+    // All loads first, so that they are in flight together.
+    let mut own = [T::MIN; VT];
+    if from.len() == NT * VT {
+        for i in 0..VT {
+            own[i] = from.get(thread + i * NT);
+        }
+    } else {
+        for i in 0..VT {
+            if thread + i * NT < from.len() {
+                own[i] = from.get(thread + i * NT);
+            }
+        }
+    }
+    for i in 0..VT {
+        to.set((thread + i * NT) as u32, own[i]);
+    }
+}
+
+/// Which of this thread's keys of the tile begin a group, a bit for each: those that differ from the one before, and the very first.
+#[inline(always)]
+#[track_caller]
+pub(super) fn find<B: Bits, const VT: usize>(slots: Shared<B>, is_first_tile: bool, count: usize) -> u32 {
+    let first = thread::thread_idx_x() * VT as u32;
+    let is_first = is_first_tile && first == 0;
+    let mut heads = is_first as u32;
+    let mut before = if is_first { slots.get(1) } else { slots.get(first) };
+    for i in 0..VT as u32 {
+        let key = slots.get(first + i + 1);
+        heads |= ((key != before) as u32) << i;
+        before = key;
+    }
+    // Beyond the last key there are none.
+    let left = (count as u32).saturating_sub(first);
+    if left < VT as u32 { heads & ((1 << left) - 1) } else { heads }
+}

@@ -1,0 +1,182 @@
+//! The key of each group, and the reduction of its values.
+//!
+//! ```text
+//!   keys      │ 3 3 5 5 5 7 │       tile
+//!   values    │ 1 2 4 1 1 6 │
+//!   closed    │     3     6 │       at each head, what the group before it has: the first one also what is carried to the tile
+//!   tail      │           6 │       what the tile carries to the next one
+//! ```
+
+use super::heads;
+use super::reduction::{FloatSum, Greatest, Length, Reduction, Sum};
+use crate::block::compaction::CompactionMemory;
+use crate::block::segmented::{SegmentedMemory, Tail, carry_before};
+use crate::block::shared_memory::{self, shared_memory};
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use crate::warp::carry::Carries;
+use crate::warp::look_back::{self, Tiles};
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+shared_memory! {
+    /// Shared memory of a block.
+    struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+        /// The key before the tile, and its keys.
+        keys: [B; heads::slots(threads, items_per_thread)],
+        /// The values of the keys, and then the reductions of the groups that are closed.
+        values: [V; threads * items_per_thread],
+        segmented: SegmentedMemory<V> {},
+        /// What is carried to the tile.
+        carried: [V; 1],
+        compaction: CompactionMemory { threads * items_per_thread },
+    }
+}
+
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes and values of `value_bytes`, 4 or 8.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, value_bytes: usize) -> u32 {
+    match (key_bytes, value_bytes) {
+        (4, 4) => Memory::<u32, u32>::bytes(threads, items_per_thread),
+        (4, _) => Memory::<u32, u64>::bytes(threads, items_per_thread),
+        (_, 4) => Memory::<u64, u32>::bytes(threads, items_per_thread),
+        _ => Memory::<u64, u64>::bytes(threads, items_per_thread),
+    }
+}
+
+/// The words of 8 bytes that `tiles` tiles share, for values of `value_bytes` bytes.
+pub const fn words(tiles: usize, value_bytes: usize) -> usize {
+    look_back::words(tiles) + crate::warp::carry::words(tiles, value_bytes)
+}
+
+/// The keys of a tile, for keys of `key_bytes` bytes, 4 or 8, with any values.
+const NT4: usize = ROW.groups.of(4, 0).threads;
+const VT4: usize = ROW.groups.of(4, 0).items_per_thread;
+const NT8: usize = ROW.groups.of(8, 0).threads;
+const VT8: usize = ROW.groups.of(8, 0).items_per_thread;
+
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of the group's `values` to `out_values`, and the number
+/// of groups to `count`. One block a tile of `NT * VT` keys. `coding` is that of the values, for a reduction that orders them.
+///
+/// # Safety
+/// `keys` has `n` elements, at least one, `values` as many if the reduction has values, and `out_keys` and `out_values` have capacity
+/// for as many. `count` has one number. `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one
+/// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
+#[kernel(
+    u32 = <u32, u64, Length, NT4, VT4>,
+    u64 = <u64, u64, Length, NT8, VT8>,
+    u32v4sum = <u32, u32, Sum<u32>, NT4, VT4>,
+    u32v8sum = <u32, u64, Sum<u64>, NT4, VT4>,
+    u64v4sum = <u64, u32, Sum<u32>, NT8, VT8>,
+    u64v8sum = <u64, u64, Sum<u64>, NT8, VT8>,
+    u32v4float = <u32, u32, FloatSum<u32>, NT4, VT4>,
+    u32v8float = <u32, u64, FloatSum<u64>, NT4, VT4>,
+    u64v4float = <u64, u32, FloatSum<u32>, NT8, VT8>,
+    u64v8float = <u64, u64, FloatSum<u64>, NT8, VT8>,
+    u32v4greatest = <u32, u32, Greatest<u32>, NT4, VT4>,
+    u32v8greatest = <u32, u64, Greatest<u64>, NT4, VT4>,
+    u64v4greatest = <u64, u32, Greatest<u32>, NT8, VT8>,
+    u64v8greatest = <u64, u64, Greatest<u64>, NT8, VT8>,
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
+    keys: *const B,
+    values: *const V,
+    n: usize,
+    out_keys: *mut B,
+    out_values: *mut V,
+    count: *mut u64,
+    shared_words: *mut u64,
+    coding: Coding<V>,
+) {
+    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
+    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
+    const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
+    let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
+    // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
+    // `shared_bytes`. Thread `t` writes slots `1 + t + i * NT` of `keys`, `t + i * NT` of `values`, `i < VT`, and thread 0 the first one
+    // of `keys`, before a barrier; and after another one those of `values` that the scan gives to it alone.
+    let (tiles, carries, memory) = unsafe {
+        (
+            Tiles::new(shared_words, number),
+            Carries::new(shared_words.wrapping_add(look_back::words(number)), number, size_of::<V>()),
+            Memory::<B, V>::at_start(NT, VT),
+        )
+    };
+    let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
+    let tile = compaction.take(tiles);
+    let first = tile as usize * (NT * VT);
+    let len = (n - first).min(NT * VT);
+    // SAFETY: there are `n` keys, as the caller promises.
+    heads::load::<B, NT, VT>(unsafe { Global::new(keys, n) }, first, len, slots);
+    if R::HAS_VALUES {
+        // SAFETY: and as many values.
+        let values = unsafe { Global::new(values, n) };
+        heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced);
+    }
+    thread::sync_threads();
+
+    let bits = heads::find::<B, VT>(slots, tile == 0, len);
+    let own_first = thread * VT as u32;
+    let mut own = [R::IDENTITY; VT];
+    let mut tail = Tail { has_head: false, value: R::IDENTITY };
+    for i in 0..VT {
+        if own_first as usize + i < len {
+            own[i] = if R::HAS_VALUES { coding.encode(reduced.get(own_first + i as u32)) } else { V::ONE };
+        }
+        tail = tail.then::<R>(Tail { has_head: bits >> i & 1 != 0, value: own[i] });
+    }
+    let sources = core::array::from_fn::<u32, VT, _>(|i| own_first + i as u32);
+    // SAFETY: all threads of the block are here, whole warps, here and below. Each keeps at most its own keys.
+    let kept = unsafe { compaction.keep(tiles, tile, bits, sources) };
+    // SAFETY: nothing else uses `segmented`.
+    let (before, of_tile) = unsafe { carry_before::<R>(tail, segmented) };
+    if thread == WARP_SIZE {
+        carries.publish(tile, of_tile);
+    }
+    // Values have been read by all threads: `keep` has a barrier.
+    let (mut value, mut slot) = (before.value, kept.before_thread);
+    for i in 0..VT {
+        if bits >> i & 1 != 0 {
+            reduced.set(slot, value);
+            slot += 1;
+            value = own[i];
+        } else {
+            value = R::combine(value, own[i]);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile) };
+    if thread / WARP_SIZE == 1 && tile > 0 {
+        // SAFETY: the whole second warp is here, with the block's tile.
+        let value = unsafe { carries.carried::<R>(tile) };
+        if thread == WARP_SIZE {
+            carried.set(0, value);
+            if !of_tile.has_head {
+                carries.publish(tile, Tail { has_head: true, value: R::combine(value, of_tile.value) });
+            }
+        }
+    }
+    thread::sync_threads();
+
+    // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
+    let groups_before = compaction.kept_before();
+    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    let (to_keys, to_values) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(out_values, n)) };
+    let to_keys = to_keys.slice(groups_before, kept.of_tile as usize);
+    compaction.write::<B, NT, VT>(slots.slice(1, (NT * VT) as u32), to_keys, |key| key);
+    for i in 0..VT {
+        let head = thread + (i * NT) as u32;
+        if head < kept.of_tile && groups_before + head as usize > 0 {
+            let value = reduced.get(head);
+            let whole = if head == 0 { R::combine(carried.get(0), value) } else { value };
+            to_values.set(groups_before + head as usize - 1, coding.decode(whole));
+        }
+    }
+    if tile as usize + 1 == number && thread == 0 {
+        let groups = groups_before + kept.of_tile as usize;
+        let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
+        to_values.set(groups - 1, coding.decode(last));
+        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
+    }
+}

@@ -1,0 +1,76 @@
+//! What the values of a group are reduced by.
+
+use crate::key::Bits;
+use core::marker::PhantomData;
+
+/// An associative operation on numbers, as bits, of which a group has one value each.
+pub trait Reduction: Copy {
+    /// The bits of a number.
+    type Value: Bits;
+    /// Whether each key has a value, in memory. Otherwise it is 1.
+    const HAS_VALUES: bool;
+    /// What changes nothing before or after another value.
+    const IDENTITY: Self::Value;
+    /// `first`, and then `second`.
+    fn combine(first: Self::Value, second: Self::Value) -> Self::Value;
+}
+
+/// The sum of integers, modulo 2^32 or 2^64.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum<V>(PhantomData<V>);
+
+/// The sum of floats.
+#[derive(Clone, Copy, Debug)]
+pub struct FloatSum<V>(PhantomData<V>);
+
+/// The greatest number by its ordered bits; with these inverted, the least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Greatest<V>(PhantomData<V>);
+
+/// How many keys a group has.
+#[derive(Clone, Copy, Debug)]
+pub struct Length;
+
+macro_rules! reductions {
+    ($($bits:ident as $float:ident;)*) => {$(
+        impl Reduction for Sum<$bits> {
+            type Value = $bits;
+            const HAS_VALUES: bool = true;
+            const IDENTITY: $bits = 0;
+            #[inline(always)]
+            fn combine(first: $bits, second: $bits) -> $bits {
+                first.wrapping_add(second)
+            }
+        }
+        impl Reduction for FloatSum<$bits> {
+            type Value = $bits;
+            const HAS_VALUES: bool = true;
+            // -0.0: 0.0 would change the sign of another -0.0.
+            const IDENTITY: $bits = 1 << ($bits::BITS - 1);
+            #[inline(always)]
+            fn combine(first: $bits, second: $bits) -> $bits {
+                ($float::from_bits(first) + $float::from_bits(second)).to_bits()
+            }
+        }
+        impl Reduction for Greatest<$bits> {
+            type Value = $bits;
+            const HAS_VALUES: bool = true;
+            const IDENTITY: $bits = 0;
+            #[inline(always)]
+            fn combine(first: $bits, second: $bits) -> $bits {
+                first.max(second)
+            }
+        }
+    )*};
+}
+reductions!(u32 as f32; u64 as f64;);
+
+impl Reduction for Length {
+    type Value = u64;
+    const HAS_VALUES: bool = false;
+    const IDENTITY: u64 = 0;
+    #[inline(always)]
+    fn combine(first: u64, second: u64) -> u64 {
+        first + second
+    }
+}

@@ -1,0 +1,36 @@
+//! The first launch: where tiles begin on the balanced path.
+
+use super::pack;
+use crate::kernels::merge_path::find_splits;
+use crate::key::{Bits, Coding};
+use crate::keys::Keys;
+use crate::thread::balanced_path::balance;
+use cuda_std::prelude::*;
+
+/// Kernel: writes to `splits[t]` where tile `t` of `tile_keys` keys begins on the balanced path of A and B, for `tiles` tiles, in the
+/// order of `coding`. One thread a tile.
+///
+/// # Safety
+/// As for [`path_big`](crate::kernels::merge_path::path_big), in the same shape.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn balance_path<B: Bits>(
+    a: *const B,
+    m: usize,
+    b: *const B,
+    n: usize,
+    splits: *mut usize,
+    tiles: usize,
+    tile_keys: usize,
+    coding: Coding<B>,
+) {
+    // SAFETY: `a`, `b` and `splits` have `m`, `n` and `tiles` elements, as the caller promises; thread `tile < tiles` alone writes
+    // `splits[tile]`.
+    let (a, b, splits) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), GlobalMut::new(splits, tiles)) };
+    let write = |tile, k, split| {
+        let point = balance(k, split, a, b);
+        splits.set(tile, pack(point.a, point.is_short));
+    };
+    // SAFETY: the shape is that of `path_big`.
+    unsafe { find_splits(a, b, tiles, tile_keys, write) }
+}

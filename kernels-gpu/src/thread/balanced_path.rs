@@ -1,0 +1,159 @@
+//! The balanced path: where a diagonal crosses the merge of two multisets if equal keys are taken in pairs.
+//!
+//! A merge takes all keys of A that are equal before those of B. A set operation pairs them: the k-th copy of a key in A with the
+//! k-th copy in B. On the balanced path a group of equal keys is a staircase, one key of A and one of B at a time, and then what the
+//! longer side has left. A point of the path that is between two such steps divides the work of a set operation: both keys of
+//! a pair are on the same side of it, however long the group is (Baxter, "Modern GPU", 2013).
+//!
+//! ```text
+//!            B   2   2   2   5
+//!          ┌───┬───┬───┬───┬───┐
+//!      A 2 ┃───┼───┼───┼───┼───┤        ┃ the merge path: A's 2s, then B's
+//!        2 ┃  ╲│───┼───┼───┼───┤        ╲ the balanced path: pairs, then the third 2 of B
+//!          ┗━━━┿━╲━┿━━━┿━━━┿━━━┥
+//!        7 │   │   │───│───│───│
+//! ```
+
+use crate::key::Position;
+use crate::sequence::Sequence;
+use core::hint::select_unpredictable;
+
+/// A point of the balanced path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balanced<I> {
+    /// Keys of A before it.
+    pub a: I,
+    /// Whether the diagonal is in the middle of a pair: the point is then one key before the diagonal, and the next step is that pair.
+    pub is_short: bool,
+}
+
+impl<I: Position> Balanced<I> {
+    /// Keys before the point, if it was found for diagonal `k`.
+    #[inline(always)]
+    pub fn rank(self, k: I) -> I {
+        if self.is_short { k - I::ONE } else { k }
+    }
+}
+
+/// The last point of the balanced path of `a` and `b` up to diagonal `k`, of which the merge path has `i` keys of `a`.
+///
+/// Reads two keys, and O(log g) more if the diagonal is in a group of g equal keys that both sequences have. The point is inside of both sequences even if these are not ascending: it has at most `i` keys of `a`.
+#[inline(always)]
+#[track_caller]
+pub fn balance<I: Position, S, T>(k: I, i: I, a: S, b: T) -> Balanced<I>
+where
+    S: Sequence<Index = I>,
+    T: Sequence<Index = I, Item = S::Item>,
+{
+    let j = k - i;
+    let unchanged = Balanced { a: i, is_short: false };
+    if i == I::ZERO {
+        return unchanged;
+    }
+    // The merge takes A's keys first: unless the last one of these is equal to the next key of B, no pair can be divided.
+    let key = a.at(i - I::ONE);
+    if j == b.length() || b.at(j) != key {
+        return unchanged;
+    }
+    let (a_first, b_first) = (first_equal(key, a, i - I::ONE), first_equal(key, b, j));
+    let (a_equal, b_equal) = (i - a_first, j - b_first);
+    let before = a_equal + b_equal;
+    let most = before - before.half();
+    // Both sides have as many copies as pairs begin before the diagonal: it is between two pairs, or in one.
+    let b_end = b.length().min(b_first + most);
+    let b_copies = if b_equal >= most { most } else { end_of_equal(key, b, j, b_end) - b_first };
+    if a_equal >= most && b_copies >= most {
+        let pairs = before.half();
+        return Balanced { a: a_first + pairs, is_short: pairs < most };
+    }
+    // All copies of one side are in pairs. What the other side has left follows them.
+    Balanced { a: a_first + if b_copies < most { before - b_copies } else { a_equal }, is_short: false }
+}
+
+/// Where the group of keys equal to `key` begins in `keys`, if `last` is in it. The steps grow, as most groups are short.
+#[inline(always)]
+#[track_caller]
+fn first_equal<S: Sequence>(key: S::Item, keys: S, last: S::Index) -> S::Index {
+    let (mut equal, mut step) = (last, S::Index::ONE);
+    let mut low = S::Index::ZERO;
+    while equal > S::Index::ZERO {
+        let probe = equal.minus_or_zero(step);
+        if keys.at(probe) != key {
+            low = probe + S::Index::ONE;
+            break;
+        }
+        equal = probe;
+        step = step + step;
+    }
+    search(low, equal - low, |at| keys.at(at) != key)
+}
+
+/// Where the group of keys equal to `key` ends in `keys`, from `first` on and up to `end`.
+#[inline(always)]
+#[track_caller]
+fn end_of_equal<S: Sequence>(key: S::Item, keys: S, first: S::Index, end: S::Index) -> S::Index {
+    search(first, end.minus_or_zero(first), |at| keys.at(at) == key)
+}
+
+/// The first index from `low` on, of `range` ones, that is not `before`, if these come first; or the one after all of them.
+#[inline(always)]
+fn search<I: Position>(low: I, range: I, before: impl Fn(I) -> bool) -> I {
+    let (mut low, mut range) = (low, range);
+    while range > I::ZERO {
+        let half = range.half();
+        let above = before(low + half);
+        low = select_unpredictable(above, low + half + I::ONE, low);
+        range = select_unpredictable(above, range - half - I::ONE, half);
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::diagonal::diagonal_search;
+
+    /// The points of the balanced path, as numbers of keys of A and of B, by walking it.
+    fn walk(a: &[u32], b: &[u32]) -> [(usize, usize); 64] {
+        let (mut points, mut at, mut count) = ([(0, 0); 64], (0, 0), 1);
+        while at.0 < a.len() || at.1 < b.len() {
+            let of_a = at.1 == b.len() || at.0 < a.len() && a[at.0] <= b[at.1];
+            let of_b = at.0 == a.len() || at.1 < b.len() && b[at.1] <= a[at.0];
+            at = (at.0 + usize::from(of_a), at.1 + usize::from(of_b));
+            points[count] = at;
+            count += 1;
+        }
+        points[count..].fill(at);
+        points
+    }
+
+    #[test]
+    fn each_diagonal_has_the_last_point_of_the_path_before_it() {
+        // All pairs of multisets of 1, 2 and 3 in which each key occurs up to three times.
+        let mut keys = [0; 9];
+        let mut multiset = |mut code: usize| {
+            let mut len = 0;
+            for key in 1..=3 {
+                for _ in 0..code % 4 {
+                    keys[len] = key;
+                    len += 1;
+                }
+                code /= 4;
+            }
+            (keys, len)
+        };
+        for code in 0..64 {
+            let (a, a_len) = multiset(code);
+            for code in 0..64 {
+                let (b, b_len) = multiset(code);
+                let (a, b) = (&a[..a_len], &b[..b_len]);
+                let points = walk(a, b);
+                for k in 0..=a_len + b_len {
+                    let found = balance(k, diagonal_search(k, a, b), a, b);
+                    let expected = points.into_iter().rev().find(|point| point.0 + point.1 <= k).unwrap_or_default();
+                    assert_eq!((found.a, found.rank(k) - found.a), expected, "{a:?} {b:?} {k}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Groups of equal keys that are next to each other: unique keys, run lengths and reductions by key.
+//!
+//! ```text
+//!   blocks   │ 1 1 2 2 │ 2 3 3 3 │ 3 3 3 3 │ 3 5 5 6 │
+//!   heads    │ 1   2   │   3     │         │   5   6 │     counted first, so that each block knows where its groups go
+//!   leading  │         │ 1       │ 4       │ 1       │     what a block has of a group that begins in one before: added in order
+//! ```
+//!
+//! Blocks have a fixed length, so that the sum of floats does not depend on the number of threads.
+
+use super::memory::out_of_memory;
+use crate::{Error, Key, parallel};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Keys that a thread handles at once.
+const BLOCK: usize = 1 << 16;
+
+/// Replaces the contents of `out` by the first key of each group, and those of `totals` by the group's values, combined in their order.
+pub(crate) fn reduce<K: Key, V: Copy + Send + Sync>(
+    keys: &[K],
+    value: impl Fn(usize) -> V + Sync,
+    combine: impl Fn(V, V) -> V + Sync,
+    out: &mut Vec<K>,
+    totals: &mut Vec<V>,
+    threads: usize,
+) -> Result<(), Error> {
+    let is_head = |i: usize| i == 0 || keys[i].to_ordered() != keys[i - 1].to_ordered();
+    let blocks: Vec<Range<usize>> =
+        (0..keys.len()).step_by(BLOCK).map(|begin| begin..keys.len().min(begin + BLOCK)).collect();
+    let counts = parallel::map_on(threads, &blocks, |block| block.clone().filter(|&i| is_head(i)).count());
+    let total = counts.iter().sum();
+    out.clear();
+    out.try_reserve_exact(total).map_err(|_| out_of_memory::<K>(total))?;
+    totals.clear();
+    totals.try_reserve_exact(total).map_err(|_| out_of_memory::<V>(total))?;
+    let mut slots = (&mut out.spare_capacity_mut()[..total], &mut totals.spare_capacity_mut()[..total]);
+    let slots = counts.iter().map(|&count| {
+        let of_keys = slots.0.split_off_mut(..count).expect("the counts add up to `total`");
+        (of_keys, slots.1.split_off_mut(..count).expect("the counts add up to `total`"))
+    });
+    let work: Vec<_> = blocks.into_iter().zip(slots).collect();
+    let leading = parallel::map_on(threads, work, |(block, slots)| {
+        write_block(block, |i| is_head(i).then(|| keys[i]), &value, &combine, slots)
+    });
+    // SAFETY: the slots of all blocks together are the first `total` ones of both, and `write_block` has filled each, or panicked.
+    unsafe {
+        out.set_len(total);
+        totals.set_len(total);
+    }
+    let mut end = 0;
+    for (count, leading) in counts.into_iter().zip(leading) {
+        if let Some(value) = leading {
+            // The first block begins with a head, so that there is a group before.
+            totals[end - 1] = combine(totals[end - 1], value);
+        }
+        end += count;
+    }
+    Ok(())
+}
+
+/// Fills the slots of a block: the keys that `head` returns, and what the groups have up to the end of the block. Returns what precedes the
+/// first head.
+fn write_block<K, V: Copy>(
+    block: Range<usize>,
+    head: impl Fn(usize) -> Option<K>,
+    value: impl Fn(usize) -> V,
+    combine: impl Fn(V, V) -> V,
+    (keys, totals): (&mut [MaybeUninit<K>], &mut [MaybeUninit<V>]),
+) -> Option<V> {
+    let (mut leading, mut own, mut begun) = (None, None, 0);
+    for i in block {
+        let value = value(i);
+        if let Some(key) = head(i) {
+            end_group(begun, own, &mut leading, totals);
+            keys[begun].write(key);
+            (own, begun) = (Some(value), begun + 1);
+        } else {
+            own = Some(own.map_or(value, |own| combine(own, value)));
+        }
+    }
+    end_group(begun, own, &mut leading, totals);
+    assert_eq!(begun, keys.len(), "there are as many heads as were counted");
+    leading
+}
+
+/// Notes what the last of `begun` groups has, or what precedes the first one.
+fn end_group<V>(begun: usize, own: Option<V>, leading: &mut Option<V>, totals: &mut [MaybeUninit<V>]) {
+    match (begun, own) {
+        (0, own) => *leading = own,
+        (_, Some(own)) => _ = totals[begun - 1].write(own),
+        (_, None) => unreachable!("a group has a value"),
+    }
+}

@@ -1,0 +1,149 @@
+//! Groups of equal keys: unique keys, run lengths and reductions by key.
+
+use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
+use crate::gpu::kernels::Shape;
+use crate::{Error, Reduction};
+use kernels_gpu::kernels::groups::reduce_groups::{self, REDUCE_GROUPS, ReduceGroups};
+use kernels_gpu::kernels::groups::unique::{self, UNIQUE, Unique};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::tuning;
+
+/// The entry points of unique keys, alone or with values of `value_bytes` bytes.
+pub(in crate::gpu) fn entries_of_unique<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    vec![(UNIQUE.name, suffix::<K>(value_bytes))]
+}
+
+/// The entry points of reductions of values of `value_bytes` bytes, or of run lengths if that is 0.
+pub(in crate::gpu) fn entries_of_reductions<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let reductions: &[&str] = if value_bytes == 0 { &[""] } else { &["sum", "float", "greatest"] };
+    reductions.iter().map(|of| (REDUCE_GROUPS.name, format!("{}{of}", suffix::<K>(value_bytes)))).collect()
+}
+
+/// Tiles of `n` keys.
+const fn tiles<K>(n: usize) -> usize {
+    n.div_ceil(tuning::groups(size_of::<K>()).keys())
+}
+
+/// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each tile.
+pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
+    align(reduce_groups::words(tiles::<K>(n), 8) * size_of::<u64>())
+}
+
+/// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count` says then.
+///
+/// # Safety
+/// `count` is of 8 bytes and `workspace` of [`workspace_bytes`], in the GPU's memory, and nothing else uses them until the work has ended.
+unsafe fn begin<K: Key>(
+    queue: &impl Queue,
+    n: usize,
+    shared_bytes: fn(usize, usize, usize) -> u32,
+    count: Address,
+    workspace: Address,
+) -> Result<Option<Shape>, Error> {
+    if n == 0 {
+        // SAFETY: the caller's promise.
+        unsafe { queue.clear(count, 2)? };
+        return Ok(None);
+    }
+    let tile = tuning::groups(size_of::<K>());
+    // SAFETY: the caller's promise.
+    unsafe { queue.clear(workspace, workspace_bytes::<K>(n) / size_of::<u32>())? };
+    let shared_bytes = shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
+    Ok(Some(Shape { blocks: tiles::<K>(n), threads: tile.threads as u32, shared_bytes }))
+}
+
+/// Queues writing the first key of each group of `at`, with its value, to `out`, and the number of groups to `count`.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, `out` of at least as many keys as `at`, `count` of one number of 8 bytes, `workspace` of
+/// [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that are written, until the work has
+/// ended.
+pub(in crate::gpu) unsafe fn unique<K: Key>(
+    queue: &impl Queue,
+    at: Arrays,
+    out: Arrays,
+    count: Address,
+    workspace: Address,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for, and its words are cleared before.
+    unsafe {
+        let Some(shape) = begin::<K>(queue, at.len, unique::shared_bytes, count, workspace)? else { return Ok(()) };
+        let (count, tiles) = (count as *mut u64, workspace as *mut u64);
+        with_values!(at.value_bytes, V => {
+            let (n, at, out) =
+                (at.len, elements::<K, V>((at.keys, at.values)), elements::<K, V>((out.keys, out.values)));
+            queue.launch(&suffix::<K>(size_of::<V>()), shape, &Unique { at, n, out, count, tiles })
+        })
+    }
+}
+
+/// Queues writing the first key of each group of `at` to `out`, with the reduction of the group's values, and the number of groups to
+/// `count`.
+///
+/// # Safety
+/// As for [`unique()`], with values of type `V`.
+pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
+    queue: &impl Queue,
+    reduction: Reduction,
+    at: Arrays,
+    out: Arrays,
+    count: Address,
+    workspace: Address,
+) -> Result<(), Error> {
+    let ordered = Coding::<V::Bits>::of::<V>(reduction == Reduction::Min);
+    let (of, coding) = match reduction {
+        Reduction::Sum if ordered.is_of_floats() => ("float", Coding::NONE),
+        Reduction::Sum => ("sum", Coding::NONE),
+        Reduction::Min | Reduction::Max => ("greatest", ordered),
+    };
+    let shared_bytes = if size_of::<V>() == 4 {
+        |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 4)
+    } else {
+        |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 8)
+    };
+    // SAFETY: as for `unique`.
+    unsafe {
+        let Some(shape) = begin::<K>(queue, at.len, shared_bytes, count, workspace)? else { return Ok(()) };
+        let arguments = ReduceGroups {
+            keys: at.keys as *const K::Bits,
+            values: at.values as *const V::Bits,
+            n: at.len,
+            out_keys: out.keys as *mut K::Bits,
+            out_values: out.values as *mut V::Bits,
+            count: count as *mut u64,
+            shared_words: workspace as *mut u64,
+            coding,
+        };
+        queue.launch(&format!("{}v{}{of}", bits(size_of::<K>()), size_of::<V>()), shape, &arguments)
+    }
+}
+
+/// Queues writing the first key of each group of `keys` to `out`, with the length of the group as its value of 8 bytes, and the number of
+/// groups to `count`.
+///
+/// # Safety
+/// As for [`unique()`].
+pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
+    queue: &impl Queue,
+    keys: Arrays,
+    out: Arrays,
+    count: Address,
+    workspace: Address,
+) -> Result<(), Error> {
+    let shared_bytes = |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 8);
+    // SAFETY: as for `unique`.
+    unsafe {
+        let Some(shape) = begin::<K>(queue, keys.len, shared_bytes, count, workspace)? else { return Ok(()) };
+        let arguments = ReduceGroups {
+            keys: keys.keys as *const K::Bits,
+            values: std::ptr::null::<u64>(),
+            n: keys.len,
+            out_keys: out.keys as *mut K::Bits,
+            out_values: out.values as *mut u64,
+            count: count as *mut u64,
+            shared_words: workspace as *mut u64,
+            coding: Coding::NONE,
+        };
+        queue.launch(&suffix::<K>(0), shape, &arguments)
+    }
+}

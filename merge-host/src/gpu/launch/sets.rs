@@ -1,0 +1,92 @@
+//! Set operations on two sorted arrays.
+
+use super::merge::path_shape;
+use super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_values};
+use crate::Error;
+use crate::gpu::kernels::Shape;
+use crate::set_operation::{Kept, SetOperation};
+use kernels_gpu::kernels::set_operation as kernel;
+use kernels_gpu::kernels::set_operation::balance_path::{BALANCE_PATH, BalancePath};
+use kernels_gpu::kernels::set_operation::combine_sets::{self, COMBINE_SETS, CombineSets};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::tuning;
+use kernels_gpu::warp::look_back;
+
+/// The entry points of set operations on keys of type `K`, alone or with values of `value_bytes` bytes.
+pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    vec![(BALANCE_PATH.name, suffix::<K>(0)), (COMBINE_SETS.name, suffix::<K>(value_bytes))]
+}
+
+/// Tiles of `total` keys.
+const fn tiles<K>(total: usize) -> usize {
+    let tile = tuning::sets(size_of::<K>());
+    total.div_ceil(combine_sets::tile_keys(tile.threads, tile.items_per_thread))
+}
+
+/// Bytes of the words of the look-back over `tiles` tiles, which are 0 before.
+const fn look_back_bytes(tiles: usize) -> usize {
+    align(look_back::words(tiles).saturating_mul(size_of::<u64>()))
+}
+
+/// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
+pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
+    let tiles = tiles::<K>(total);
+    look_back_bytes(tiles) + tiles * size_of::<usize>()
+}
+
+/// Queues the operation on the keys of `a` and `b`, with their values, to `out`; the number of keys kept goes to `count`.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, `out` of at least the keys that the operation can keep, `count` of one number of 8 bytes,
+/// `workspace` of [`workspace_bytes`]; those that are written overlap none; and nothing writes them, or uses those that are written,
+/// until the operation has ended.
+pub(in crate::gpu) unsafe fn set_operation<K: Key>(
+    queue: &impl Queue,
+    operation: SetOperation,
+    a: Arrays,
+    b: Arrays,
+    out: Arrays,
+    count: Address,
+    workspace: Address,
+) -> Result<(), Error> {
+    let (m, n, tile) = (a.len, b.len, tuning::sets(size_of::<K>()));
+    let tiles = tiles::<K>(m + n);
+    if tiles == 0 {
+        // SAFETY: `count` has 8 bytes, as the caller promises.
+        return unsafe { queue.clear(count, 2) };
+    }
+    let Kept { a_alone, partners, b_alone } = operation.kept();
+    let kept = kernel::Kept::new(a_alone, partners, b_alone).0;
+    let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
+    let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
+    let coding = Coding::of::<K>(false);
+    let shape = Shape {
+        blocks: tiles,
+        threads: tile.threads as u32,
+        shared_bytes: combine_sets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>()),
+    };
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for, and the words of the look-back are
+    // cleared before.
+    unsafe {
+        queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
+        let (a_keys, b_keys) = (a.keys as *const K::Bits, b.keys as *const K::Bits);
+        let path = BalancePath { a: a_keys, m, b: b_keys, n, splits, tiles, tile_keys, coding };
+        queue.launch(&suffix::<K>(0), path_shape(tiles), &path)?;
+        with_values!(out.value_bytes, V => {
+            let combine = CombineSets {
+                a: elements::<K, V>((a.keys, a.values)),
+                m,
+                b: elements::<K, V>((b.keys, b.values)),
+                n,
+                out: elements::<K, V>((out.keys, out.values)),
+                capacity: out.len,
+                count: count as *mut u64,
+                tiles: workspace as *mut u64,
+                splits,
+                kept,
+                coding,
+            };
+            queue.launch(&suffix::<K>(out.value_bytes), shape, &combine)
+        })
+    }
+}
