@@ -81,11 +81,12 @@ impl Run {
         let mut times = [vec![], vec![]];
         for _ in 0..self.repeats {
             let mut sorted = [vec![], vec![]];
-            let sorts: [&dyn Fn(&mut [T]); 2] = [&rayon, &own];
             for i in 0..2 {
                 sorted[i] = vec![items.clone(); copies];
                 let start = Instant::now();
-                sorted[i].iter_mut().for_each(|items| sorts[i](items));
+                for items in &mut sorted[i] {
+                    if i == 0 { rayon(items) } else { own(items) }
+                }
                 times[i].push(start.elapsed().as_secs_f64() * 1e9 / (copies * self.count) as f64);
             }
             assert!(sorted[0] == sorted[1], "{name}: both are stable");
