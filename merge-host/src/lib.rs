@@ -101,7 +101,9 @@ pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
 #[cfg(feature = "gpu")]
-pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, Stream, kernel_modules};
+pub use gpu::{
+    DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, RawSegments, Segments, Stream, kernel_modules,
+};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

@@ -5,6 +5,7 @@
 //! | `device` | [`Gpu`]: one GPU, and the sizes of workspaces |
 //! | `raw` | sorts and merges of arrays by their addresses, which other libraries may own |
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
+//! | `segments` | sorts of segments, of a stream and by address |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
@@ -27,6 +28,7 @@ mod launch;
 mod numbers;
 mod operations;
 mod raw;
+mod segments;
 mod side;
 mod staging;
 mod stream;
@@ -36,6 +38,7 @@ pub use device::Gpu;
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
 pub use raw::RawArray;
+pub use segments::{RawSegments, Segments};
 pub use stream::{Event, Stream};
 
 use crate::{DeviceInfo, Error};

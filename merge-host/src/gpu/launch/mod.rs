@@ -8,6 +8,7 @@
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once |
+//! | `segments` | the sort of each segment of an array |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
@@ -25,6 +26,7 @@ mod radix;
 #[cfg(test)]
 mod record;
 pub(super) mod runs;
+pub(super) mod segments;
 pub(super) mod sort;
 mod thresholds;
 
@@ -152,6 +154,7 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             sort::entries_of_any_size::<K>(value_bytes),
             merge::entries::<K>(value_bytes),
             batch::entries::<K>(value_bytes),
+            segments::entries::<K>(value_bytes),
         ]
     });
     with_values.flatten().collect()

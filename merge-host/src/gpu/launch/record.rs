@@ -48,6 +48,7 @@ impl Record {
                 record.sort_all_sizes::<K>(kernel, value_bytes).unwrap();
             }
             record.merge_all::<K>(value_bytes).unwrap();
+            record.sort_segments::<K>(value_bytes).unwrap();
         }
         record.0.into_inner()
     }
@@ -71,6 +72,15 @@ impl Record {
                     unsafe { sort::sort::<K>(self, how, arrays(n, value_bytes), indexes, AT)? };
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn sort_segments<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
+        let (at, order) = (arrays(100_000, value_bytes), SortOrder::Ascending);
+        for bounds in [segments::Bounds::of_offsets(AT, 10, at.len), segments::Bounds::of_length(9, at.len)] {
+            // SAFETY: nothing is launched.
+            unsafe { segments::sort_segments::<K>(self, order, at, bounds, value_bytes > 0, AT)? };
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod exchange;
 mod keys;
 mod merge;
+mod segments;
 mod sort;
 
 use super::*;
