@@ -40,8 +40,9 @@ pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
         within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
     u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }>
         within (ROW.merge_runs.of(4, 8).threads, MIN_BLOCKS_PER_SM),
+    // With a third block it would spill registers on GPUs of compute capability 8.0.
     u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread }>
-        within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM),
+        within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM - 1),
     u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }>
         within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
 )]
