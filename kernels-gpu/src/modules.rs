@@ -35,6 +35,9 @@ use crate::kernels::sort::merge_pass::{
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
+use crate::kernels::sort::segments::{
+    find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
+};
 use crate::kernels::top_k::{choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_digit::COUNT_DIGIT};
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
@@ -46,7 +49,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 13] = [
+pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -76,6 +79,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 13] = [
     ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COLLECT]),
+    ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

@@ -160,6 +160,9 @@ pub enum Error {
         /// Keys of a run of the output.
         d: usize,
     },
+    /// Segments of one length are of no keys.
+    #[error("the length of the segments is 0, expected 1 or more")]
+    SegmentLength,
     /// An argument has different numbers of keys and values.
     #[error("{what} has {keys} keys and {values} values, expected a value for each key")]
     ValuesMismatch {

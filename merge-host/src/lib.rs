@@ -114,7 +114,9 @@ pub use error::{Cause, Error};
 #[cfg(feature = "emulator")]
 pub use gpu::emulated;
 #[cfg(feature = "gpu")]
-pub use gpu::{DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, Stream, kernel_modules};
+pub use gpu::{
+    DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, RawSegments, Segments, Stream, kernel_modules,
+};
 #[doc(no_inline)]
 pub use half::f16;
 pub use index::Index;

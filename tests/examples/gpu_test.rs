@@ -29,6 +29,8 @@ use tests::distribution::{Distribution, digest, key, mix};
 mod groups;
 #[path = "gpu_test/layers.rs"]
 mod layers;
+#[path = "gpu_test/segments.rs"]
+mod segments;
 #[path = "gpu_test/sets.rs"]
 mod sets;
 
@@ -125,6 +127,8 @@ fn main() -> ExitCode {
             test.check_long_runs();
             test.report("merges of long runs");
             of_all_types!(test.check_sets, "operations on sorted keys");
+            of_all_types!(test.check_segments, "sorts of segments");
+            of_all_types!(test.check_segments_graph, "graphs of sorts of segments": u32 f64);
         }
         if !has("--groups") {
             of_all_types!(test.check_ordered, "sorts of keys in order");
@@ -936,6 +940,8 @@ impl Test {
             let (block, runs) = (kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes));
             thread::spawn(move || conflicting(n, block, runs, bytes))
         });
+        self.time_segments::<u32>(n)?;
+        self.time_segments::<u64>(n / 2)?;
         self.time_sorts::<u32>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<u64>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<f32>(n, &Distribution::OF_FLOATS)?;

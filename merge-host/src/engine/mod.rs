@@ -417,6 +417,15 @@ impl Engine {
         }
     }
 
+    /// The GPU that sorts segments of keys of that type, if this is a GPU engine and the GPU has kernels for them.
+    #[cfg(feature = "gpu")]
+    fn gpu_for_segments<K: Key>(&self) -> Option<&Gpu> {
+        match &self.gpu {
+            Use::Always(gpus) if K::ON_GPU => gpus.gpus().next(),
+            _ => None,
+        }
+    }
+
     #[cfg(feature = "gpu")]
     fn note(&self, kind: EngineKind, why: String) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last { kind, why };

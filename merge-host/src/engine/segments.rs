@@ -4,6 +4,8 @@ use super::Engine;
 use super::check::{check_offsets, check_values};
 use crate::cpu::{RunMut, sort_segments};
 use crate::{Error, Key, SortOrder, Timing};
+#[cfg(feature = "gpu")]
+use bytemuck::cast_slice_mut;
 
 impl Engine {
     /// Sorts each segment of `keys` separately, in the given order. Stable.
@@ -12,7 +14,8 @@ impl Engine {
     /// 0, offsets must not decrease, and the last must be `keys.len()`. A segment may be empty, and its length is
     /// limited only by memory.
     ///
-    /// Every engine sorts segments on the CPU cores, a GPU engine too, with keys of any type.
+    /// A GPU engine sorts segments on its first GPU if that has kernels for the keys, which are of 4 or 8 bytes then. Every other engine sorts them on
+    /// the CPU cores, and so does a GPU engine where keys are of other types.
     ///
     /// # Complexity
     /// O(n + N) time on one thread. Threads share the work evenly, whether there is one long segment or millions of short
@@ -34,6 +37,10 @@ impl Engine {
     /// ```
     pub fn sort_segments<K: Key>(&self, order: SortOrder, keys: &mut [K], offsets: &[usize]) -> Result<Timing, Error> {
         check_offsets("the input", offsets, keys.len())?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for_segments::<K>() {
+            return gpu.sort_segments_host::<K::OnGpu>(order, cast_slice_mut(keys), offsets);
+        }
         self.workers
             .sort(sort_segments::cost(offsets), |threads| sort_segments::sort_keys(order, keys, offsets, threads))
     }
@@ -66,6 +73,10 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values("the input", keys.len(), values.len())?;
         check_offsets("the input", offsets, keys.len())?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = self.gpu_for_segments::<K>() {
+            return gpu.sort_segments_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values, offsets);
+        }
         let run = RunMut::new((keys, values));
         self.workers
             .sort(sort_segments::cost(offsets), |threads| sort_segments::sort_pairs(order, run, offsets, threads))

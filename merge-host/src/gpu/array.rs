@@ -48,7 +48,7 @@ impl Stream {
         Ok(array)
     }
 
-    /// Checks offsets and uploads them, for [`merge_ragged`](Self::merge_ragged). Waits for the copy. O(n).
+    /// Checks offsets and uploads them, for [`merge_ragged`](Self::merge_ragged) and [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
     ///
     /// # Errors
     /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0, [`Error::DescendingOffsets`] if one is
@@ -56,7 +56,8 @@ impl Stream {
     pub fn upload_offsets(&self, offsets: &[usize]) -> Result<DeviceOffsets, Error> {
         let end = *offsets.last().ok_or(Error::NoOffsets)?;
         check_offsets("the array", offsets, end)?;
-        Ok(DeviceOffsets { offsets: self.upload::<u64>(cast_slice(offsets))?, end })
+        let longest = offsets.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        Ok(DeviceOffsets { offsets: self.upload::<u64>(cast_slice(offsets))?, end, longest })
     }
 
     /// Copies `from` to `to`, which has as many elements. Does not wait for the copy.
@@ -203,13 +204,14 @@ impl<T> Drop for DeviceArray<T> {
     }
 }
 
-/// The offsets of the runs of a ragged batch in a GPU's memory. They have been checked: they begin with 0 and never decrease.
+/// The offsets of the runs of a ragged batch, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
 ///
 /// [`Stream::upload_offsets`] makes them. They do not change, because the GPU reads them without checks.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     offsets: DeviceArray<u64>,
     end: usize,
+    longest: usize,
 }
 
 impl DeviceOffsets {
@@ -222,6 +224,11 @@ impl DeviceOffsets {
     /// The last offset: the number of keys in all runs.
     pub fn end(&self) -> usize {
         self.end
+    }
+
+    /// The number of keys of the longest run or segment.
+    pub fn longest(&self) -> usize {
+        self.longest
     }
 
     /// [`DeviceArray::move_to`].

@@ -3,7 +3,7 @@
 use super::failure::OrFailure;
 use super::launch::runs::{self, ManyRuns};
 use super::launch::sort::{self, SortPlan};
-use super::launch::{Arrays, Entry, OnStream, batch, merge};
+use super::launch::{Arrays, Entry, OnStream, batch, merge, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, Gpu, zeroed};
 use crate::permutation::fill_identity;
@@ -136,6 +136,56 @@ impl Gpu {
         let (sorted, mut timing) = self.sort_on_gpu::<K, Error>(how, keys.len(), index_bytes, true, upload)?;
         ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.values, indices))?;
         Ok(timing)
+    }
+
+    /// [`Engine::sort_segments`](crate::Engine::sort_segments). Offsets have been checked.
+    pub(crate) fn sort_segments_host<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        let (sorted, mut timing) = self.sort_segments_on_gpu(order, keys, Values::NONE, offsets)?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&sorted.keys, keys))?;
+        Ok(timing)
+    }
+
+    /// [`Engine::sort_segments_pairs`](crate::Engine::sort_segments_pairs). Lengths and offsets have been checked.
+    pub(crate) fn sort_segments_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        self.pairs_in_place(keys, values, |keys, values| self.sort_segments_on_gpu(order, keys, values, offsets))
+    }
+
+    /// Uploads keys, values and offsets, and sorts the segments in the GPU's memory.
+    fn sort_segments_on_gpu<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        values: Values<'_>,
+        offsets: &[usize],
+    ) -> Result<(OnGpu, Timing), Error> {
+        let workspace_bytes = segments::workspace_bytes::<K>(keys.len(), values.each);
+        let data_bytes = size_of_val(keys) + values.bytes.len() + size_of_val(offsets);
+        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
+        self.load(&segments::entries::<K>(values.each))?;
+        let stream = self.new_stream()?;
+        let ((sorted, on_gpu), upload) =
+            timed(|| Ok((OnGpu::upload(self, keys, values)?, self.upload::<u64>(cast_slice(offsets))?)))?;
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let longest = offsets.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let bounds = segments::Bounds::of_offsets(on_gpu.as_device_ptr().as_raw(), offsets.len() - 1, longest);
+        let ((), compute) = timed(|| {
+            let (queue, at) = (self.queue(&stream)?, sorted.arrays());
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
+            unsafe { segments::sort_segments::<K>(&queue, order, at, bounds, false, address(&workspace))? };
+            stream.synchronize().or_failure("the sort of segments on the GPU")
+        })?;
+        Ok((sorted, Timing { upload, compute, ..Timing::default() }))
     }
 
     /// [`Engine::merge_many`](crate::Engine::merge_many). Lengths have been checked.

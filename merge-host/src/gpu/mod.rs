@@ -5,6 +5,7 @@
 //! | `device` | [`Gpu`]: one GPU, and the sizes of workspaces |
 //! | `raw` | sorts and merges of arrays by their addresses, which other libraries may own |
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
+//! | `segments` | sorts of segments, of a stream and by address |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `own` | the same in a user's own order |
@@ -34,6 +35,7 @@ mod numbers;
 mod operations;
 mod own;
 mod raw;
+mod segments;
 mod side;
 mod staging;
 mod stream;
@@ -43,6 +45,7 @@ pub use device::Gpu;
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
 pub use raw::RawArray;
+pub use segments::{RawSegments, Segments};
 pub use stream::{Event, Stream};
 
 use crate::{DeviceInfo, Error};

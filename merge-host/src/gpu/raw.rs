@@ -45,7 +45,7 @@ impl<T> RawArray<T> {
     }
 
     /// Its name, address and length as those of an argument.
-    fn named(self, name: &'static str) -> Result<Argument, Error> {
+    pub(super) fn named(self, name: &'static str) -> Result<Argument, Error> {
         let Self { address, len, .. } = self;
         if len > 0 && (address == 0 || !address.is_multiple_of(align_of::<T>() as u64)) {
             return Err(Error::BadAddress { what: name, address, align: align_of::<T>() });
@@ -96,7 +96,7 @@ impl<T> std::fmt::Debug for RawArray<T> {
 
 /// The bytes of an argument.
 #[derive(Clone, Copy)]
-struct Argument {
+pub(super) struct Argument {
     name: &'static str,
     begin: u64,
     end: u64,
@@ -110,7 +110,7 @@ impl Argument {
 }
 
 /// Checks that no argument that is written overlaps another one.
-fn check_apart(written: &[Argument], read: &[Argument]) -> Result<(), Error> {
+pub(super) fn check_apart(written: &[Argument], read: &[Argument]) -> Result<(), Error> {
     for (i, one) in written.iter().enumerate() {
         if let Some(other) = written[i + 1..].iter().chain(read).find(|other| one.overlaps(**other)) {
             return Err(Error::Overlap { what: one.name, other: other.name });

@@ -14,6 +14,12 @@ pub struct Elements<B, V> {
 }
 
 impl<B: Word, V: Word> Elements<B, V> {
+    /// Where element `i` is.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn from(self, i: usize) -> Self {
+        Self { keys: self.keys.wrapping_add(i), values: self.values.wrapping_add(i) }
+    }
+
     /// The arrays, of `n` elements each.
     ///
     /// # Safety

@@ -178,6 +178,21 @@ impl Runs {
         Self { n, run, k, tile_keys, rank_tolerance, shuffle: Shuffle::NONE }
     }
 
+    /// As [`new`](Self::new), without checks, for runs that a kernel finds.
+    ///
+    /// # Safety
+    /// [`new`](Self::new) does not panic for these arguments.
+    #[inline(always)]
+    pub(in crate::kernels::sort) const unsafe fn new_unchecked(
+        n: usize,
+        run: usize,
+        k: u32,
+        tile_keys: u32,
+        rank_tolerance: u32,
+    ) -> Self {
+        Self { n, run, k, tile_keys, rank_tolerance, shuffle: Shuffle::NONE }
+    }
+
     /// The same runs, taken in the order of `shuffle` to form groups.
     #[inline(always)]
     pub const fn shuffled(self, shuffle: Shuffle) -> Self {

@@ -13,6 +13,7 @@
 //! | `sets` | unions, intersections and differences |
 //! | `groups` | unique keys, run lengths and reductions by key |
 //! | `bounds` | lower and upper bounds of sorted needles |
+//! | `segments` | the sort of each segment of an array |
 //! | `exchange` | the parts that the GPUs of a group get of the merge of their runs |
 //! | `thresholds` | at how many keys a sort goes another way |
 //!
@@ -33,6 +34,7 @@ mod radix;
 #[cfg(test)]
 mod record;
 pub(super) mod runs;
+pub(super) mod segments;
 pub(super) mod sets;
 pub(super) mod sort;
 mod thresholds;
@@ -167,6 +169,7 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             groups::entries_of_unique::<K>(value_bytes),
             groups::entries_of_reductions::<K>(value_bytes),
             if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
+            segments::entries::<K>(value_bytes),
         ]
     });
     with_values.flatten().collect()

@@ -48,6 +48,7 @@ impl Record {
                 record.sort_all_sizes::<K>(kernel, value_bytes).unwrap();
             }
             record.merge_all::<K>(value_bytes).unwrap();
+            record.sort_segments::<K>(value_bytes).unwrap();
         }
         record.0.into_inner()
     }
@@ -96,6 +97,15 @@ impl Record {
         Ok(())
     }
 
+    fn sort_segments<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
+        let (at, order) = (arrays(100_000, value_bytes), SortOrder::Ascending);
+        for bounds in [segments::Bounds::of_offsets(AT, 10, at.len), segments::Bounds::of_length(9, at.len)] {
+            // SAFETY: nothing is launched.
+            unsafe { segments::sort_segments::<K>(self, order, at, bounds, value_bytes > 0, AT)? };
+        }
+        Ok(())
+    }
+
     fn merge_all<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
         let both = [10, 10_000, 100_000_000].map(|len| (arrays(len, value_bytes), arrays(2 * len, value_bytes)));
         let lengths = vec![1000; 40];
@@ -107,6 +117,7 @@ impl Record {
                 batch::merge_ragged::<K>(self, (half, AT), (half, AT), 10, out, AT)?;
                 sets::set_operation::<K>(self, SetOperation::Union, half, half, out, AT, AT)?;
                 self.groups_all::<K>(half, out)?;
+                top_k::top_k::<K>(self, SortOrder::Ascending, out, half, AT)?;
                 if value_bytes > 0 {
                     let few = arrays(1, 0);
                     bounds::bounds::<K>(self, true, half, half, (AT, value_bytes), AT)?;

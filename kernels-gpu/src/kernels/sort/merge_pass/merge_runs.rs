@@ -97,7 +97,13 @@ pub unsafe fn merge_runs<
 /// # Safety
 /// As for [`merge_runs`]. All threads of the block make this call, after a barrier if shared memory has been used before.
 #[inline(always)]
-pub(super) unsafe fn merge_tile<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
+pub(in crate::kernels::sort) unsafe fn merge_tile<
+    B: Bits,
+    V: Word,
+    P: Payload<B, V, NT, VT>,
+    const NT: usize,
+    const VT: usize,
+>(
     runs: impl Division,
     t: usize,
     from: Source<B, V>,

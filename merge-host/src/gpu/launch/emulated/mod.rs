@@ -15,6 +15,8 @@ mod keys;
 mod merge;
 pub(in crate::gpu) mod own;
 #[cfg(test)]
+mod segments;
+#[cfg(test)]
 mod sets;
 #[cfg(test)]
 mod sort;

@@ -1,0 +1,88 @@
+//! Which segments begin in each tile, and a list of the units of long segments.
+
+use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
+use crate::block::scan::sum_up_to;
+use crate::tuning::ROW;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
+
+/// Threads of a block as the host launches it.
+pub const FIND_THREADS: u32 = 128;
+
+/// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end, and appends a unit to
+/// `list` for each tile of a long segment, which it counts in `units`. Tiles are [those](Tiles::of) of blocks that
+/// hold `SLOTS` keys.
+///
+/// O(log `segments.count`) for each tile, however many segments there are.
+///
+/// # Safety
+/// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for [`most_units`] of `t` units.
+/// `units` is 0 before the launch. Blocks are of whole warps, with a thread for each tile and one more.
+#[kernel(
+    u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
+    u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
+    u32v4 = <{ ROW.sort_segments.of(4, 4).keys() }>,
+    u32v8 = <{ ROW.sort_segments.of(4, 8).keys() }>,
+    u64v4 = <{ ROW.sort_segments.of(8, 4).keys() }>,
+    u64v8 = <{ ROW.sort_segments.of(8, 8).keys() }>,
+)]
+pub unsafe fn find_segments<const SLOTS: usize>(
+    segments: Segments,
+    n: usize,
+    firsts: *mut usize,
+    list: *mut usize,
+    units: *mut u32,
+) {
+    let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
+    let tiles = n.div_ceil(tile_keys);
+    // SAFETY: the caller promises the offsets and the capacities. Thread `t <= tiles` alone writes `firsts[t]`, and units get indices of
+    // their own from the counter.
+    let (bounds, firsts, list, units) = unsafe {
+        (
+            segments.of(n),
+            GlobalMut::new(firsts, tiles + 1),
+            GlobalMut::new(list, UNIT_WORDS * most_units(tiles)),
+            GlobalMut::new(units, 1),
+        )
+    };
+    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    let (mut continued, mut begun) = (None, None);
+    if t <= tiles {
+        let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
+        let first = bounds.first_from(begin.min(n), 0, bounds.count);
+        firsts.set(t, first);
+        if t < tiles {
+            let next = bounds.first_from(end.min(n), first, bounds.count);
+            if first > 0 {
+                let (start, stop) = (bounds.start(first - 1), bounds.start(first));
+                let number = t - start / tile_keys;
+                let is_long = stop > (start / tile_keys + 1) * tile_keys + overhang;
+                if is_long && start + number * tile_keys < stop {
+                    continued = Some(Unit { start, end: stop, number });
+                }
+            }
+            if next > first && bounds.start(next) > end + overhang {
+                begun = Some(Unit { start: bounds.start(next - 1), end: bounds.start(next), number: 0 });
+            }
+        }
+    }
+    let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
+    // One addition for a warp.
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make these calls: blocks are of whole warps, and no thread has returned.
+    let slot = unsafe {
+        let up_to = sum_up_to(own);
+        let last = WARP_SIZE - 1;
+        let first = if warp::lane_id() == last && up_to > 0 { units.fetch_add(0, up_to) } else { 0 };
+        shuffle_idx(FULL_MASK, first, last) + up_to - own
+    };
+    let append = |slot: u32, unit: Option<Unit>| {
+        if let Some(Unit { start, end, number }) = unit {
+            let at = UNIT_WORDS * slot as usize;
+            list.set(at, start);
+            list.set(at + 1, end);
+            list.set(at + 2, number);
+        }
+    };
+    append(slot, continued);
+    append(slot + u32::from(continued.is_some()), begun);
+}

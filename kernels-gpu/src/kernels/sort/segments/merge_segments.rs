@@ -1,0 +1,98 @@
+//! A pass of merges over the long segments.
+//!
+//! ```text
+//!   segment    │ run 0 │ run 1 │ run 2 │ … │ run 40 │      up to 32 runs become one, as in a sort of that array alone
+//!   units      │ 0  │ 1  │ 2  │ 3  │ 4  │ …              each merges a tile, if the pass has so many
+//! ```
+//!
+//! A segment has as many passes as it needs, and is in the array after the last one. In the first pass of a segment it is where the sort of its
+//! runs has left it: in the array if the number of passes is even, else in the scratch.
+
+use super::{Units, passes};
+use crate::kernels::sort::elements::Elements;
+use crate::kernels::sort::merge_pass::merge_runs::merge_tile;
+use crate::kernels::sort::merge_pass::{MIN_BLOCKS_PER_SM, tile_keys};
+use crate::kernels::sort::payload::Payload;
+use crate::kernels::sort::payload::beside::Beside;
+use crate::kernels::sort::payload::nothing::Nothing;
+use crate::kernels::sort::payload::packed::Packed;
+use crate::kernels::sort::runs::{Division, Runs};
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use core::hint::assert_unchecked;
+use cuda_std::prelude::*;
+
+pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
+
+/// Kernel: pass `pass` of each long segment that has so many, whose runs had `first_run` keys before the first one. Persistent blocks take one unit of
+/// `list` after the other.
+///
+/// # Safety
+/// `keys` and `scratch` have `n` elements, in global memory, and do not overlap. `list` and `units` are what `find_segments` wrote. Of each
+/// unit's segment, the runs of `first_run` keys were sorted by `sort_segments`, and all passes before have been made. `first_run` is not 0, and
+/// segments have at most 2^35 keys. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory for `NT * VT` slots.
+#[kernel(
+    u32 = <u32, (), Nothing, { ROW.merge_runs.of(4, 0).threads }, { ROW.merge_runs.of(4, 0).items_per_thread }>
+        within (ROW.merge_runs.of(4, 0).threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, (), Nothing, { ROW.merge_runs.of(8, 0).threads }, { ROW.merge_runs.of(8, 0).items_per_thread }>
+        within (ROW.merge_runs.of(8, 0).threads, MIN_BLOCKS_PER_SM),
+    u32v4 = <u32, u32, Beside, { ROW.merge_runs.of(4, 4).threads }, { ROW.merge_runs.of(4, 4).items_per_thread }>
+        within (ROW.merge_runs.of(4, 4).threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { ROW.merge_runs.of(4, 8).threads }, { ROW.merge_runs.of(4, 8).items_per_thread }>
+        within (ROW.merge_runs.of(4, 8).threads, MIN_BLOCKS_PER_SM),
+    // With a third block it would spill registers on GPUs of compute capability 8.0.
+    u64v4 = <u64, u32, Packed, { ROW.merge_runs.of(8, 4).threads }, { ROW.merge_runs.of(8, 4).items_per_thread }>
+        within (ROW.merge_runs.of(8, 4).threads, MIN_BLOCKS_PER_SM - 1),
+    u64v8 = <u64, u64, Packed, { ROW.merge_runs.of(8, 8).threads }, { ROW.merge_runs.of(8, 8).items_per_thread }>
+        within (ROW.merge_runs.of(8, 8).threads, MIN_BLOCKS_PER_SM),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
+    keys: Elements<B, V>,
+    scratch: Elements<B, V>,
+    list: *const usize,
+    units: *const u32,
+    pass: u32,
+    first_run: usize,
+    coding: Coding<B>,
+) {
+    let tolerance = if P::KEEPS_ORDER { 0 } else { ROW.small_rank_tolerance };
+    // SAFETY: `find_segments` has written one number, which is of so many units. This launch only reads it.
+    let (units, list) = unsafe {
+        let units = GlobalMut::new(units.cast_mut(), 1);
+        (units, Units::new(list, units.load(0) as usize))
+    };
+    let mut i = thread::block_idx_x() as usize;
+    // Read again for each unit, instead of a register that would be kept for it.
+    while i < units.load(0) as usize {
+        let unit = list.get(i);
+        let n = unit.segment_keys();
+        // SAFETY: the caller promises that. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(first_run != 0) };
+        let (mut passes, mut run) = (passes(n, first_run), first_run);
+        for _ in 0..pass {
+            run *= passes.next().unwrap_or(1) as usize;
+        }
+        let left = passes.left();
+        if let Some(k) = passes.next() {
+            // SAFETY: `run` is not 0 and below 2^32, as a segment of up to 2^35 keys that has passes left has at least two runs, and 32 of
+            // them if that is more than 2^31. `k` is a power of two from 2 to 32, and tiles have more than twice the tolerance for all of
+            // these: `has_slots` has checked that.
+            let runs = unsafe { Runs::new_unchecked(n, run, k, tile_keys(NT * VT, VT, k, tolerance), tolerance) };
+            if unit.number < runs.tiles() {
+                let (from, to) = if left.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
+                let decode = if left == 1 { coding } else { Coding::NONE };
+                // SAFETY: the segment is `n` elements from `unit.start` on of both arrays. In this pass it is only read in one of them, and
+                // in the other one each tile is written by the block that has its unit. No splits are given. All threads of the block are
+                // here with the same unit, and the launch has `shared_bytes`. A barrier comes before the next tile.
+                unsafe {
+                    let (from, to) = (from.from(unit.start).source(n), to.from(unit.start).arrays(n));
+                    let no_splits = Global::new(core::ptr::null(), 0);
+                    merge_tile::<B, V, P, NT, VT>(runs, unit.number, from, to, no_splits, decode);
+                }
+                thread::sync_threads();
+            }
+        }
+        i += thread::grid_dim_x() as usize;
+    }
+}

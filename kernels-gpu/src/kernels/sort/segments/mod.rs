@@ -1,0 +1,208 @@
+//! The sort of segments: each segment of an array on its own, whatever their lengths.
+//!
+//! ```text
+//!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
+//!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of 3/4 of the keys that a block can hold
+//!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
+//!                      │ unit 0    │ unit 1    │ 2    │           long: cut into runs of a block, and merged by passes
+//! ```
+//!
+//! A segment is long if it ends so far behind the tile that it begins in that the tile's block cannot hold it. So no short segment is ever
+//! divided, and what a segment costs depends on its own keys only. Which segments are long is found out on the device: nothing of this is
+//! known on the host, so that the launches are the same for all offsets and can be captured.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | [`find_segments`] | which segments begin in each tile, and a list of the units of long ones |
+//! | [`sort_segments`] | one block sorts the short segments of a tile, or a run of a long one |
+//! | `segment_tile` | the sort of a tile whose merges end where segments do |
+//! | [`sort_rows`] | short segments of one length, each by one thread |
+//! | [`merge_segments`] | a pass of merges over the long segments alone |
+
+pub mod find_segments;
+pub mod merge_segments;
+mod segment_tile;
+pub mod sort_rows;
+pub mod sort_segments;
+
+pub use segment_tile::shared_bytes;
+
+use crate::kernels::sort::merge_pass::tile_keys;
+use crate::kernels::sort::runs::{MAX_RUNS, Passes};
+use crate::tuning::{ROW, Tile};
+use core::hint::assert_unchecked;
+use cuda_std::prelude::*;
+
+/// Where segments begin and end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Segments {
+    /// `count + 1` offsets that never decrease, the first 0 and the last the number of keys; or null for segments of one length.
+    pub offsets: *const usize,
+    /// How many segments there are.
+    pub count: usize,
+    /// The length of each if there are no offsets, but for the last one, which may be shorter. Not 0 then.
+    pub length: usize,
+}
+
+impl Segments {
+    /// The segments of an array of `n` keys.
+    ///
+    /// # Safety
+    /// The offsets are as the fields describe, and nothing writes them during the launch.
+    #[inline(always)]
+    unsafe fn of(self, n: usize) -> Bounds {
+        let offsets = if self.offsets.is_null() { 0 } else { self.count + 1 };
+        // SAFETY: the caller promises `count + 1` offsets, or none where there are none to be read.
+        Bounds { offsets: unsafe { Global::new(self.offsets, offsets) }, count: self.count, length: self.length, n }
+    }
+}
+
+/// The bounds of the segments of an array of `n` keys.
+#[derive(Clone, Copy)]
+struct Bounds {
+    offsets: Global<usize>,
+    count: usize,
+    length: usize,
+    n: usize,
+}
+
+impl Bounds {
+    /// Where segment `q` begins, which is where the one before it ends. `q` is at most the number of segments.
+    #[inline(always)]
+    #[track_caller]
+    fn start(self, q: usize) -> usize {
+        if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
+    }
+
+    /// The first segment from `low` to `high` that begins at key `key` or behind it: `high` if none before it does.
+    #[inline(always)]
+    #[track_caller]
+    fn first_from(self, key: usize, mut low: usize, mut high: usize) -> usize {
+        if self.offsets.is_empty() {
+            // SAFETY: without offsets there is a length. A division by 0 would bring in the code of a panic.
+            unsafe { assert_unchecked(self.length != 0) };
+            return key.div_ceil(self.length).max(low).min(high);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.offsets.get(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// How an array is divided into tiles: `keys` from one to the next, and `overhang` more that the last segment of a tile may have behind it.
+///
+/// ```text
+///   │ keys of a tile              │          │
+///          │ short │ short        :  │              ends within the overhang
+///          │ short │ long         :          : │    ends behind it
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    /// Keys from where a tile begins to where the next one does.
+    pub keys: usize,
+    /// Keys behind the tile that its block can hold as well.
+    pub overhang: usize,
+}
+
+impl Tiles {
+    /// For blocks that hold `slots` keys.
+    pub const fn of(slots: usize) -> Self {
+        Self { keys: slots - slots / 4, overhang: slots / 4 }
+    }
+
+    /// How many tiles an array of `n` keys has.
+    pub const fn count(self, n: usize) -> usize {
+        n.div_ceil(self.keys)
+    }
+}
+
+/// Words of a unit in the list: where its segment begins and ends, and its number among those of the segment.
+pub const UNIT_WORDS: usize = 3;
+
+/// The most units of `tiles` tiles: in each of them one long segment may begin, and one go on.
+pub const fn most_units(tiles: usize) -> usize {
+    2 * tiles
+}
+
+/// A unit of a long segment: a run to be sorted, or a tile to be merged, if the segment has so many.
+#[derive(Clone, Copy)]
+struct Unit {
+    start: usize,
+    end: usize,
+    number: usize,
+}
+
+/// The list of units.
+#[derive(Clone, Copy)]
+struct Units(Global<usize>);
+
+impl Units {
+    /// The first `count` units at `list`.
+    ///
+    /// # Safety
+    /// `find_segments` has written them, and nothing writes them during the launch.
+    #[inline(always)]
+    unsafe fn new(list: *const usize, count: usize) -> Self {
+        // SAFETY: a unit has `UNIT_WORDS` words.
+        Self(unsafe { Global::new(list, UNIT_WORDS * count) })
+    }
+
+    /// Unit `i`.
+    #[inline(always)]
+    #[track_caller]
+    fn get(self, i: usize) -> Unit {
+        let word = |word| self.0.get(UNIT_WORDS * i + word);
+        Unit { start: word(0), end: word(1), number: word(2) }
+    }
+}
+
+impl Unit {
+    /// Keys of the segment.
+    #[inline(always)]
+    fn segment_keys(self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// The passes that make one run of a segment of `keys` keys, in runs of `run`.
+#[inline(always)]
+pub const fn passes(keys: usize, run: usize) -> Passes {
+    Passes::of(keys.div_ceil(run))
+}
+
+/// Whether the units of a long segment are enough for the tiles of each pass: there is one for each `Tiles::keys` keys, or part of as many.
+const fn has_units(block: Tile, merge: Tile, rank_tolerance: u32) -> bool {
+    let (run, tiles) = (block.keys(), Tiles::of(block.keys()));
+    // Of longer groups, tiles are so many fewer than units that rounding them up does not matter.
+    let mut group = 2 * run;
+    while group <= 1024 * run {
+        let mut k = 2;
+        while k <= MAX_RUNS && k as usize * run <= group {
+            let tile = tile_keys(merge.keys(), merge.items_per_thread, k, rank_tolerance) as usize;
+            if tile < tiles.keys || group.div_ceil(tile) > group / tiles.keys {
+                return false;
+            }
+            k *= 2;
+        }
+        group *= 2;
+    }
+    true
+}
+
+const _: () = {
+    let widths = [(4, 0), (8, 0), (4, 4), (4, 8), (8, 4), (8, 8)];
+    let mut i = 0;
+    while i < widths.len() {
+        let (key_bytes, value_bytes) = widths[i];
+        let (block, merge) = (ROW.sort_segments.of(key_bytes, value_bytes), ROW.merge_runs.of(key_bytes, value_bytes));
+        assert!(has_units(block, merge, ROW.small_rank_tolerance), "a long segment has a unit for each tile of a pass");
+        i += 1;
+    }
+};

@@ -1,0 +1,259 @@
+//! Sorts of segments, against the standard library's stable sort of each.
+
+use super::super::segments::{self, Bounds};
+use super::keys::*;
+use super::*;
+use crate::SortOrder;
+use kernels_gpu::kernels::sort::segments::Tiles;
+use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
+use kernels_gpu::tuning::ROW;
+
+/// What moves with the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum With {
+    Nothing,
+    /// Three times the index of each key.
+    Values,
+    /// Values without values, which become indices.
+    Indices,
+}
+
+/// How the kernels learn where segments are.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Offsets,
+    Length(usize),
+}
+
+/// A sort that has run.
+struct Sorted {
+    device: Device,
+    workspace: Address,
+    end: usize,
+}
+
+impl Sorted {
+    /// How many units of long segments there were.
+    fn units(&self) -> u32 {
+        self.device.words(self.workspace + (self.end - 16) as Address, 1)[0]
+    }
+}
+
+/// Sorts segments of these lengths, of random keys, on a new device, and compares.
+fn sort<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], by: By, with: With) -> Sorted {
+    let seed = fresh_seed();
+    check_keys::<K, V>(&keys.random::<K>(lengths.iter().sum(), seed), lengths, by, with, seed)
+}
+
+/// Sorts segments of these lengths of `input` on a new device, and compares.
+fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with: With, seed: u64) -> Sorted {
+    let (device, n) = (Device::new(seed), input.len());
+    let order = if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending };
+    let at = device.array(input);
+    let values = match with {
+        With::Values => device.array(&(0..n as u64).map(|i| V::from_register(3 * i)).collect::<Vec<_>>()),
+        With::Indices => device.uninit::<V>(n),
+        With::Nothing => device.uninit::<V>(0),
+    };
+    let mut offsets = vec![0];
+    offsets.extend(lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    }));
+    let bounds = match by {
+        By::Offsets => Bounds::of_offsets(address(device.array(&offsets)), lengths.len(), n),
+        By::Length(length) => Bounds::of_length(length, n),
+    };
+    let value_bytes = size_of::<V>();
+    let end = segments::workspace_bytes::<K>(n, value_bytes);
+    let workspace = device.workspace(end);
+    let arrays = Arrays { keys: address(at), values: address(values), len: n, value_bytes };
+    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+    unsafe { segments::sort_segments::<K>(&device.queue(), order, arrays, bounds, with == With::Indices, workspace) }
+        .expect("the emulator launches all");
+
+    let mut expected: Vec<usize> = (0..n).collect();
+    for ends in offsets.windows(2) {
+        expected[ends[0]..ends[1]].sort_by(|&i, &j| {
+            let ascending = input[i].compare(&input[j]);
+            if order == SortOrder::Descending { ascending.reverse() } else { ascending }
+        });
+    }
+    let what = || {
+        let name = <K as crate::Key>::NAME;
+        format!("{n} {name} in {} segments, {by:?}, {order:?}, {with:?}, seed {seed}", lengths.len())
+    };
+    let sorted: Vec<K> = expected.iter().map(|&i| input[i]).collect();
+    assert!(raw_bits(&device.read(at)) == raw_bits(&sorted), "keys: {}", what());
+    let factor = if with == With::Values { 3 } else { 1 };
+    if with != With::Nothing {
+        let found = device.read(values).into_iter().map(|value| value.to_register());
+        assert!(found.eq(expected.into_iter().map(|i| factor * i as u64)), "values: {}", what());
+    }
+    let entries = segments::entries::<K>(value_bytes);
+    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
+    Sorted { device, workspace, end }
+}
+
+/// The tiles for keys `K` with values `V`.
+fn tiles<K, V>() -> (usize, Tiles) {
+    let slots = ROW.sort_segments.of(size_of::<K>(), size_of::<V>()).keys();
+    (slots, Tiles::of(slots))
+}
+
+/// Sorts by offsets in all the ways that there are for values of type `V`.
+fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], expect: impl Fn(&Sorted)) {
+    let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
+    for &with in ways {
+        expect(&sort::<K, V>(keys, lengths, By::Offsets, with));
+    }
+}
+
+/// Calls a generic test for keys alone and with values of both widths.
+macro_rules! with_all_values {
+    ($function:ident::<$K:ty>($($argument:expr),*)) => {{
+        $function::<$K, ()>($($argument),*);
+        $function::<$K, u32>($($argument),*);
+        $function::<$K, u64>($($argument),*);
+    }};
+}
+
+#[test]
+fn short_segments_are_sorted_by_one_block_each() {
+    fn all<K: TestKey, V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let (slots, tiles) = tiles::<K, V>();
+        let mut up_to =
+            |most: usize, count: usize| -> Vec<usize> { (0..count).map(|_| random.random_range(0..=most)).collect() };
+        let lists = [
+            vec![],
+            vec![0; 10],
+            vec![1],
+            vec![0, 0, 5, 0, 0],
+            up_to(9, 3000),
+            up_to(100, 300),
+            vec![slots],
+            vec![1, slots - 1],
+            vec![tiles.keys - 1, tiles.overhang + 1, 3],
+            vec![tiles.keys, tiles.keys, 1],
+        ];
+        for lengths in lists {
+            for keys in [Keys::Any, Keys::Few] {
+                check::<K, V>(keys, &lengths, |sorted| {
+                    if lengths.iter().sum::<usize>() > 1 {
+                        assert_eq!(sorted.units(), 0);
+                    }
+                });
+            }
+        }
+    }
+    fn both<K: TestKey>() {
+        with_all_values!(all::<K>());
+    }
+    for_all_types!(both());
+}
+
+#[test]
+fn long_segments_are_merged_by_passes() {
+    fn all<K: TestKey, V: Word>() {
+        let (slots, tiles) = tiles::<K, V>();
+        let lists = [
+            vec![slots + 1],
+            vec![2 * slots],
+            vec![tiles.keys - 1, tiles.overhang + 2],
+            vec![3, 5 * slots + 7, 0, 0, 9, 2 * slots, 1],
+            vec![tiles.keys + 5, slots + 1, slots - 1, 2 * tiles.keys],
+        ];
+        for lengths in lists {
+            for keys in [Keys::Any, Keys::Few] {
+                check::<K, V>(keys, &lengths, |sorted| assert!(sorted.units() > 0));
+            }
+        }
+    }
+    fn both<K: TestKey>() {
+        with_all_values!(all::<K>());
+    }
+    for_all_types!(both());
+}
+
+#[test]
+fn one_long_segment_among_many_empty_ones() {
+    fn all<K: TestKey, V: Word>() {
+        let (slots, _) = tiles::<K, V>();
+        let empty = vec![0; 6 * slots];
+        let around = |long: &[usize]| [&empty[..], long, &empty[..]].concat();
+        check::<K, V>(Keys::Any, &around(&[3 * slots]), |sorted| assert!(sorted.units() > 0));
+        // More segments in a tile than are listed one by one, and some that are not empty among them.
+        check::<K, V>(Keys::Any, &around(&[5, 0, 0, slots / 2, 1]), |sorted| assert_eq!(sorted.units(), 0));
+        let sprinkled: Vec<usize> = (0..8 * slots).map(|i| usize::from(i % 9 == 0)).collect();
+        check::<K, V>(Keys::Any, &[sprinkled, vec![100, 2 * slots]].concat(), |sorted| assert!(sorted.units() > 0));
+    }
+    with_all_values!(all::<u32>());
+    with_all_values!(all::<f64>());
+}
+
+#[test]
+fn segments_of_one_length_need_no_offsets() {
+    fn all<K: TestKey, V: Word>() {
+        let (slots, tiles) = tiles::<K, V>();
+        let with = if size_of::<V>() == 0 { With::Nothing } else { With::Values };
+        for length in [
+            1,
+            2,
+            3,
+            4,
+            5,
+            7,
+            8,
+            9,
+            16,
+            31,
+            32,
+            33,
+            100,
+            256,
+            1000,
+            tiles.overhang + 1,
+            tiles.overhang + 2,
+            slots,
+            slots + 1,
+        ] {
+            let n = 2 * slots + slots / 3;
+            let mut lengths = vec![length; n / length];
+            lengths.extend(Some(n % length).filter(|&rest| rest > 0));
+            let sorted = sort::<K, V>(Keys::Any, &lengths, By::Length(length), with);
+            let (kernels, is_row) = (sorted.device.kernels(), size_of::<V>() == 0 && length <= MAX_ROW);
+            assert_eq!(kernels.contains("merge_segments"), length > slots, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_rows"), is_row && length > 1, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_segments"), !is_row && length > 1, "segments of {length} keys");
+        }
+    }
+    with_all_values!(all::<u32>());
+    with_all_values!(all::<f32>());
+    with_all_values!(all::<u64>());
+}
+
+/// Keys whose order is that of their bits only: NaNs of both signs, zeros of both signs, and infinities.
+#[test]
+fn all_equal_keys_and_odd_floats_stay_exact() {
+    fn all<V: Word>() {
+        let (slots, _) = tiles::<f32, V>();
+        for keys in [Keys::Equal, Keys::Descending, Keys::Ascending] {
+            check::<f32, V>(keys, &[7, 0, 2 * slots + 1, 30, slots], |sorted| assert!(sorted.units() > 0));
+        }
+        let (odd, mut random) =
+            ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, 1.5], StdRng::seed_from_u64(fresh_seed()));
+        let input: Vec<f32> = (0..3 * slots).map(|_| odd[random.random_range(0..odd.len())]).collect();
+        let lengths = [100, 5, slots + 50, 0, 2 * slots - 155];
+        check_keys::<f32, V>(
+            &input,
+            &lengths,
+            By::Offsets,
+            if size_of::<V>() == 0 { With::Nothing } else { With::Values },
+            random.random(),
+        );
+    }
+    all::<()>();
+    all::<u32>();
+    all::<u64>();
+}

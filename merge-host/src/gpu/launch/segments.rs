@@ -1,0 +1,195 @@
+//! The sort of the segments of an array.
+//!
+//! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the offsets.
+
+use super::{
+    Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values,
+};
+use crate::gpu::kernels::Shape;
+use crate::{Error, SortOrder};
+use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
+use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
+use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
+use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_THREADS, FindSegments};
+use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
+use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
+use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
+use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::tuning::{ROW, Tile};
+use std::ptr;
+
+/// The most keys: those of a run in the last pass are fewer than 2^32, and twice the keys exceed the memory of any GPU.
+const MAX_KEYS: usize = 1 << 35;
+
+/// Blocks of a multiprocessor for runs of long segments, of which it holds two at once.
+const RUN_BLOCKS: usize = 4;
+
+/// Segments of an array that is in the GPU's memory.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Bounds {
+    segments: Segments,
+    /// No segment has more keys.
+    longest: usize,
+}
+
+impl Bounds {
+    /// Those between `count + 1` offsets of 8 bytes, of at most `longest` keys each.
+    pub(in crate::gpu) fn of_offsets(offsets: Address, count: usize, longest: usize) -> Self {
+        Self { segments: Segments { offsets: offsets as *const usize, count, length: 0 }, longest }
+    }
+
+    /// Those of `length` keys of an array of `n`, but for the last one, which may be shorter. `length` is not 0.
+    pub(in crate::gpu) fn of_length(length: usize, n: usize) -> Self {
+        Self { segments: Segments { offsets: ptr::null(), count: n.div_ceil(length), length }, longest: length.min(n) }
+    }
+}
+
+/// The shapes of a sort of segments.
+#[derive(Clone, Copy)]
+struct SegmentPlan {
+    value_bytes: usize,
+    block: Tile,
+    merge: Tile,
+    tiles: Tiles,
+}
+
+/// Where the parts of a workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+struct Layout {
+    values: usize,
+    firsts: usize,
+    list: usize,
+    units: usize,
+    end: usize,
+}
+
+impl SegmentPlan {
+    /// For keys of type `K` with values of `value_bytes` bytes, or 0.
+    const fn of<K: Key>(value_bytes: usize) -> Self {
+        let block = ROW.sort_segments.of(size_of::<K>(), value_bytes);
+        let merge = ROW.merge_runs.of(size_of::<K>(), value_bytes);
+        Self { value_bytes, block, merge, tiles: Tiles::of(block.keys()) }
+    }
+
+    /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
+    const fn layout<K>(self, n: usize) -> Layout {
+        let tiles = self.tiles.count(n);
+        let values = align(n * size_of::<K>());
+        let firsts = values + align(n * self.value_bytes);
+        let list = firsts + align((tiles + 1) * size_of::<usize>());
+        let units = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
+        Layout { values, firsts, list, units, end: units + align(size_of::<u32>()) }
+    }
+
+    /// Whether segments of up to `longest` keys may be long ones. One of a tile begins at its last key at the latest.
+    const fn may_be_long(self, longest: usize) -> bool {
+        longest > self.tiles.overhang + 1
+    }
+
+    /// The launch of `blocks` blocks that sort tiles.
+    fn sort_shape<K>(self, blocks: usize) -> Shape {
+        let Tile { threads, .. } = self.block;
+        let shared_bytes = segments::shared_bytes(size_of::<K>(), self.value_bytes, threads, self.block.keys());
+        Shape { blocks, threads: threads as u32, shared_bytes }
+    }
+
+    /// The launch of `blocks` blocks that merge tiles.
+    fn merge_shape<K>(self, blocks: usize) -> Shape {
+        let shared_bytes = merge_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.merge.keys());
+        Shape { blocks, threads: self.merge.threads as u32, shared_bytes }
+    }
+}
+
+/// The entry points of sorts of segments, alone or with values of `value_bytes` bytes.
+pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let kernels = [FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS];
+    let mut entries: Vec<Entry> = kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
+    entries.push(match value_bytes {
+        0 => (SORT_ROWS.name, suffix::<K>(0)),
+        bytes => (SET_INDICES.name, bits(bytes)),
+    });
+    entries
+}
+
+/// Bytes of workspace for a sort of the segments of `n` keys with values of `value_bytes` bytes, or 0. `usize::MAX` for more keys than any GPU has
+/// memory for.
+pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize) -> usize {
+    match n {
+        0 => 0,
+        n if n > MAX_KEYS => usize::MAX,
+        n => SegmentPlan::of::<K>(value_bytes).layout::<K>(n).end,
+    }
+}
+
+/// Queues the sort of each segment of `at`, stable. The values become the indices of the keys in the array first, if it `indexes`.
+///
+/// # Safety
+/// The keys and values are in the GPU's memory, as is a workspace of [`workspace_bytes`], at a multiple of 16, and the offsets, which begin
+/// with 0, never decrease and end with the number of keys. They do not overlap. Nothing else uses them until the sort has ended.
+pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    at: Arrays,
+    bounds: Bounds,
+    indexes: bool,
+    workspace: Address,
+) -> Result<(), Error> {
+    let Arrays { keys, values, len: n, value_bytes } = at;
+    if n == 0 {
+        return Ok(());
+    }
+    if indexes {
+        let shape = queue.persistent(PERSISTENT_BLOCKS, DETECTION_THREADS, 0);
+        with_numbers!(value_bytes, I => {
+            let set = SetIndices { to: values as *mut I, n, first: 0, order: ptr::null_mut(), merges: 1 };
+            // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+            unsafe { queue.launch(&bits(value_bytes), shape, &set)? }
+        });
+    }
+    let (coding, segments) = (Coding::of::<K>(order == SortOrder::Descending), bounds.segments);
+    if bounds.longest <= 1 {
+        return Ok(());
+    }
+    if segments.offsets.is_null() && bounds.longest <= MAX_ROW && value_bytes == 0 {
+        let shape = Shape {
+            blocks: segments.count.div_ceil(sort_rows::rows_per_block(bounds.longest)),
+            threads: ROW_THREADS as u32,
+            shared_bytes: sort_rows::shared_bytes(size_of::<K>(), bounds.longest),
+        };
+        let rows = SortRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
+        // SAFETY: as above.
+        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
+    }
+    let plan = SegmentPlan::of::<K>(value_bytes);
+    let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
+    let part = |begin: usize| workspace + begin as Address;
+    let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
+    let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
+    let find = FindSegments { segments, n, firsts, list, units };
+    let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
+    // SAFETY: as above; the words are in the workspace.
+    unsafe {
+        queue.clear(part(layout.units), 1)?;
+        queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
+    }
+    with_values!(value_bytes, V => {
+        let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
+        let short = SortSegments { segments, keys, scratch, n, firsts, list, units, coding };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(tiles), &short)? };
+        if !plan.may_be_long(bounds.longest) {
+            return Ok(());
+        }
+        let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
+        let runs = SortSegments { firsts: ptr::null(), ..short };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
+        let first_run = plan.block.keys();
+        for pass in 0..passes(bounds.longest, first_run).left() {
+            let merge = MergeSegments { keys, scratch, list, units, pass, first_run, coding };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, plan.merge_shape::<K>(blocks(MIN_BLOCKS_PER_SM)), &merge)? };
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Sorts of segments: of slices by the engine, of arrays of a stream, and in a graph whose offsets change.
+
+use super::{KINDS, Random, Step, Test, graph, median_ms, poison};
+use merge_host::{Error, Gpu, GpuKey, Key, RawSegments, Segments, SortOrder};
+use tests::distribution::Distribution;
+
+/// Lengths of segments of about `n` keys.
+type Lengths = (&'static str, fn(&mut Random, usize) -> Vec<usize>);
+
+/// Mixes of lengths: short ones, long ones, empty ones, and one long segment among a million empty ones.
+const MIXES: [Lengths; 7] = [
+    ("none", |_, _| vec![]),
+    ("up to 9", |random, n| until(n, || random.next() as usize % 10)),
+    ("up to 300", |random, n| until(n, || random.next() as usize % 301)),
+    ("up to 30000", |random, n| until(n, || random.next() as usize % 30_001)),
+    ("2^(0…20)", |random, n| until(n, || power_of_two(random, 20))),
+    ("one", |_, n| vec![n]),
+    ("a long one among empty ones", |_, n| [vec![0; 500_000], vec![n], vec![0; 500_000]].concat()),
+];
+
+/// Segments of one length that are timed.
+const TIMED_LENGTHS: [usize; 14] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 13, 1 << 16, 1 << 20, 1 << 24];
+
+/// Lengths from `next` until they are `n` together or more.
+fn until(n: usize, mut next: impl FnMut() -> usize) -> Vec<usize> {
+    let (mut lengths, mut sum) = (vec![], 0);
+    while sum < n {
+        lengths.push(next());
+        sum += lengths[lengths.len() - 1];
+    }
+    lengths
+}
+
+/// A power of two, up to 2^`most`, each exponent as often.
+fn power_of_two(random: &mut Random, most: u64) -> usize {
+    1 << (random.next() % (most + 1))
+}
+
+/// Where segments of these lengths begin, and the end.
+fn offsets(lengths: &[usize]) -> Vec<usize> {
+    let ends = lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    [0].into_iter().chain(ends).collect()
+}
+
+impl Test {
+    /// Sorts of segments of keys alone and with values, in both orders, on slices and on arrays of a stream.
+    pub(super) fn check_segments<K: GpuKey>(&mut self) {
+        for (mix, lengths) in MIXES {
+            let offsets = offsets(&lengths(&mut self.random, 3_000_000));
+            for (kind, order) in
+                KINDS.into_iter().zip([SortOrder::Ascending, SortOrder::Descending, SortOrder::Ascending])
+            {
+                let what = format!("segments {mix}, {}, {order:?}", kind.0);
+                let keys = self.keys::<K>(offsets[offsets.len() - 1], kind.1);
+                let (mut sorted, mut permutation) = (keys.clone(), (0..keys.len() as u32).collect::<Vec<_>>());
+                self.cpu.sort_segments_pairs(order, &mut sorted, &mut permutation, &offsets).expect("the CPU sorts");
+
+                let mut found = keys.clone();
+                let result = self.gpu.sort_segments(order, &mut found, &offsets).map(|_| found);
+                self.expect(|| format!("{what}, by the engine"), result, &sorted);
+                let (mut found, mut values) = (keys.clone(), (0..keys.len() as u64).collect::<Vec<_>>());
+                let result = self.gpu.sort_segments_pairs(order, &mut found, &mut values, &offsets).map(|_| found);
+                self.expect(|| format!("{what}, with values of 8 bytes"), result, &sorted);
+                let wide: Vec<u64> = permutation.iter().map(|&i| i as u64).collect();
+                self.expect(|| format!("{what}, values of 8 bytes"), Ok(values), &wide);
+
+                let stream =
+                    self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+                let on_device = || {
+                    let offsets = stream.upload_offsets(&offsets)?;
+                    let (mut keys, mut indices) = (stream.upload(&keys)?, stream.upload(&poison::<u32>(keys.len()))?);
+                    let mut workspace =
+                        stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u32>(keys.len()))?;
+                    stream.argsort_segments(
+                        order,
+                        &mut keys,
+                        &mut indices,
+                        Segments::Offsets(&offsets),
+                        &mut workspace,
+                    )?;
+                    Ok::<_, Error>((keys.download()?, indices.download()?))
+                };
+                let (found, indices) = match on_device() {
+                    Ok((found, indices)) => (Ok(found), indices),
+                    Err(error) => (Err(error), vec![]),
+                };
+                self.expect(|| format!("{what}, argsort on a stream"), found, &sorted);
+                self.expect(|| format!("{what}, indices"), Ok(indices), &permutation);
+            }
+        }
+        for length in [1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 33, 100, 1024, 3000, 10_000, 1_000_000] {
+            let keys = self.keys::<K>(1_234_567, KINDS[0].1);
+            let mut sorted = keys.clone();
+            let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();
+            self.cpu.sort_segments(SortOrder::Ascending, &mut sorted, &ends).expect("the CPU sorts");
+            let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+            let on_device = || {
+                let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(keys.len()))?;
+                let mut keys = stream.upload(&keys)?;
+                stream.sort_segments(SortOrder::Ascending, &mut keys, Segments::Length(length), &mut workspace)?;
+                keys.download()
+            };
+            let found = on_device();
+            self.expect(|| format!("segments of {length}"), found, &sorted);
+        }
+    }
+
+    /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which it was not said how long
+    /// segments are.
+    pub(super) fn check_segments_graph<K: GpuKey>(&mut self) {
+        const KEYS: usize = 2_000_003;
+        const SEGMENTS: usize = 100_000;
+        let gpu = Gpu::new(0).expect("there is a GPU");
+        gpu.prepare::<K>().expect("kernels load");
+        let stream = gpu.stream().expect("the device makes streams");
+        let mut keys = stream.zeroed::<K>(KEYS).expect("the device has memory");
+        let mut on_device = stream.zeroed::<u64>(SEGMENTS + 1).expect("the device has memory");
+        let workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(KEYS)).expect("the device has memory");
+        let segments = RawSegments::Offsets { offsets: on_device.raw(), longest: usize::MAX };
+        let graph = graph::capture(&stream, || {
+            // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
+            // before the graph is launched.
+            unsafe {
+                gpu.sort_segments_raw(SortOrder::Ascending, keys.raw(), segments, workspace.raw(), stream.handle())
+            }
+        });
+        let graph = match graph {
+            Ok(graph) => graph,
+            Err(error) => return self.expect::<K>(|| "capture of a sort of segments".to_owned(), Err(error), &[]),
+        };
+        for (mix, lengths) in MIXES {
+            let mut ends = offsets(&lengths(&mut self.random, KEYS));
+            ends.resize(SEGMENTS + 1, KEYS);
+            ends.iter_mut().for_each(|end| *end = (*end).min(KEYS));
+            ends[SEGMENTS] = KEYS;
+            let mut sorted = self.keys::<K>(KEYS, KINDS[0].1);
+            keys.upload(&sorted).expect("the device copies");
+            on_device.upload(&ends.iter().map(|&end| end as u64).collect::<Vec<_>>()).expect("the device copies");
+            // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+            unsafe { graph.launch(&stream) };
+            let found = keys.download();
+            self.cpu.sort_segments(SortOrder::Ascending, &mut sorted, &ends).expect("the CPU sorts");
+            self.expect(|| format!("graph of a sort of segments {mix}"), found, &sorted);
+        }
+    }
+
+    /// Prints rows for sorts of `n` keys in segments: of one length, of mixed lengths, and nearly all empty.
+    pub(super) fn time_segments<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
+        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
+        let (mut keys, mut workspace) =
+            (stream.zeroed::<K>(n)?, stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(n))?);
+        let copy = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => stream.copy(&unsorted, &mut keys),
+        })?;
+        let mut row = |what: &str, segments: Segments<'_>| {
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => stream.copy(&unsorted, &mut keys),
+                Step::Launch => stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace),
+            })?;
+            println!("{what:<28} {:>8} {ms:>10.4} {:>17.3}", <K as Key>::NAME, copy / ms);
+            Ok::<_, Error>(())
+        };
+        for length in TIMED_LENGTHS {
+            row(&format!("segments of {length}"), Segments::Length(length))?;
+            let ends: Vec<usize> = (0..n).step_by(length).chain([n]).collect();
+            row(&format!("segments of {length}, offsets"), Segments::Offsets(&stream.upload_offsets(&ends)?))?;
+        }
+        let mut random = Random(1);
+        let mixed: Vec<usize> =
+            offsets(&until(n, || power_of_two(&mut random, 20))).into_iter().map(|end| end.min(n)).collect();
+        row("segments of 2^(0…20)", Segments::Offsets(&stream.upload_offsets(&mixed)?))?;
+        let mut few = stream.zeroed::<K>(1000)?;
+        let empty: Vec<usize> = (0..=1_000_000).map(|i| if i < 500_000 { 0 } else { few.len() }).collect();
+        let empty = stream.upload_offsets(&empty)?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => {
+                stream.sort_segments(SortOrder::Ascending, &mut few, Segments::Offsets(&empty), &mut workspace)
+            }
+        })?;
+        println!("{:<28} {:>8} {ms:>10.4}", "a million empty segments", <K as Key>::NAME);
+        Ok(())
+    }
+}
