@@ -36,6 +36,7 @@
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
 //! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
 //! | find sorted needles in sorted keys | [`lower_bounds`](Engine::lower_bounds), [`upper_bounds`](Engine::upper_bounds) |
+//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices) |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.
@@ -67,15 +68,7 @@
 //! [`devices`] return [`Error::NoGpuSupport`], and [`Engine::auto`] and [`Engine::auto_of`] return a CPU engine. A program that is built with it also starts on a
 //! machine without an NVIDIA driver, because the driver is opened by the first call that needs it.
 
-#![cfg_attr(
-    feature = "gpu",
-    doc = "",
-    doc = "# Data in a GPU's memory",
-    doc = "",
-    doc = "A [`Stream`] of a [`Gpu`] makes arrays in its memory, and sorts and merges them without copies. The",
-    doc = "[raw layer](Gpu#the-raw-layer) does so for arrays and streams of other libraries. A [`GpuGroup`] makes arrays that are",
-    doc = "distributed over the memory of several GPUs, which sort and merge them together."
-)]
+#![cfg_attr(feature = "gpu", doc = include_str!("gpu/overview.md"))]
 
 mod batch_kernel;
 mod cpu;

@@ -394,6 +394,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn members_find_the_splits_of_a_stable_sort(members in members(), bits in 1..17u32) {
             let total: usize = members.iter().flatten().map(Vec::len).sum();

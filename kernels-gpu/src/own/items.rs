@@ -172,33 +172,32 @@ impl<T: Pod> Tile<T> {
     #[inline(always)]
     #[track_caller]
     pub fn fill(self, from: Items<T>, threads: u32) {
-        let mut word = thread::thread_idx_x();
-        while word < from.words.len() as u32 {
-            self.words.set(word, from.words.get(word as usize));
-            word += threads;
-        }
+        for_each_word(from.words.len(), threads, |word| self.words.set(word as u32, from.words.get(word)));
     }
 
     /// The same from an array that this launch writes.
     #[inline(always)]
     #[track_caller]
     pub fn fill_mut(self, from: ItemsMut<T>, threads: u32) {
-        let mut word = thread::thread_idx_x();
-        while word < from.words.len() as u32 {
-            self.words.set(word, from.words.get(word as usize));
-            word += threads;
-        }
+        for_each_word(from.words.len(), threads, |word| self.words.set(word as u32, from.words.get(word)));
     }
 
     /// Copies as many of the first items as `to` has to it.
     #[inline(always)]
     #[track_caller]
     pub fn copy_to(self, to: ItemsMut<T>, threads: u32) {
-        let mut word = thread::thread_idx_x();
-        while word < to.words.len() as u32 {
-            to.words.set(word as usize, self.words.get(word));
-            word += threads;
-        }
+        for_each_word(to.words.len(), threads, |word| to.words.set(word, self.words.get(word as u32)));
+    }
+}
+
+/// Calls `work` with the numbers of `count` words, shared among the `threads` threads of the block.
+#[inline(always)]
+#[track_caller]
+fn for_each_word(count: usize, threads: u32, work: impl Fn(usize)) {
+    let mut word = thread::thread_idx_x() as usize;
+    while word < count {
+        work(word);
+        word += threads as usize;
     }
 }
 

@@ -17,8 +17,8 @@ pub trait Compare: Copy + Send + Sync + 'static {
     /// Whether `a` comes before `b`.
     ///
     /// This is a strict weak order, as `<` is: no item is before itself; if `a` is before `b` and `b` before `c`, then `a` is before
-    /// `c`; and items of which neither is before the other are equal to the same items. Where it is not, a sort or merge gives the
-    /// same items in an unspecified order.
+    /// `c`; and items of which neither is before the other are equal to the same items. Where it is not, what a sort or merge gives is
+    /// unspecified: some items may be missing, and others there twice.
     fn is_before(a: &Self::Item, b: &Self::Item) -> bool;
 }
 

@@ -54,6 +54,27 @@ impl Gpu {
 impl Stream {
     /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
     ///
+    /// An order without kernels does not compile; the message says how they are named:
+    ///
+    /// ```compile_fail,E0277
+    /// use kernels_gpu::own::Compare;
+    /// use merge_host::{DeviceArray, Error, Stream};
+    ///
+    /// #[derive(Clone, Copy)]
+    /// struct OddFirst;
+    ///
+    /// impl Compare for OddFirst {
+    ///     type Item = u32;
+    ///     fn is_before(a: &u32, b: &u32) -> bool {
+    ///         a % 2 > b % 2
+    ///     }
+    /// }
+    ///
+    /// fn sort(stream: &Stream, numbers: &mut DeviceArray<u32>, workspace: &mut DeviceArray<u8>) -> Result<(), Error> {
+    ///     stream.sort_by::<OddFirst>(numbers, workspace)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the items and `()`,
     /// [`Error::Device`] where the driver fails, or the kernels are not loaded.
@@ -107,7 +128,7 @@ impl Stream {
     /// Merges `a` and `b`, both sorted, into `out`, which has `a.len() + b.len()` items. Stable: of items of which neither is before the
     /// other, those of `a` go first. O(n).
     ///
-    /// If `a` or `b` is not sorted, `out` gets items of both in an unspecified order.
+    /// If `a` or `b` is not sorted, `out` gets items of both, which ones and in which order is unspecified.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] if `out` has another length, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
