@@ -23,7 +23,7 @@
 //!   sort_by_radix      │ …0 │ …0 │ …1 │ …1 │ …2 │ …2 │     four sweeps, each by 8 bits and in the order of the one before
 //! ```
 //!
-//! The [segments](segments) of an array are sorted each on its own by tiles whose merges end where segments do, and by passes over long ones.
+//! The [`segments`] of an array are sorted each on its own by tiles whose merges end where segments do, and by passes over long ones.
 //!
 //! Values may move with the keys. In the first of the three ways the kernels are the same for keys with values and without, and a
 //! [`payload`] is what differs.
