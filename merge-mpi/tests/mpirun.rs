@@ -292,7 +292,8 @@ fn every_rank_keeps_to_its_memory() {
     let limited = peak_of_sort(folder, "a.u32 -o out.u32 -S 8M -T .");
     let free = peak_of_sort(folder, "a.u32 -o out.u32");
     assert!(program > 0 && limited < program + (16 << 10), "{limited} KiB, and {program} for one key");
-    assert!(free > program + (24 << 10), "{free} KiB without a limit, and {program} for one key");
+    // The keys of a rank alone take 22.9 MiB.
+    assert!(free > program + (20 << 10), "{free} KiB without a limit, and {program} for one key");
     succeed(run(folder, 2, "check out.u32"));
 }
 
