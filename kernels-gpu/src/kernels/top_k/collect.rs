@@ -19,7 +19,7 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE};
 /// Threads of a block.
 pub const THREADS: usize = 256;
 
-/// Blocks of a multiprocessor.
+/// Blocks of a multiprocessor: one less where keys and values have 8 bytes, for which registers would not do.
 pub const BLOCKS: usize = 4;
 
 /// Keys of a thread.
@@ -64,7 +64,7 @@ pub const LAST: u32 = 1;
     u32v4 = <u32, u32> within (THREADS, BLOCKS),
     u32v8 = <u32, u64> within (THREADS, BLOCKS),
     u64v4 = <u64, u32> within (THREADS, BLOCKS),
-    u64v8 = <u64, u64> within (THREADS, BLOCKS),
+    u64v8 = <u64, u64> within (THREADS, BLOCKS - 1),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn collect<B: Bits, V: Word>(
