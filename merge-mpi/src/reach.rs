@@ -34,10 +34,10 @@ pub struct Reached<W> {
     words: PhantomData<W>,
 }
 
-/// The runs of all ranks, if each of them is in the memory of a process that every rank can read.
+/// The runs of all ranks, if each of them is in the memory of a process that every rank can read, and all `have_memory` to read them by.
 ///
 /// A rank that has this may read the runs until all ranks have come together once more. Until then no run changes.
-pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>) -> Option<Vec<Reached<W>>> {
+pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>, have_memory: bool) -> Option<Vec<Reached<W>>> {
     if !exchange.is_one_machine() {
         return None;
     }
@@ -61,7 +61,7 @@ pub fn reached<W: Word>(exchange: &impl Exchange, run: &Run<W>) -> Option<Vec<Re
         let mut found = [0];
         read(run.process, of[3], bytemuck::bytes_of_mut(&mut found)).is_ok() && found[0] == of[4]
     };
-    let is_reached = is_in_memory && runs.iter().zip(all.chunks(NUMBERS)).all(is_there);
+    let is_reached = have_memory && is_in_memory && runs.iter().zip(all.chunks(NUMBERS)).all(is_there);
     let mut agreed = [u64::from(is_reached)];
     exchange.all_reduce(Reduction::Min, &mut agreed);
     (agreed[0] == 1).then_some(runs)

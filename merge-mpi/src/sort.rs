@@ -54,7 +54,9 @@ pub fn sort<W: Word, X: Exchange>(
     }
     // The sort's scratch memory is not needed any more.
     merge_host::release_memory();
-    if let Some(runs) = reached(exchange, &run) {
+    let windows = windows::memory::<W>(exchange.size(), options.width).saturating_mul(rayon::current_num_threads());
+    let have_memory = run.memory().saturating_add(windows) as u64 <= options.memory;
+    if let Some(runs) = reached(exchange, &run, have_memory) {
         return merge_reached(exchange, &mut run, runs, (share.all, options.width), times, write);
     }
     let keys = keys_of_piece(&run, options.width, exchange.size(), options.memory);

@@ -4,7 +4,7 @@
 //! [`merge_host::external::window`]) is written from the cache, too. So each key comes from memory once and goes there once.
 
 use crate::bytes::Bytes;
-use crate::merge::{Merger, Part};
+use crate::merge::{Merger, Part, is_indexed};
 use merge_cli::shared::{Failure, Result, Word, memory};
 use merge_host::Engine;
 use merge_host::external::Source;
@@ -27,6 +27,17 @@ struct Stream<W, S> {
     behind: u64,
 }
 
+/// Keys of a window, where there are so many.
+fn slot<W: Word>(sources: usize, width: usize) -> usize {
+    (WINDOWS / sources.max(1) / (W::SIZE + width)).max(2 * SHORT)
+}
+
+/// Bytes of memory that a merge of so many sources takes, at most: its windows, what is merged of them, and scratch memory.
+pub fn memory<W: Word>(sources: usize, width: usize) -> usize {
+    let indices = if is_indexed(width) { 3 * size_of::<u32>() } else { 0 };
+    (slot::<W>(sources, width) * sources).saturating_mul(3 * (W::SIZE + width) + indices)
+}
+
 /// Merges `sources`, each of which knows its number of keys, with payloads of `width` bytes. Calls `write` with merged keys and their
 /// payload, and their number before that. Of equal keys, those of an earlier source come first.
 ///
@@ -37,7 +48,7 @@ pub fn merge<W: Word, S: Source<W, Error = Failure>>(
     width: usize,
     mut write: impl FnMut(u64, &[W], &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let slot = (WINDOWS / sources.len().max(1) / (W::SIZE + width)).max(2 * SHORT);
+    let slot = slot::<W>(sources.len(), width);
     let mut merger = Merger::new(Engine::cpu_with_threads(1)?, slot * sources.len(), width)?;
     let streams = sources.into_iter().map(|source| Stream::new(source, slot, width));
     let mut streams = streams.collect::<Result<Vec<_>>>()?;
