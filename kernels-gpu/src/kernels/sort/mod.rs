@@ -55,7 +55,7 @@ const fn is_whole_warps(threads: usize) -> bool {
 /// Sets the first `count` of `words` to 0.
 #[inline(always)]
 #[track_caller]
-fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
+pub(in crate::kernels) fn clear<const NT: usize>(words: Shared<u32>, count: u32) {
     let mut word = thread::thread_idx_x();
     while word < count {
         words.set(word, 0);

@@ -1,6 +1,6 @@
 //! Which digit the k-th key has.
 
-use super::{COUNT_WORDS, DIGIT_BITS, DIGITS, Digit, PROGRESS_NUMBERS};
+use super::{COUNT_WORDS, DIGITS, Digit, PROGRESS_NUMBERS};
 use crate::block::shared_memory::shared_memory;
 use crate::key::Bits;
 use cuda_std::prelude::*;
@@ -57,14 +57,12 @@ pub unsafe fn choose_digit<B: Bits>(counts: *mut u32, progress: *mut u64, k: u64
         let (before, candidates) = if is_second { (before + own[0], own[1]) } else { (before, own[0]) };
         let value = 2 * thread + is_second as u32;
         let bits = Digit::of(size_of::<B>(), number).bits;
-        debug_assert!(bits <= DIGIT_BITS);
         progress.set(0, prefix << bits | value as u64);
         progress.set(1, rank - before);
-        progress.set(2, candidates);
         if number == 0 {
             let is_collected = candidates <= capacity;
-            progress.set(3, if is_collected { candidates } else { 0 });
-            progress.set(4, if is_collected { before } else { 0 });
+            progress.set(2, if is_collected { candidates } else { 0 });
+            progress.set(3, if is_collected { before } else { 0 });
         }
     }
 }

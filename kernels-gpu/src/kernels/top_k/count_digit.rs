@@ -2,6 +2,7 @@
 
 use super::{COUNT_WORDS, DIGITS, Digit, Progress};
 use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::clear;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
@@ -44,11 +45,7 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch.
     let keys = unsafe { Global::new(first, len) };
     let (digit, prefix) = (Digit::of(size_of::<B>(), number), if number == 0 { 0 } else { progress.prefix() });
-    let mut i = thread;
-    while i < DIGITS {
-        memory.counts.set(i as u32, 0);
-        i += NT;
-    }
+    clear::<NT>(memory.counts, DIGITS as u32);
     thread::sync_threads();
     let tile = const { NT * AT_ONCE };
     let mut first = thread::block_idx_x() as usize * tile;

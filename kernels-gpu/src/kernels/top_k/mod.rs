@@ -31,7 +31,7 @@ pub const DIGITS: usize = 1 << DIGIT_BITS;
 pub const COUNT_WORDS: usize = 2 * DIGITS;
 
 /// Numbers of [`Progress`].
-pub const PROGRESS_NUMBERS: usize = 5;
+pub const PROGRESS_NUMBERS: usize = 4;
 
 /// How many digits keys of `bytes` bytes have.
 pub const fn digits_of(bytes: usize) -> u32 {
@@ -103,21 +103,15 @@ impl Progress {
         self.numbers.get(1)
     }
 
-    /// How many candidates there are.
-    #[inline(always)]
-    pub fn candidates(self) -> u64 {
-        self.numbers.get(2)
-    }
-
     /// How many candidates there were of the first digit, if they have been collected, and else 0.
     #[inline(always)]
     pub fn collected(self) -> u64 {
-        self.numbers.get(3)
+        self.numbers.get(2)
     }
 
     /// How many keys begin with less than the first digit.
     #[inline(always)]
     pub fn before_collected(self) -> u64 {
-        self.numbers.get(4)
+        self.numbers.get(3)
     }
 }
