@@ -93,11 +93,15 @@ pub struct Row {
     /// Ragged batches: one shape for keys alone and with any values.
     pub ragged: ByWidths<Tile>,
 
-    // Operations on sorted keys, for keys alone and with any values.
-    /// Set operations: at most 31 keys of a thread.
+    // Operations on sorted keys: at most 31 keys of a thread.
+    /// Set operations.
     pub sets: ByWidths<Tile>,
-    /// Unique keys and reductions by key: at most 31 keys of a thread.
-    pub groups: ByWidths<Tile>,
+    /// Unique keys.
+    pub unique: ByWidths<Tile>,
+    /// Reductions by key, and run lengths, which have the shapes for keys alone.
+    pub reduce: ByWidths<Tile>,
+    /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
+    pub compaction_blocks: usize,
 
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
@@ -146,8 +150,9 @@ pub const SM_90: Row = Row {
     fused:                ByWidths([tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
-    sets:                 ByWidths([tile(256, 17),  tile(256, 13),  None,           None,           None,           None]),
-    groups:               ByWidths([tile(256, 15),  tile(256, 11),  None,           None,           None,           None]),
+    sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
+    unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
+    reduce:               ByWidths([tile(256, 15),  tile(256, 13),  tile(512, 17),  tile(256, 15),  tile(256, 13),  tile(256, 11)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -166,6 +171,7 @@ pub const SM_90: Row = Row {
     sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
 
     fused_blocks: 4,
+    compaction_blocks: 5,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,
@@ -192,16 +198,6 @@ pub const fn indexed(bytes: usize) -> Tile {
 /// The shape for ragged batches of keys of `bytes` bytes, 4 or 8.
 pub const fn ragged(bytes: usize) -> Tile {
     ROW.ragged.of(bytes, 0)
-}
-
-/// The shape for set operations on keys of `bytes` bytes, 4 or 8, alone or with values.
-pub const fn sets(bytes: usize) -> Tile {
-    ROW.sets.of(bytes, 0)
-}
-
-/// The shape for operations on groups of equal keys of `bytes` bytes, 4 or 8, with any values.
-pub const fn groups(bytes: usize) -> Tile {
-    ROW.groups.of(bytes, 0)
 }
 
 /// The shape for the first phase of the sort of keys of `bytes` bytes, 4 or 8.

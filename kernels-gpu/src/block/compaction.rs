@@ -1,23 +1,22 @@
 //! The elements of a tile that are kept, side by side with those of all tiles before.
 //!
 //! ```text
-//!   tile       │ a b c d e f g h │        a thread has some of them: b, d, e and h are kept
-//!   sources    │ 1 3 4 7 │                a scan over the block tells each thread where its own go
+//!   tile       │ a b c d e f g h │        a thread has some of them in registers: b, d, e and h are kept
+//!   shared     │ b d e h │                a scan over the block tells each thread where its own go
 //!   output     … x y z b d e h …          a look-back tells where the tile's begin
 //!                └ 3 ┘                    kept in all tiles before
 //! ```
 
 use super::scan::{BLOCK_WORDS, sum_before};
 use super::shared_memory::shared_memory;
+use crate::key::{Bits, Coding};
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
 shared_memory! {
-    /// Shared memory of a block that compacts a tile of some slots, at most 65536.
-    pub struct CompactionMemory(slots: usize) {
-        /// For each element that is kept, its index in the tile.
-        pub sources: [u16; slots],
+    /// Shared memory of a block that compacts a tile.
+    pub struct CompactionMemory() {
         scan: [u32; BLOCK_WORDS],
         /// The number of the tile.
         tile: [u32; 1],
@@ -47,26 +46,18 @@ impl CompactionMemory {
         self.tile.get(0)
     }
 
-    /// Counts what the block keeps of `tile`, of which `bits` are this thread's, one for each element; publishes it; and sets the
-    /// sources of those that are kept. There is a barrier between what threads do before and what they do after this.
+    /// Counts what the block keeps of `tile`, of which `own` are this thread's, and publishes it. There is a barrier between what threads
+    /// do before and what they do after this.
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, for the tile that has been [taken](Self::take). The block keeps
-    /// at most as many elements as there are slots.
+    /// All threads of the block make this call, which are whole warps, for the tile that has been [taken](Self::take).
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn keep<const VT: usize>(self, tiles: Tiles, tile: u32, bits: u32, sources: [u32; VT]) -> Kept {
+    pub unsafe fn count(self, tiles: Tiles, tile: u32, own: u32) -> Kept {
         // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
-        let (before_thread, of_tile) = unsafe { sum_before(bits.count_ones(), self.scan) };
+        let (before_thread, of_tile) = unsafe { sum_before(own, self.scan) };
         if thread::thread_idx_x() == 0 {
             tiles.publish(tile, of_tile);
-        }
-        let mut slot = before_thread;
-        for i in 0..VT {
-            if bits >> i & 1 != 0 {
-                self.sources.set(slot, sources[i] as u16);
-                slot += 1;
-            }
         }
         Kept { before_thread, of_tile }
     }
@@ -74,7 +65,7 @@ impl CompactionMemory {
     /// Has the first warp add up what the tiles before this one keep. After a barrier it is [there](Self::kept_before).
     ///
     /// # Safety
-    /// All threads of the block make this call, which are whole warps, after [`keep`](Self::keep).
+    /// All threads of the block make this call, which are whole warps, after [`count`](Self::count).
     #[inline(always)]
     #[track_caller]
     pub unsafe fn look_back(self, tiles: Tiles, tile: u32, of_tile: u32) {
@@ -93,22 +84,46 @@ impl CompactionMemory {
     pub fn kept_before(self) -> usize {
         self.before.get(0) as usize
     }
+}
 
-    /// Shared to global, strided: what is kept, by its source, through `convert`. The first `to.len()`, which is at most a tile.
-    #[inline(always)]
-    #[track_caller]
-    pub fn write<T: Word, const NT: usize, const VT: usize>(
-        self,
-        tile: Shared<T>,
-        to: GlobalMut<T>,
-        convert: impl Fn(T) -> T,
-    ) {
-        let thread = thread::thread_idx_x() as usize;
+/// Registers to shared: those of a thread's elements that it keeps, of which `kept` has a bit for each, from slot `first` on.
+#[inline(always)]
+#[track_caller]
+pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl Fn(usize) -> T, to: Shared<T>) {
+    let mut address = to.address(first);
+    for i in 0..VT {
+        if kept >> i & 1 != 0 {
+            to.set_at(address, elements(i));
+            address += size_of::<T>() as u32;
+        }
+    }
+}
+
+/// Shared to global, strided: the first `to.len()` words, which are at most a tile, as `coding` decodes them.
+#[inline(always)]
+#[track_caller]
+pub fn write<B: Bits, const NT: usize, const VT: usize>(from: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
+    let thread = thread::thread_idx_x();
+    let len = to.len() as u32;
+    // Each kind of tile has moves of its own, so that those of a full one are nothing else.
+    let mut own = [B::MIN; VT];
+    if len == (NT * VT) as u32 {
         for i in 0..VT {
-            let at = thread + i * NT;
-            if at < to.len() {
-                to.set(at, convert(tile.get(self.sources.get(at as u32) as u32)));
+            own[i] = from.get(thread + (i * NT) as u32);
+        }
+    } else {
+        for i in 0..VT {
+            let at = thread + (i * NT) as u32;
+            if at < len {
+                own[i] = from.get(at);
             }
+        }
+    }
+    coding.decode_all(&mut own);
+    for i in 0..VT {
+        let at = thread + (i * NT) as u32;
+        if at < len {
+            to.set(at as usize, own[i]);
         }
     }
 }

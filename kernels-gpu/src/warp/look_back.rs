@@ -3,7 +3,7 @@
 //! ```text
 //!   tile      0      1      2      3      4      5
 //!   word      all 7  all 9  own 4  own 0  own 5  ?        tile 5 adds 5 + 0 + 4 + 9
-//!                    ←──────────────────────────          32 words at a time, a lane each
+//!                    ←──────────────────────────          128 words at a time, four a lane
 //! ```
 //!
 //! A tile publishes its own sum as soon as it knows it, and the sum up to its end when that is known. Tile by tile it then goes back
@@ -17,6 +17,10 @@
 
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, shuffle_idx};
+
+/// Words that a lane reads at once. Hundreds of tiles are counted at the same time, so that a tile may have to go back over most of these: what it
+/// reads in a step takes a part of a microsecond, however many words these are.
+const AT_ONCE: usize = 4;
 
 /// What tells of which tiles a word is the sum: of one tile, or of all up to it. A word that is 0 has not been published.
 const OWN: u64 = 1 << 62;
@@ -70,33 +74,43 @@ impl Tiles {
     #[track_caller]
     pub unsafe fn sum_before(self, tile: u32, sum: u32) -> u64 {
         let (lane, mut left, mut before) = (warp::lane_id(), tile, 0u64);
-        while left > 0 {
-            let mut word = 0;
-            if lane < left {
-                while word == 0 {
-                    word = self.sums.load((left - 1 - lane) as usize);
+        'steps: while left > 0 {
+            let mut words = [0; AT_ONCE];
+            for i in 0..AT_ONCE {
+                let distance = i as u32 * WARP_SIZE + lane;
+                if distance < left {
+                    words[i] = self.sums.load((left - 1 - distance) as usize);
                 }
             }
-            // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together with the same `tile`. The
-            // loop goes on by what all lanes have learnt, so that all are in the same round.
-            let known = unsafe { warp::ballot(FULL_MASK, word & ALL != 0) };
-            // The first lane that knows all; none before it does.
-            let last = known.trailing_zeros();
-            let own = if lane < last { word as u32 } else { 0 };
-            // SAFETY: as above. `last % 32` is one of the lanes.
-            let (own, low, high) = unsafe {
-                (
-                    reduce_add(FULL_MASK, own),
-                    shuffle_idx(FULL_MASK, word as u32, last % WARP_SIZE),
-                    shuffle_idx(FULL_MASK, ((word & SUM) >> 32) as u32, last % WARP_SIZE),
-                )
-            };
-            before += own as u64;
-            if known != 0 {
-                before += (high as u64) << 32 | low as u64;
-                break;
+            for i in 0..AT_ONCE {
+                let distance = i as u32 * WARP_SIZE + lane;
+                let mut word = words[i];
+                if distance < left {
+                    while word == 0 {
+                        word = self.sums.load((left - 1 - distance) as usize);
+                    }
+                }
+                // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together with the same `tile`. The
+                // loops go on by what all lanes have learnt, so that all are in the same round.
+                let known = unsafe { warp::ballot(FULL_MASK, word & ALL != 0) };
+                // The first lane that knows all; none before it does.
+                let last = known.trailing_zeros();
+                let own = if lane < last { word as u32 } else { 0 };
+                // SAFETY: as above. `last % 32` is one of the lanes.
+                let (own, low, high) = unsafe {
+                    (
+                        reduce_add(FULL_MASK, own),
+                        shuffle_idx(FULL_MASK, word as u32, last % WARP_SIZE),
+                        shuffle_idx(FULL_MASK, ((word & SUM) >> 32) as u32, last % WARP_SIZE),
+                    )
+                };
+                before += own as u64;
+                if known != 0 {
+                    before += (high as u64) << 32 | low as u64;
+                    break 'steps;
+                }
             }
-            left = left.saturating_sub(WARP_SIZE);
+            left = left.saturating_sub(AT_ONCE as u32 * WARP_SIZE);
         }
         if lane == 0 && tile > 0 {
             self.sums.store(tile as usize, ALL | (before + sum as u64));

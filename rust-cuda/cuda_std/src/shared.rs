@@ -85,6 +85,12 @@ impl<T: Word> Shared<T> {
         self.base.wrapping_add(i.wrapping_mul(size_of::<T>() as u32))
     }
 
+    /// The index of the element at an address that is that of an element of this view.
+    #[inline(always)]
+    pub fn index(self, address: u32) -> u32 {
+        address.wrapping_sub(self.base) / size_of::<T>() as u32
+    }
+
     /// The element at an address that is that of an element of this view: what [`get`](Self::get) reads, where the
     /// arithmetic has been done on addresses.
     #[inline(always)]

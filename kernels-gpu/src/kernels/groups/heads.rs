@@ -48,20 +48,31 @@ pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Glob
     }
 }
 
-/// Which of this thread's keys of the tile begin a group, a bit for each: those that differ from the one before, and the very first.
+/// This thread's keys of a tile, and which of them begin a group.
+pub(super) struct Heads<B, const VT: usize> {
+    /// The keys.
+    pub keys: [B; VT],
+    /// A bit for each, of whether it differs from the one before it. The very first one begins a group.
+    pub bits: u32,
+}
+
+/// The keys of this thread. Beyond the `count` keys of a tile there are no heads.
 #[inline(always)]
 #[track_caller]
-pub(super) fn find<B: Bits, const VT: usize>(slots: Shared<B>, is_first_tile: bool, count: usize) -> u32 {
+pub(super) fn find<B: Bits, const VT: usize>(slots: Shared<B>, is_first_tile: bool, count: usize) -> Heads<B, VT> {
     let first = thread::thread_idx_x() * VT as u32;
     let is_first = is_first_tile && first == 0;
-    let mut heads = is_first as u32;
     let mut before = if is_first { slots.get(1) } else { slots.get(first) };
-    for i in 0..VT as u32 {
-        let key = slots.get(first + i + 1);
-        heads |= ((key != before) as u32) << i;
+    let mut heads = Heads { keys: [B::MIN; VT], bits: is_first as u32 };
+    for i in 0..VT {
+        let key = slots.get(first + i as u32 + 1);
+        heads.keys[i] = key;
+        heads.bits |= ((key != before) as u32) << i;
         before = key;
     }
-    // Beyond the last key there are none.
     let left = (count as u32).saturating_sub(first);
-    if left < VT as u32 { heads & ((1 << left) - 1) } else { heads }
+    if left < VT as u32 {
+        heads.bits &= (1 << left) - 1;
+    }
+    heads
 }

@@ -9,11 +9,11 @@
 
 use super::heads;
 use super::reduction::{FloatSum, Greatest, Length, Reduction, Sum};
-use crate::block::compaction::CompactionMemory;
+use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::segmented::{SegmentedMemory, Tail, carry_before};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::key::{Bits, Coding};
-use crate::tuning::ROW;
+use crate::tuning::{ROW, Tile};
 use crate::warp::carry::Carries;
 use crate::warp::look_back::{self, Tiles};
 use cuda_std::prelude::*;
@@ -22,14 +22,14 @@ use cuda_std::warp::WARP_SIZE;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
-        /// The key before the tile, and its keys.
+        /// The key before the tile, and its keys. Then the heads alone.
         keys: [B; heads::slots(threads, items_per_thread)],
         /// The values of the keys, and then the reductions of the groups that are closed.
         values: [V; threads * items_per_thread],
         segmented: SegmentedMemory<V> {},
         /// What is carried to the tile.
         carried: [V; 1],
-        compaction: CompactionMemory { threads * items_per_thread },
+        compaction: CompactionMemory {},
     }
 }
 
@@ -48,11 +48,10 @@ pub const fn words(tiles: usize, value_bytes: usize) -> usize {
     look_back::words(tiles) + crate::warp::carry::words(tiles, value_bytes)
 }
 
-/// The keys of a tile, for keys of `key_bytes` bytes, 4 or 8, with any values.
-const NT4: usize = ROW.groups.of(4, 0).threads;
-const VT4: usize = ROW.groups.of(4, 0).items_per_thread;
-const NT8: usize = ROW.groups.of(8, 0).threads;
-const VT8: usize = ROW.groups.of(8, 0).items_per_thread;
+/// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8, or with lengths if that is 0.
+const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
+    ROW.reduce.of(key_bytes, value_bytes)
+}
 
 /// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of the group's `values` to `out_values`, and the number
 /// of groups to `count`. One block a tile of `NT * VT` keys. `coding` is that of the values, for a reduction that orders them.
@@ -62,20 +61,20 @@ const VT8: usize = ROW.groups.of(8, 0).items_per_thread;
 /// for as many. `count` has one number. `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one
 /// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
-    u32 = <u32, u64, Length, NT4, VT4>,
-    u64 = <u64, u64, Length, NT8, VT8>,
-    u32v4sum = <u32, u32, Sum<u32>, NT4, VT4>,
-    u32v8sum = <u32, u64, Sum<u64>, NT4, VT4>,
-    u64v4sum = <u64, u32, Sum<u32>, NT8, VT8>,
-    u64v8sum = <u64, u64, Sum<u64>, NT8, VT8>,
-    u32v4float = <u32, u32, FloatSum<u32>, NT4, VT4>,
-    u32v8float = <u32, u64, FloatSum<u64>, NT4, VT4>,
-    u64v4float = <u64, u32, FloatSum<u32>, NT8, VT8>,
-    u64v8float = <u64, u64, FloatSum<u64>, NT8, VT8>,
-    u32v4greatest = <u32, u32, Greatest<u32>, NT4, VT4>,
-    u32v8greatest = <u32, u64, Greatest<u64>, NT4, VT4>,
-    u64v4greatest = <u64, u32, Greatest<u32>, NT8, VT8>,
-    u64v8greatest = <u64, u64, Greatest<u64>, NT8, VT8>,
+    u32 = <u32, u64, Length, { tile(4, 0).threads }, { tile(4, 0).items_per_thread }>,
+    u64 = <u64, u64, Length, { tile(8, 0).threads }, { tile(8, 0).items_per_thread }>,
+    u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
+    u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
+    u64v4sum = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
+    u64v8sum = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
+    u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
+    u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
+    u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
+    u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
+    u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
+    u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
+    u64v4greatest = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
+    u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
@@ -94,7 +93,7 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
     // `shared_bytes`. Thread `t` writes slots `1 + t + i * NT` of `keys`, `t + i * NT` of `values`, `i < VT`, and thread 0 the first one
-    // of `keys`, before a barrier; and after another one those of `values` that the scan gives to it alone.
+    // of `keys`, before a barrier; and after another one those of both that the scan gives to it alone.
     let (tiles, carries, memory) = unsafe {
         (
             Tiles::new(shared_words, number),
@@ -115,7 +114,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     }
     thread::sync_threads();
 
-    let bits = heads::find::<B, VT>(slots, tile == 0, len);
+    let heads = heads::find::<B, VT>(slots, tile == 0, len);
+    let bits = heads.bits;
     let own_first = thread * VT as u32;
     let mut own = [R::IDENTITY; VT];
     let mut tail = Tail { has_head: false, value: R::IDENTITY };
@@ -125,15 +125,15 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         }
         tail = tail.then::<R>(Tail { has_head: bits >> i & 1 != 0, value: own[i] });
     }
-    let sources = core::array::from_fn::<u32, VT, _>(|i| own_first + i as u32);
-    // SAFETY: all threads of the block are here, whole warps, here and below. Each keeps at most its own keys.
-    let kept = unsafe { compaction.keep(tiles, tile, bits, sources) };
+    // SAFETY: all threads of the block are here, whole warps, here and below.
+    let kept = unsafe { compaction.count(tiles, tile, bits.count_ones()) };
     // SAFETY: nothing else uses `segmented`.
     let (before, of_tile) = unsafe { carry_before::<R>(tail, segmented) };
     if thread == WARP_SIZE {
         carries.publish(tile, of_tile);
     }
-    // Values have been read by all threads: `keep` has a barrier.
+    // Keys and values have been read by all threads: `count` has a barrier.
+    scatter::<B, VT>(bits, kept.before_thread, |i| heads.keys[i], slots);
     let (mut value, mut slot) = (before.value, kept.before_thread);
     for i in 0..VT {
         if bits >> i & 1 != 0 {
@@ -163,7 +163,7 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
     let (to_keys, to_values) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(out_values, n)) };
     let to_keys = to_keys.slice(groups_before, kept.of_tile as usize);
-    compaction.write::<B, NT, VT>(slots.slice(1, (NT * VT) as u32), to_keys, |key| key);
+    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
     for i in 0..VT {
         let head = thread + (i * NT) as u32;
         if head < kept.of_tile && groups_before + head as usize > 0 {

@@ -1,30 +1,32 @@
 //! The first key of each group, with its value.
 
 use super::heads;
-use crate::block::compaction::CompactionMemory;
+use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::indexed_merge::{Parts, gather_values};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
-use crate::key::Bits;
+use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
 
 shared_memory! {
     /// Shared memory of a block.
-    struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// The key before the tile, and its keys.
+    struct Memory<B: Word>(threads: usize, items_per_thread: usize, has_values: bool) {
+        /// The key before the tile, and its keys. Then the heads alone.
         keys: [B; heads::slots(threads, items_per_thread)],
-        compaction: CompactionMemory { threads * items_per_thread },
+        /// For each head its index in the tile.
+        sources: [u16; if has_values { threads * items_per_thread } else { 0 }],
+        compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8.
-pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize) -> u32 {
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
-        Memory::<u32>::bytes(threads, items_per_thread)
+        Memory::<u32>::bytes(threads, items_per_thread, has_values)
     } else {
-        Memory::<u64>::bytes(threads, items_per_thread)
+        Memory::<u64>::bytes(threads, items_per_thread, has_values)
     }
 }
 
@@ -36,12 +38,13 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 /// [`words`](crate::warp::look_back::words) of all tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile, with
 /// [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
-    u32 = <u32, (), { ROW.groups.of(4, 0).threads }, { ROW.groups.of(4, 0).items_per_thread }>,
-    u64 = <u64, (), { ROW.groups.of(8, 0).threads }, { ROW.groups.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.groups.of(4, 0).threads }, { ROW.groups.of(4, 0).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.groups.of(4, 0).threads }, { ROW.groups.of(4, 0).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.groups.of(8, 0).threads }, { ROW.groups.of(8, 0).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.groups.of(8, 0).threads }, { ROW.groups.of(8, 0).items_per_thread }>,
+    u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
+        within (ROW.unique.of(4, 0).threads, ROW.compaction_blocks),
+    u64 = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>,
 )]
 pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     at: Elements<B, V>,
@@ -51,12 +54,13 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     tiles: *mut u64,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
-    const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let number = n.div_ceil(NT * VT);
     // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else. The launch has `shared_bytes`. Thread `t`
-    // writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 slot 0, before a barrier.
-    let (tiles, Memory { keys: slots, compaction }) =
-        unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT)) };
+    // writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 slot 0, before a barrier; and after another one the slots that the
+    // scan gives to it alone.
+    let (tiles, Memory { keys: slots, sources, compaction }) =
+        unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
@@ -64,10 +68,16 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
     heads::load::<B, NT, VT>(keys, first, len, slots);
     thread::sync_threads();
-    let bits = heads::find::<B, VT>(slots, tile == 0, len);
-    let sources = core::array::from_fn::<u32, VT, _>(|i| thread::thread_idx_x() * VT as u32 + i as u32);
-    // SAFETY: all threads of the block are here, whole warps. Each keeps at most its own keys.
-    let of_tile = unsafe { compaction.keep(tiles, tile, bits, sources) }.of_tile;
+    let heads = heads::find::<B, VT>(slots, tile == 0, len);
+    // SAFETY: all threads of the block are here, whole warps.
+    let counted = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
+    let of_tile = counted.of_tile;
+    // The keys of the tile have been read by all threads: `count` has a barrier.
+    scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
+    if const { size_of::<V>() > 0 } {
+        let first = thread::thread_idx_x() * VT as u32;
+        scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first + i as u32) as u16, sources);
+    }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, of_tile) };
     thread::sync_threads();
@@ -83,10 +93,10 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
             GlobalMut::new(out.values, n).slice(before, of_tile as usize),
         )
     };
-    compaction.write::<B, NT, VT>(slots.slice(1, (NT * VT) as u32), to_keys, |key| key);
+    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
     if const { size_of::<V>() > 0 } {
         let values = values.slice(first, len);
         let values = Parts { a: values, b: values.slice(0, 0) };
-        gather_values::<V, NT, VT>(values, compaction.sources, to_values);
+        gather_values::<V, NT, VT>(values, sources, to_values);
     }
 }

@@ -1,7 +1,7 @@
 //! The second launch: the result, tile by tile.
 
 use super::{Kept, unpack};
-use crate::block::compaction::CompactionMemory;
+use crate::block::compaction::{self, CompactionMemory, scatter};
 use crate::block::indexed_merge::{self, Parts};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
@@ -11,23 +11,26 @@ use crate::thread::balanced_path::balance;
 use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
+use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 
 shared_memory! {
     /// Shared memory of a block.
-    struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// What the tile has of A, then what it has of B, and a key for each step that reads beyond.
-        keys: [B; threads * items_per_thread + items_per_thread + 1],
-        compaction: CompactionMemory { threads * items_per_thread },
+    struct Memory<B: Word>(threads: usize, items_per_thread: usize, has_values: bool) {
+        /// What the tile has of A and a sentinel, what it has of B and a sentinel, and a key for each step that reads beyond. Then what is kept.
+        keys: [B; threads * items_per_thread + items_per_thread + 2],
+        /// For each element that is kept, its index in the tile: those of A, then those of B.
+        sources: [u16; if has_values { threads * items_per_thread } else { 0 }],
+        compaction: CompactionMemory {},
     }
 }
 
-/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8.
-pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize) -> u32 {
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8, alone or with values.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize, has_values: bool) -> u32 {
     if key_bytes == 4 {
-        Memory::<u32>::bytes(threads, items_per_thread)
+        Memory::<u32>::bytes(threads, items_per_thread, has_values)
     } else {
-        Memory::<u64>::bytes(threads, items_per_thread)
+        Memory::<u64>::bytes(threads, items_per_thread, has_values)
     }
 }
 
@@ -48,12 +51,13 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
 /// [`words`](crate::warp::look_back::words) of as many tiles, which are 0. Blocks are of `NT` threads, whole warps, one for each tile,
 /// with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
-    u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>,
+    u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
+        within (ROW.sets.of(4, 0).threads, ROW.compaction_blocks),
     u64 = <u64, (), { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.sets.of(4, 4).threads }, { ROW.sets.of(4, 4).items_per_thread }>,
+    u32v8 = <u32, u64, { ROW.sets.of(4, 8).threads }, { ROW.sets.of(4, 8).items_per_thread }>,
+    u64v4 = <u64, u32, { ROW.sets.of(8, 4).threads }, { ROW.sets.of(8, 4).items_per_thread }>,
+    u64v8 = <u64, u64, { ROW.sets.of(8, 8).threads }, { ROW.sets.of(8, 8).items_per_thread }>,
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
@@ -70,13 +74,16 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     coding: Coding<B>,
 ) {
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each step, and a key an index of 16 bits") };
-    const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let tile_keys = const { tile_keys(NT, VT) };
     let number = (m + n).div_ceil(tile_keys);
     // SAFETY: `tiles` has a word more than there are tiles, and is used for nothing else; `splits` has one for each tile. The
-    // launch has `shared_bytes`. Thread `t` writes slots `t + i * NT` of `keys`, `i < VT`, before a barrier.
-    let (tiles, splits, Memory { keys: slots, compaction }) =
-        unsafe { (Tiles::new(tiles, number), Global::new(splits, number), Memory::<B>::at_start(NT, VT)) };
+    // launch has `shared_bytes`. Threads write keys at different indices of a tile, and its sentinels, before a barrier; and after
+    // another one what they keep, to slots that the scan gives to them alone.
+    let (tiles, splits, Memory { keys: slots, sources, compaction }) = unsafe {
+        let memory = Memory::<B>::at_start(NT, VT, size_of::<V>() > 0);
+        (Tiles::new(tiles, number), Global::new(splits, number), memory)
+    };
     let tile = compaction.take(tiles);
     let (t, k) = (tile as usize, tile as usize * tile_keys);
     let (a_first, b_first) = unpack(splits.get(t), k);
@@ -98,12 +105,30 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             },
         )
     };
-    indexed_merge::put_keys::<_, NT, VT>(load_keys::<B, NT, VT>(keys, coding), slots);
+    put_keys::<B, NT, VT>(load_keys::<B, NT, VT>(keys, coding), a_count as u32, slots);
     thread::sync_threads();
 
-    let walked = walk::<B, VT>(slots, a_count as u32, total as u32, Kept(kept));
-    // SAFETY: all threads of the block are here, whole warps. Each keeps at most the steps of its part of the tile.
-    let of_tile = unsafe { compaction.keep(tiles, tile, walked.kept, walked.sources) }.of_tile;
+    let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
+    // Sentinels end both runs if no key of the tile is as great.
+    let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
+    let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
+        part.walk::<B, VT, false>(slots)
+    } else {
+        part.walk::<B, VT, true>(slots)
+    };
+    let kept = walked.kept(Kept(kept));
+    // SAFETY: all threads of the block are here, whole warps.
+    let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
+    let of_tile = counted.of_tile;
+    // The keys of the tile have been read by all threads: `count` has a barrier.
+    scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
+    if const { size_of::<V>() > 0 } {
+        let source = |i: usize| {
+            let slot = slots.index(walked.sources[i]);
+            slot - (slot > a_count as u32) as u32
+        };
+        scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
+    }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, of_tile) };
     thread::sync_threads();
@@ -119,9 +144,9 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let (to_keys, to_values) = unsafe {
         (GlobalMut::new(out.keys, capacity).slice(begin, len), GlobalMut::new(out.values, capacity).slice(begin, len))
     };
-    compaction.write::<B, NT, VT>(slots, to_keys, |key| coding.decode(key));
+    compaction::write::<B, NT, VT>(slots, to_keys, coding);
     if const { size_of::<V>() > 0 } {
-        indexed_merge::gather_values::<V, NT, VT>(values, compaction.sources, to_values);
+        indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
     }
 }
 
@@ -151,48 +176,112 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding:
     keys
 }
 
-/// What a thread keeps of its part of the path.
-struct Walked<const VT: usize> {
-    /// For each step the index in the tile of the key that it takes, of A's if it takes one of both.
-    sources: [u32; VT],
-    /// A bit for each step, of whether its key is kept.
-    kept: u32,
-}
-
-/// Walks a thread's part of the path of a tile: from the last point up to its diagonal to the last point up to the next thread's.
-///
-/// That takes `VT` steps at most: `VT` keys, and one more if the part begins one key before its diagonal, with a pair.
+/// Registers to shared, strided: the keys that [`load_keys`] has loaded, those of B a slot further than those of A, and the greatest key behind
+/// both parts.
 #[inline(always)]
 #[track_caller]
-fn walk<B: Bits, const VT: usize>(keys: Shared<B>, a_count: u32, count: u32, kept: Kept) -> Walked<VT> {
-    let diagonal = (thread::thread_idx_x() * VT as u32).min(count);
-    let runs = (keys.slice(0, a_count), keys.slice(a_count, count - a_count));
-    let point = balance(diagonal, diagonal_search(diagonal, runs.0, runs.1), runs.0, runs.1);
-    let first = point.rank(diagonal);
-    let (mut a, mut b) = (point.a, a_count + first - point.a);
-    let mut left = (diagonal + VT as u32).min(count) - first;
-    let (mut a_key, mut b_key) = (keys.get(a), keys.get(b));
-    let mut walked = Walked { sources: [0; VT], kept: 0 };
+fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], a_count: u32, slots: Shared<B>) {
+    let thread = thread::thread_idx_x();
     for i in 0..VT {
-        let (has_a, has_b) = (a < a_count, b < count);
-        let of_a = has_a & (!has_b | (a_key <= b_key));
-        let of_b = has_b & (!has_a | (b_key <= a_key));
-        let step = of_a as u32 + of_b as u32;
-        // A pair that the next thread's diagonal divides is the next thread's.
-        let takes = step <= left;
-        walked.sources[i] = if of_a { a } else { b };
-        walked.kept |= ((takes & kept.keeps(of_a, of_b)) as u32) << i;
-        if i + 1 < VT {
-            left = if takes { left - step } else { 0 };
-            a += of_a as u32;
-            b += of_b as u32;
-            if of_a {
-                a_key = keys.get(a);
-            }
-            if of_b {
-                b_key = keys.get(b);
-            }
+        let at = thread + (i * NT) as u32;
+        slots.set(at + (at >= a_count) as u32, keys[i]);
+    }
+    if thread == 0 {
+        slots.set(a_count, B::MAX);
+    }
+    if thread <= VT as u32 {
+        slots.set((NT * VT) as u32 + 1 + thread, B::MAX);
+    }
+}
+
+/// What a thread finds on its part of the path.
+struct Walked<B, const VT: usize> {
+    /// For each step the key that it takes.
+    keys: [B; VT],
+    /// For each step the address of the key that it takes, of A's if it takes one of both.
+    sources: [u32; VT],
+    /// A bit for each step, of whether it takes a key of A.
+    of_a: u32,
+    /// The same of B.
+    of_b: u32,
+    /// How many steps there are.
+    steps: u32,
+}
+
+impl<B, const VT: usize> Walked<B, VT> {
+    /// A bit for each step, of whether its key is kept.
+    #[inline(always)]
+    fn kept(&self, kept: Kept) -> u32 {
+        let if_kept = |of_a, of_b, steps: u32| if kept.keeps(of_a, of_b) { steps } else { 0 };
+        let kept = if_kept(true, false, self.of_a & !self.of_b)
+            | if_kept(false, true, self.of_b & !self.of_a)
+            | if_kept(true, true, self.of_a & self.of_b);
+        kept & ((1 << self.steps) - 1)
+    }
+}
+
+/// A thread's part of the path of a tile: from the last point up to its diagonal to the last point up to the next thread's. Addresses are of
+/// keys in shared memory.
+#[derive(Clone, Copy)]
+struct Part {
+    a: u32,
+    a_end: u32,
+    b: u32,
+    b_end: u32,
+    /// The sum of both addresses at which the part ends: a pair that the next thread's diagonal divides is the next thread's.
+    end: u32,
+}
+
+impl Part {
+    /// The part of this thread in a tile of `count` keys, of which `a_count` are of A.
+    #[inline(always)]
+    #[track_caller]
+    fn of_thread<B: Bits, const VT: usize>(keys: Shared<B>, a_count: u32, count: u32) -> Self {
+        let b_first = a_count + 1;
+        let diagonal = (thread::thread_idx_x() * VT as u32).min(count);
+        let runs = (keys.slice(0, a_count), keys.slice(b_first, count - a_count));
+        let point = balance(diagonal, diagonal_search(diagonal, runs.0, runs.1), runs.0, runs.1);
+        let b = point.rank(diagonal) - point.a;
+        let next = (diagonal + VT as u32).min(count);
+        Self {
+            a: keys.address(point.a),
+            a_end: keys.address(a_count),
+            b: keys.address(b_first + b),
+            b_end: keys.address(count + 1),
+            end: keys.address(b_first + next).wrapping_add(keys.address(0)),
         }
     }
-    walked
+
+    /// Walks this part, which takes `VT` steps at most: `VT` keys, and one more if it begins one key before the diagonal, with a pair.
+    ///
+    /// If no key is as great as the sentinels, ends need not be `CHECKED`: a run that is used up has the greater key.
+    #[inline(always)]
+    #[track_caller]
+    fn walk<B: Bits, const VT: usize, const CHECKED: bool>(self, keys: Shared<B>) -> Walked<B, VT> {
+        let Self { mut a, a_end, mut b, b_end, end } = self;
+        let (mut a_key, mut b_key) = (keys.get_at(a), keys.get_at(b));
+        let mut walked = Walked { keys: [B::MIN; VT], sources: [0; VT], of_a: 0, of_b: 0, steps: 0 };
+        for i in 0..VT {
+            let (mut of_a, mut of_b) = (a_key <= b_key, b_key <= a_key);
+            if CHECKED {
+                let (has_a, has_b) = (a < a_end, b < b_end);
+                (of_a, of_b) = (has_a & (of_a | !has_b), has_b & (of_b | !has_a));
+            }
+            walked.keys[i] = select_unpredictable(of_a, a_key, b_key);
+            walked.sources[i] = select_unpredictable(of_a, a, b);
+            if of_a {
+                a += size_of::<B>() as u32;
+                walked.of_a |= 1 << i;
+                a_key = keys.get_at(a);
+            }
+            if of_b {
+                b += size_of::<B>() as u32;
+                walked.of_b |= 1 << i;
+                b_key = keys.get_at(b);
+            }
+            // Once a step is beyond the end, all that follow are.
+            walked.steps += (a.wrapping_add(b) <= end) as u32;
+        }
+        walked
+    }
 }

@@ -1,42 +1,38 @@
 //! What is certain to be among the first k, and what may be, in the order in which it was.
 //!
-//! A warp has neighbouring keys, 32 of them in a row, so that votes tell where each key goes:
+//! Few tiles have any of these. A warp of one that has knows by votes where each key goes:
 //!
 //! ```text
 //!   row 0    ░ ■ ░ ░ ■ ░ … ░      ■ less: 2       □ equal: 0
 //!   row 1    ■ ░ □ ░ ░ ■ … □      ■ less: 2       □ equal: 2
-//!            the third ■ of the warp goes behind two of the warp, those of the warps before, and those of the tiles before
+//!            the third ■ of the warp goes behind two of the warp, those of the warps before, of the tiles before, and of the chunks before
 //! ```
 
-use super::{Digit, Progress};
+use super::{CHUNK_UNIT, Chunk, Digit, Places, Progress};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
-use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, reduce_max};
 
 /// Threads of a block.
-pub const THREADS: usize = 256;
+pub const THREADS: usize = 512;
 
-/// Blocks of a multiprocessor: one less where keys and values have 8 bytes, for which registers would not do.
-pub const BLOCKS: usize = 4;
+/// Blocks of a multiprocessor.
+pub const BLOCKS: usize = 2;
 
-/// Keys of a thread.
-pub const KEYS_PER_THREAD: usize = 8;
-
-/// Keys of a tile.
-pub const TILE: usize = THREADS * KEYS_PER_THREAD;
+/// Keys of a thread, for keys of 4 bytes and of 8.
+const KEYS4: usize = CHUNK_UNIT / THREADS;
+const KEYS8: usize = KEYS4 / 2;
 
 const WARPS: usize = THREADS / WARP_SIZE as usize;
 
 shared_memory! {
     struct Memory() {
-        /// What the tiles before keep, of both kinds.
-        before: [u64; 2],
-        /// What each warp keeps, of both kinds.
+        /// What each warp has of a tile: keys that are less in the lower half, keys that may be equal in the upper one. Two tiles take turns.
         of_warps: [u32; 2 * WARPS],
-        tile: [u32; 1],
+        scan: [u32; BLOCK_WORDS],
     }
 }
 
@@ -56,31 +52,30 @@ pub const LAST: u32 = 1;
 ///
 /// # Safety
 /// `from` has `n` elements, `out` `k`, `candidates` as many as the capacity that [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of
-/// the first digit, or of all. `tiles` and `ties` are each the [words](crate::warp::look_back::words) for `ceil(n / TILE)` tiles, which are 0. Blocks are of [`THREADS`]
-/// threads, any number of them, with [`SHARED_BYTES`].
+/// the first digit, or of all. `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`] threads, as many as have
+/// counted the digit, with [`SHARED_BYTES`].
 #[kernel(
-    u32 = <u32, ()> within (THREADS, BLOCKS),
-    u64 = <u64, ()> within (THREADS, BLOCKS),
-    u32v4 = <u32, u32> within (THREADS, BLOCKS),
-    u32v8 = <u32, u64> within (THREADS, BLOCKS),
-    u64v4 = <u64, u32> within (THREADS, BLOCKS),
-    u64v8 = <u64, u64> within (THREADS, BLOCKS - 1),
+    u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
+    u64 = <u64, (), KEYS8> within (THREADS, BLOCKS),
+    u32v4 = <u32, u32, KEYS4> within (THREADS, BLOCKS),
+    u32v8 = <u32, u64, KEYS4> within (THREADS, BLOCKS),
+    u64v4 = <u64, u32, KEYS8> within (THREADS, BLOCKS),
+    u64v8 = <u64, u64, KEYS8> within (THREADS, BLOCKS),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn collect<B: Bits, V: Word>(
+pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     from: Elements<B, V>,
     n: usize,
     candidates: Elements<B, V>,
     out: Elements<B, V>,
     k: usize,
     progress: *mut u64,
-    tiles: *mut u64,
-    ties: *mut u64,
+    places: *mut u32,
     collection: u32,
     coding: Coding<B>,
 ) {
-    // SAFETY: `progress` is only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
-    let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
+    // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
+    let (progress, places, memory) = unsafe { (Progress::new(progress), Places::new(places), Memory::at_start()) };
     let (collected, is_last) = (progress.collected() as usize, collection == LAST);
     if !is_last && collected == 0 {
         return;
@@ -96,13 +91,9 @@ pub unsafe fn collect<B: Bits, V: Word>(
             (Global::new(from.keys.cast_const(), n), Global::new(from.values.cast_const(), n), coding)
         }
     };
-    let len = keys.len();
-    // SAFETY: the words are those of as many tiles at least; `out` and `candidates` have so many elements. What is collected goes to places that no other
-    // thread has: the look-back counts it.
-    let (tiles, ties, out_keys, out_values, to_keys, to_values) = unsafe {
+    // SAFETY: `out` and `candidates` have so many elements. What is collected goes to places that no other thread has: these have been counted.
+    let (out_keys, out_values, to_keys, to_values) = unsafe {
         (
-            Tiles::new(tiles, n.div_ceil(TILE)),
-            Tiles::new(ties, n.div_ceil(TILE)),
             GlobalMut::new(out.keys, k),
             GlobalMut::new(out.values, k),
             GlobalMut::new(candidates.keys, collected),
@@ -117,87 +108,119 @@ pub unsafe fn collect<B: Bits, V: Word>(
     let ties_begin = if is_last { k - ties_wanted } else { 0 };
     let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
     let warp = thread / WARP_SIZE;
-    loop {
-        if thread == 0 {
-            memory.tile.set(0, tiles.take());
-        }
-        thread::sync_threads();
-        let tile = memory.tile.get(0);
-        if tile as usize >= len.div_ceil(TILE) {
-            return;
-        }
-        let first = tile as usize * TILE + (warp * WARP_SIZE) as usize * KEYS_PER_THREAD + lane as usize;
-        let mut found = [B::MIN; KEYS_PER_THREAD];
-        for i in 0..KEYS_PER_THREAD {
-            let at = first + i * WARP_SIZE as usize;
-            if at < len {
-                found[i] = keys.get(at);
+    let Chunk { mut begin, end } = Chunk::of_block(keys.len());
+    let chunks_before = before_chunk(places, memory.scan);
+    let (mut less_before, mut equal_before) = (out_begin + chunks_before[0], chunks_before[1]);
+    let mut turn = 0;
+    while begin < end {
+        let first = begin + warp as usize * (WARP_SIZE as usize * VT) + lane as usize;
+        let row = |i: usize| first + i * WARP_SIZE as usize;
+        let mut found = [coding_of_keys.decode(B::MAX); VT];
+        // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+        if begin + THREADS * VT <= end {
+            for i in 0..VT {
+                found[i] = keys.get(row(i));
             }
-        }
-        let (mut less, mut equal) = ([0; KEYS_PER_THREAD], [0; KEYS_PER_THREAD]);
-        let (mut less_of_warp, mut equal_of_warp) = (0, 0);
-        for i in 0..KEYS_PER_THREAD {
-            found[i] = coding_of_keys.encode(found[i]);
-            let (is_key, begin) = (first + i * (WARP_SIZE as usize) < len, digit.prefix(found[i]));
-            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block.
-            unsafe {
-                less[i] = warp::ballot(FULL_MASK, is_key && begin < prefix);
-                equal[i] = warp::ballot(FULL_MASK, is_key && begin == prefix);
-            }
-            less_of_warp += less[i].count_ones();
-            equal_of_warp += equal[i].count_ones();
-        }
-        if lane == 0 {
-            memory.of_warps.set(2 * warp, less_of_warp);
-            memory.of_warps.set(2 * warp + 1, equal_of_warp);
-        }
-        thread::sync_threads();
-        let (mut own, mut of_tile) = ([0; 2], [0; 2]);
-        for other in 0..WARPS as u32 {
-            for kind in 0..2 {
-                let count = memory.of_warps.get(2 * other + kind);
-                own[kind as usize] += if other < warp { count } else { 0 };
-                of_tile[kind as usize] += count;
-            }
-        }
-        if thread == 0 {
-            tiles.publish(tile, of_tile[0]);
-            ties.publish(tile, of_tile[1]);
-        }
-        if warp < 2 {
-            let (of_kind, sum) = if warp == 0 { (tiles, of_tile[0]) } else { (ties, of_tile[1]) };
-            // SAFETY: the whole warp is here, with the block's tile.
-            let before = unsafe { of_kind.sum_before(tile, sum) };
-            if lane == 0 {
-                memory.before.set(warp, before);
-            }
-        }
-        thread::sync_threads();
-        let less_begin = out_begin + memory.before.get(0) as usize + own[0] as usize;
-        let ties_before = memory.before.get(1) as usize + own[1] as usize;
-        let (mut less_of_rows, mut equal_of_rows) = (0, 0);
-        let below = (1 << lane) - 1;
-        for i in 0..KEYS_PER_THREAD {
-            let at = first + i * WARP_SIZE as usize;
-            let (is_less, is_equal) = (less[i] >> lane & 1 != 0, equal[i] >> lane & 1 != 0);
-            let tie = ties_before + (equal_of_rows + (equal[i] & below).count_ones()) as usize;
-            let (is_tie, goes_out) = (is_equal && tie < ties_wanted, is_less || is_last);
-            if is_less || is_tie {
-                let to = if is_less {
-                    less_begin + (less_of_rows + (less[i] & below).count_ones()) as usize
-                } else {
-                    ties_begin + tie
-                };
-                let (keys, values_to) = if goes_out { (out_keys, out_values) } else { (to_keys, to_values) };
-                keys.set(to, if goes_out { coding.decode(found[i]) } else { found[i] });
-                if const { size_of::<V>() > 0 } {
-                    values_to.set(to, if has_indices { V::from_register(at as u64) } else { values.get(at) });
+        } else {
+            for i in 0..VT {
+                if row(i) < end {
+                    found[i] = keys.get(row(i));
                 }
             }
-            less_of_rows += less[i].count_ones();
-            equal_of_rows += equal[i].count_ones();
         }
-        // Words of shared memory are written again by the next tile.
+        coding_of_keys.encode_all(&mut found);
+        // A bit for each row in which this lane's key is one of both kinds.
+        let mut found_in = 0u32;
+        for i in 0..VT {
+            found_in |= ((digit.prefix(found[i]) <= prefix) as u32) << i;
+        }
+        // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
+        let vote = |i: usize| {
+            let is_key = row(i) < end;
+            let key = if is_key { coding_of_keys.encode(keys.get(row(i))) } else { B::MAX };
+            let bits = digit.prefix(key);
+            // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block, and all lanes know whether one of
+            // them has a key.
+            let [less, equal] = unsafe {
+                [warp::ballot(FULL_MASK, is_key && bits < prefix), warp::ballot(FULL_MASK, is_key && bits == prefix)]
+            };
+            (key, less, equal)
+        };
+        // The next row in which a lane has found any, or `None` after the last one, and the bits without it.
+        let next_row = |found_in: u32| {
+            // SAFETY: as above.
+            let left = unsafe { reduce_max(FULL_MASK, (VT as u32).saturating_sub(found_in.trailing_zeros())) };
+            let row = VT as u32 - left;
+            if left == 0 { None } else { Some((row as usize, found_in & !(1 << row))) }
+        };
+        let mut of_warp = 0;
+        let mut rows = found_in;
+        while let Some((i, left)) = next_row(rows) {
+            let (_, less, equal) = vote(i);
+            of_warp += less.count_ones() | equal.count_ones() << 16;
+            rows = left;
+        }
+        if lane == 0 {
+            memory.of_warps.set(turn + warp, of_warp);
+        }
         thread::sync_threads();
+        let of_other = if lane < WARPS as u32 { memory.of_warps.get(turn + lane) } else { 0 };
+        // SAFETY: as above.
+        let (of_tile, warps_before) =
+            unsafe { (reduce_add(FULL_MASK, of_other), reduce_add(FULL_MASK, if lane < warp { of_other } else { 0 })) };
+        if of_warp > 0 {
+            let mut less_begin = less_before + (warps_before & 0xffff) as usize;
+            let mut tie_begin = equal_before + (warps_before >> 16) as usize;
+            let below = (1 << lane) - 1;
+            let mut rows = found_in;
+            while let Some((i, left)) = next_row(rows) {
+                let (key, less, equal) = vote(i);
+                rows = left;
+                let (is_less, is_equal) = (less >> lane & 1 != 0, equal >> lane & 1 != 0);
+                let tie = tie_begin + (equal & below).count_ones() as usize;
+                let (is_tie, goes_out) = (is_equal && tie < ties_wanted, is_less || is_last);
+                if is_less || is_tie {
+                    let to = if is_less { less_begin + (less & below).count_ones() as usize } else { ties_begin + tie };
+                    let (keys, values_to) = if goes_out { (out_keys, out_values) } else { (to_keys, to_values) };
+                    keys.set(to, if goes_out { coding.decode(key) } else { key });
+                    if const { size_of::<V>() > 0 } {
+                        values_to
+                            .set(to, if has_indices { V::from_register(row(i) as u64) } else { values.get(row(i)) });
+                    }
+                }
+                less_begin += less.count_ones() as usize;
+                tie_begin += equal.count_ones() as usize;
+            }
+        }
+        less_before += (of_tile & 0xffff) as usize;
+        equal_before += (of_tile >> 16) as usize;
+        begin += THREADS * VT;
+        turn ^= WARPS as u32;
     }
+}
+
+/// How many keys in the chunks before this block's are less, and how many may be equal.
+#[inline(always)]
+#[track_caller]
+fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
+    let block = thread::block_idx_x();
+    let mut sums = [0u64; 2];
+    let mut other = thread::thread_idx_x();
+    while other < block {
+        let [less, equal] = places.of_block(other);
+        sums[0] += less as u64;
+        sums[1] += equal as u64;
+        other += THREADS as u32;
+    }
+    sums.map(|sum| {
+        // In two halves, of which the lower one has a sum below 2^26 for each thread: those over a block are below 2^32.
+        // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`; a barrier ends each use.
+        unsafe {
+            let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
+            thread::sync_threads();
+            let (_, high) = sum_before((sum >> 22) as u32, scan);
+            thread::sync_threads();
+            low as usize + ((high as usize) << 22)
+        }
+    })
 }

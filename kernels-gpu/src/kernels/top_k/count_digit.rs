@@ -1,6 +1,6 @@
 //! How many candidates have each digit.
 
-use super::{COUNT_WORDS, DIGITS, Digit, Progress};
+use super::{COUNT_WORDS, Chunk, DIGITS, Digit, MAX_BLOCKS, Progress};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::clear;
 use crate::key::{Bits, Coding};
@@ -21,18 +21,20 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// Kernel: adds to `counts` how many candidates have each value of digit `number`: of the `n` keys, or of those that `collect` has put to
-/// `candidates`, as ordered bits.
+/// Kernel: writes to `of_blocks` how many candidates of its chunk have each value of digit `number`, for each block, and adds these to `counts`: of
+/// the `n` keys, or of those that `collect` has put to `candidates`, as ordered bits.
 ///
 /// # Safety
-/// `keys` has `n` keys, of which each block counts less than 2^32, `counts` [`COUNT_WORDS`], and `progress` is that of the digits before, if there are
-/// any. `candidates` are those of `collect`. Blocks are of `NT` threads, with [`SHARED_BYTES`].
+/// `keys` has `n` keys, of which each block has less than 2^32, `counts` [`COUNT_WORDS`], `of_blocks` has [`DIGITS`] words for each block, and `progress`
+/// is that of the digits before, if there are any. `candidates` are those of `collect`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
+/// with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
 pub unsafe fn count_digit<B: Bits, const NT: usize>(
     keys: *const B,
     n: usize,
     candidates: *const B,
     counts: *mut u32,
+    of_blocks: *mut u32,
     progress: *mut u64,
     number: u32,
     coding: Coding<B>,
@@ -47,30 +49,43 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     let (digit, prefix) = (Digit::of(size_of::<B>(), number), if number == 0 { 0 } else { progress.prefix() });
     clear::<NT>(memory.counts, DIGITS as u32);
     thread::sync_threads();
-    let tile = const { NT * AT_ONCE };
-    let mut first = thread::block_idx_x() as usize * tile;
-    while first < keys.len() {
-        let mut bits = [B::MIN; AT_ONCE];
-        for i in 0..AT_ONCE {
-            let at = first + i * NT + thread;
-            if at < keys.len() {
-                bits[i] = keys.get(at);
+    let is_candidate = |key: B| number == 0 || digit.above(key) == prefix;
+    let Chunk { mut begin, end } = Chunk::of_block(keys.len());
+    while begin < end {
+        let mut found = [B::MIN; AT_ONCE];
+        // Each kind of tile has loads of its own, so that those of a full one are nothing else.
+        if begin + NT * AT_ONCE <= end {
+            for i in 0..AT_ONCE {
+                found[i] = keys.get(begin + i * NT + thread);
+            }
+            coding.encode_all(&mut found);
+            for i in 0..AT_ONCE {
+                if is_candidate(found[i]) {
+                    memory.counts.fetch_add(digit.get(found[i]), 1);
+                }
+            }
+        } else {
+            for i in 0..AT_ONCE {
+                let at = begin + i * NT + thread;
+                if at < end {
+                    let key = coding.encode(keys.get(at));
+                    if is_candidate(key) {
+                        memory.counts.fetch_add(digit.get(key), 1);
+                    }
+                }
             }
         }
-        for i in 0..AT_ONCE {
-            let key = coding.encode(bits[i]);
-            if first + i * NT + thread < keys.len() && (number == 0 || digit.above(key) == prefix) {
-                memory.counts.fetch_add(digit.get(key), 1);
-            }
-        }
-        first += tile * thread::grid_dim_x() as usize;
+        begin += NT * AT_ONCE;
     }
     thread::sync_threads();
-    // SAFETY: `counts` has as many words, to which all blocks only add.
-    let counts = unsafe { GlobalMut::new(counts, COUNT_WORDS) };
+    // SAFETY: `counts` has as many words, to which all blocks only add; and `of_blocks` those of each block, which writes its own.
+    let (counts, of_blocks) =
+        unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * DIGITS)) };
+    let own = thread::block_idx_x() as usize * DIGITS;
     let mut value = thread;
     while value < DIGITS {
         let count = memory.counts.get(value as u32);
+        of_blocks.set(own + value, count);
         if count > 0 && counts.fetch_add(2 * value, count).checked_add(count).is_none() {
             counts.fetch_add(2 * value + 1, 1);
         }

@@ -10,15 +10,18 @@
 //!              and the first ones that equal it           ─► out
 //! ```
 //!
-//! What is collected keeps its order: a look-back over tiles says where each goes. A sort of the k keys ends it.
+//! What is collected keeps its order. Each block has the same [`Chunk`] of the keys in all launches, and keeps how many of these have each digit: when the
+//! digit of the k-th key is known, sums over the blocks before it say where a block's keys go. A sort of the k keys ends it.
 //!
 //! Where too many keys begin with the same bits, no candidates are collected, and all keys are read for each digit.
 
 pub mod choose_digit;
 pub mod collect;
+pub mod count_chunks;
 pub mod count_digit;
 
 use crate::key::Bits;
+use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
 
 /// Bits of a digit.
@@ -29,6 +32,15 @@ pub const DIGITS: usize = 1 << DIGIT_BITS;
 
 /// Words in which digits are counted: two for each, the lower half of the count and the upper one.
 pub const COUNT_WORDS: usize = 2 * DIGITS;
+
+/// The most blocks that count and collect.
+pub const MAX_BLOCKS: usize = 1024;
+
+/// The keys of a chunk are a multiple of this.
+pub const CHUNK_UNIT: usize = 8192;
+
+/// Words of [`Places`]: two for each block.
+pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
 /// Numbers of [`Progress`].
 pub const PROGRESS_NUMBERS: usize = 4;
@@ -113,5 +125,55 @@ impl Progress {
     #[inline(always)]
     pub fn before_collected(self) -> u64 {
         self.numbers.get(3)
+    }
+}
+
+/// What a block reads of an array of keys: as many as the others, one behind the other, but for the last ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chunk {
+    begin: usize,
+    end: usize,
+}
+
+impl Chunk {
+    /// That of this block in an array of `len` keys.
+    #[inline(always)]
+    fn of_block(len: usize) -> Self {
+        let blocks = thread::grid_dim_x() as usize;
+        // SAFETY: a grid has a block. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(blocks != 0) };
+        let keys = len.div_ceil(blocks).next_multiple_of(CHUNK_UNIT);
+        let begin = (thread::block_idx_x() as usize * keys).min(len);
+        Self { begin, end: (begin + keys).min(len) }
+    }
+}
+
+/// For each block, how many keys of its chunk are less than the k-th key as far as that is known, and how many may equal it.
+#[derive(Clone, Copy)]
+struct Places {
+    words: GlobalMut<u32>,
+}
+
+impl Places {
+    /// # Safety
+    /// `first` points to [`PLACE_WORDS`] words, which one launch does not both read and write, but for each block its own two.
+    #[inline(always)]
+    unsafe fn new(first: *mut u32) -> Self {
+        // SAFETY: the caller's promise.
+        Self { words: unsafe { GlobalMut::new(first, PLACE_WORDS) } }
+    }
+
+    /// The two numbers of a block.
+    #[inline(always)]
+    #[track_caller]
+    fn of_block(self, block: u32) -> [u32; 2] {
+        [self.words.get(2 * block as usize), self.words.get(2 * block as usize + 1)]
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn set(self, block: u32, [less, equal]: [u32; 2]) {
+        self.words.set(2 * block as usize, less);
+        self.words.set(2 * block as usize + 1, equal);
     }
 }

@@ -6,7 +6,7 @@ use crate::{Error, Reduction};
 use kernels_gpu::kernels::groups::reduce_groups::{self, REDUCE_GROUPS, ReduceGroups};
 use kernels_gpu::kernels::groups::unique::{self, UNIQUE, Unique};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::tuning;
+use kernels_gpu::tuning::{ROW, Tile};
 
 /// The entry points of unique keys, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries_of_unique<K: Key>(value_bytes: usize) -> Vec<Entry> {
@@ -19,14 +19,17 @@ pub(in crate::gpu) fn entries_of_reductions<K: Key>(value_bytes: usize) -> Vec<E
     reductions.iter().map(|of| (REDUCE_GROUPS.name, format!("{}{of}", suffix::<K>(value_bytes)))).collect()
 }
 
-/// Tiles of `n` keys.
-const fn tiles<K>(n: usize) -> usize {
-    n.div_ceil(tuning::groups(size_of::<K>()).keys())
-}
-
-/// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each tile.
+/// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each of the smallest tiles.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
-    align(reduce_groups::words(tiles::<K>(n), 8) * size_of::<u64>())
+    let (mut keys, widths) = (usize::MAX, [0, 4, 8]);
+    let mut i = 0;
+    while i < widths.len() {
+        let of = (ROW.unique.of(size_of::<K>(), widths[i]).keys(), ROW.reduce.of(size_of::<K>(), widths[i]).keys());
+        let least = if of.0 < of.1 { of.0 } else { of.1 };
+        keys = if least < keys { least } else { keys };
+        i += 1;
+    }
+    align(reduce_groups::words(n.div_ceil(keys), 8) * size_of::<u64>())
 }
 
 /// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count` says then.
@@ -36,7 +39,8 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
 unsafe fn begin<K: Key>(
     queue: &impl Queue,
     n: usize,
-    shared_bytes: fn(usize, usize, usize) -> u32,
+    tile: Tile,
+    shared_bytes: u32,
     count: Address,
     workspace: Address,
 ) -> Result<Option<Shape>, Error> {
@@ -45,11 +49,9 @@ unsafe fn begin<K: Key>(
         unsafe { queue.clear(count, 2)? };
         return Ok(None);
     }
-    let tile = tuning::groups(size_of::<K>());
     // SAFETY: the caller's promise.
     unsafe { queue.clear(workspace, workspace_bytes::<K>(n) / size_of::<u32>())? };
-    let shared_bytes = shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
-    Ok(Some(Shape { blocks: tiles::<K>(n), threads: tile.threads as u32, shared_bytes }))
+    Ok(Some(Shape { blocks: n.div_ceil(tile.keys()), threads: tile.threads as u32, shared_bytes }))
 }
 
 /// Queues writing the first key of each group of `at`, with its value, to `out`, and the number of groups to `count`.
@@ -65,9 +67,11 @@ pub(in crate::gpu) unsafe fn unique<K: Key>(
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
+    let tile = ROW.unique.of(size_of::<K>(), at.value_bytes);
+    let shared_bytes = unique::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), at.value_bytes > 0);
     // SAFETY: the caller's promise for the arrays; the shape is the one that the kernel asks for, and its words are cleared before.
     unsafe {
-        let Some(shape) = begin::<K>(queue, at.len, unique::shared_bytes, count, workspace)? else { return Ok(()) };
+        let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let (count, tiles) = (count as *mut u64, workspace as *mut u64);
         with_values!(at.value_bytes, V => {
             let (n, at, out) =
@@ -96,14 +100,11 @@ pub(in crate::gpu) unsafe fn reduce_by_key<K: Key, V: Key>(
         Reduction::Sum => ("sum", Coding::NONE),
         Reduction::Min | Reduction::Max => ("greatest", ordered),
     };
-    let shared_bytes = if size_of::<V>() == 4 {
-        |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 4)
-    } else {
-        |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 8)
-    };
+    let tile = ROW.reduce.of(size_of::<K>(), size_of::<V>());
+    let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), size_of::<V>());
     // SAFETY: as for `unique`.
     unsafe {
-        let Some(shape) = begin::<K>(queue, at.len, shared_bytes, count, workspace)? else { return Ok(()) };
+        let Some(shape) = begin::<K>(queue, at.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let arguments = ReduceGroups {
             keys: at.keys as *const K::Bits,
             values: at.values as *const V::Bits,
@@ -130,10 +131,11 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
-    let shared_bytes = |threads, items, key_bytes| reduce_groups::shared_bytes(threads, items, key_bytes, 8);
+    let tile = ROW.reduce.of(size_of::<K>(), 0);
+    let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), 8);
     // SAFETY: as for `unique`.
     unsafe {
-        let Some(shape) = begin::<K>(queue, keys.len, shared_bytes, count, workspace)? else { return Ok(()) };
+        let Some(shape) = begin::<K>(queue, keys.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
         let arguments = ReduceGroups {
             keys: keys.keys as *const K::Bits,
             values: std::ptr::null::<u64>(),

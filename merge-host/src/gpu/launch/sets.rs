@@ -9,7 +9,7 @@ use kernels_gpu::kernels::set_operation as kernel;
 use kernels_gpu::kernels::set_operation::balance_path::{BALANCE_PATH, BalancePath};
 use kernels_gpu::kernels::set_operation::combine_sets::{self, COMBINE_SETS, CombineSets};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::tuning;
+use kernels_gpu::tuning::ROW;
 use kernels_gpu::warp::look_back;
 
 /// The entry points of set operations on keys of type `K`, alone or with values of `value_bytes` bytes.
@@ -17,9 +17,9 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     vec![(BALANCE_PATH.name, suffix::<K>(0)), (COMBINE_SETS.name, suffix::<K>(value_bytes))]
 }
 
-/// Tiles of `total` keys.
-const fn tiles<K>(total: usize) -> usize {
-    let tile = tuning::sets(size_of::<K>());
+/// Tiles of `total` keys with values of `value_bytes` bytes, or 0.
+const fn tiles<K>(total: usize, value_bytes: usize) -> usize {
+    let tile = ROW.sets.of(size_of::<K>(), value_bytes);
     total.div_ceil(combine_sets::tile_keys(tile.threads, tile.items_per_thread))
 }
 
@@ -30,7 +30,9 @@ const fn look_back_bytes(tiles: usize) -> usize {
 
 /// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
-    let tiles = tiles::<K>(total);
+    // Tiles with values are smaller, or of the same size.
+    let (alone, with_values) = (tiles::<K>(total, 0), tiles::<K>(total, 8));
+    let tiles = if alone > with_values { alone } else { with_values };
     look_back_bytes(tiles) + tiles * size_of::<usize>()
 }
 
@@ -49,8 +51,8 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
-    let (m, n, tile) = (a.len, b.len, tuning::sets(size_of::<K>()));
-    let tiles = tiles::<K>(m + n);
+    let (m, n, tile) = (a.len, b.len, ROW.sets.of(size_of::<K>(), out.value_bytes));
+    let tiles = tiles::<K>(m + n, out.value_bytes);
     if tiles == 0 {
         // SAFETY: `count` has 8 bytes, as the caller promises.
         return unsafe { queue.clear(count, 2) };
@@ -63,7 +65,12 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
     let shape = Shape {
         blocks: tiles,
         threads: tile.threads as u32,
-        shared_bytes: combine_sets::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>()),
+        shared_bytes: combine_sets::shared_bytes(
+            tile.threads,
+            tile.items_per_thread,
+            size_of::<K>(),
+            out.value_bytes > 0,
+        ),
     };
     // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for, and the words of the look-back are
     // cleared before.

@@ -6,10 +6,12 @@ use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
 use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
+use kernels_gpu::kernels::top_k::count_chunks::{self, COUNT_CHUNKS, CountChunks};
 use kernels_gpu::kernels::top_k::count_digit::{self, COUNT_DIGIT, CountDigit};
-use kernels_gpu::kernels::top_k::{COUNT_WORDS, PROGRESS_NUMBERS, digits_of};
+use kernels_gpu::kernels::top_k::{
+    CHUNK_UNIT, COUNT_WORDS, DIGITS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, digits_of,
+};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::warp::look_back;
 
 /// Candidates are collected if they are one key in so many, or fewer.
 const CANDIDATES: usize = 8;
@@ -17,10 +19,10 @@ const CANDIDATES: usize = 8;
 /// Addresses in a workspace, from its begin on, and how long it is.
 struct Layout {
     counts: usize,
-    /// For both collections the words of two look-backs.
-    tiles: [usize; 4],
-    /// Where what is cleared ends.
+    /// Where what is cleared ends, and the places of blocks begin.
     cleared: usize,
+    /// The counts of blocks.
+    of_blocks: usize,
     candidate_keys: usize,
     candidate_values: usize,
     sort: usize,
@@ -30,21 +32,25 @@ struct Layout {
 impl Layout {
     fn of<K: Key>(n: usize, k: usize, value_bytes: usize) -> Self {
         let counts = align(PROGRESS_NUMBERS * size_of::<u64>());
-        let first_tile = counts + COUNT_WORDS * size_of::<u32>();
-        let of_tiles = align(look_back::words(n.div_ceil(collect::TILE)) * size_of::<u64>());
-        let cleared = first_tile + 4 * of_tiles;
+        let cleared = counts + COUNT_WORDS * size_of::<u32>();
+        let of_blocks = cleared + PLACE_WORDS * size_of::<u32>();
+        let candidate_keys = of_blocks + most_blocks(n) * DIGITS * size_of::<u32>();
         let capacity = capacity(n);
-        let candidate_values = cleared + align(capacity * size_of::<K>());
+        let candidate_values = candidate_keys + align(capacity * size_of::<K>());
         let sort = candidate_values + align(capacity * value_bytes);
         let sort_bytes = SortPlan::of::<K>(k, value_bytes, false).workspace_bytes::<K>(k);
         let end = sort.saturating_add(sort_bytes);
-        let tiles = [first_tile, first_tile + of_tiles, first_tile + 2 * of_tiles, first_tile + 3 * of_tiles];
-        Self { counts, tiles, cleared, candidate_keys: cleared, candidate_values, sort, end }
+        Self { counts, cleared, of_blocks, candidate_keys, candidate_values, sort, end }
     }
 }
 
 const fn capacity(n: usize) -> usize {
     n.div_ceil(CANDIDATES)
+}
+
+/// The most blocks that count and collect: one for each unit of a chunk.
+fn most_blocks(n: usize) -> usize {
+    n.div_ceil(CHUNK_UNIT).min(MAX_BLOCKS)
 }
 
 /// Bytes of workspace for the first `k` of `n` keys with values of `value_bytes` bytes, or 0.
@@ -55,7 +61,8 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let keys = bits(size_of::<K>());
-    vec![(COUNT_DIGIT.name, keys.clone()), (CHOOSE_DIGIT.name, keys), (COLLECT.name, suffix::<K>(value_bytes))]
+    let of_keys = [COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
+    of_keys.into_iter().chain([(COLLECT.name, suffix::<K>(value_bytes))]).collect()
 }
 
 /// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their indices take the place of values, if
@@ -81,22 +88,25 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     let (coding, capacity, width) =
         (Coding::of::<K>(order == SortOrder::Descending), capacity(n) as u64, bits(size_of::<K>()));
     let candidates = (at(layout.candidate_keys), at(layout.candidate_values));
-    let blocks = |shape: Shape, tile: usize| Shape { blocks: shape.blocks.min(n.div_ceil(tile)), ..shape };
-    let count_shape = blocks(
-        queue.persistent(collect::BLOCKS, count_digit::THREADS as u32, count_digit::SHARED_BYTES),
-        count_digit::THREADS,
+    let (places, of_blocks) = (at(layout.cleared) as *mut u32, at(layout.of_blocks) as *mut u32);
+    let persistent = queue.persistent(
+        collect::BLOCKS,
+        collect::THREADS as u32,
+        collect::SHARED_BYTES.max(count_digit::SHARED_BYTES),
     );
+    // The blocks of all launches have the same chunks.
+    let blocks = persistent.blocks.min(most_blocks(n));
+    let count_shape = Shape { blocks, threads: count_digit::THREADS as u32, shared_bytes: count_digit::SHARED_BYTES };
+    let chunks_shape = Shape { blocks, threads: count_chunks::THREADS as u32, shared_bytes: 0 };
+    let collect_shape = Shape { blocks, threads: collect::THREADS as u32, shared_bytes: collect::SHARED_BYTES };
     let choose_shape =
         Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
-    let collect_shape =
-        blocks(queue.persistent(collect::BLOCKS, collect::THREADS as u32, collect::SHARED_BYTES), collect::TILE);
     let collect = |collection: u32| {
-        let [tiles, ties] = [0, 1].map(|kind| at(layout.tiles[2 * collection as usize + kind]) as *mut u64);
         with_values!(value_bytes, V => {
             let (from, out) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>((out.keys, out.values)));
             let candidates = elements::<K, V>(candidates);
-            let collect = Collect { from, n, candidates, out, k, progress, tiles, ties, collection, coding };
-            // SAFETY: the caller's promise for the arrays; the words of tiles are 0, and the digits have been chosen.
+            let collect = Collect { from, n, candidates, out, k, progress, places, collection, coding };
+            // SAFETY: the caller's promise for the arrays; the digits have been chosen, and the chunks counted.
             unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
         })
     };
@@ -105,9 +115,11 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
         queue.clear(workspace, layout.cleared / size_of::<u32>())?;
         for number in 0..digits_of(size_of::<K>()) {
             let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
-            let count = CountDigit { keys, n, candidates, counts, progress, number, coding };
+            let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, number, coding };
             queue.launch(&width, count_shape, &count)?;
             queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k: k as u64, capacity, number })?;
+            let chunks = CountChunks { of_blocks: of_blocks.cast_const(), places, progress, number };
+            queue.launch(&width, chunks_shape, &chunks)?;
             if number == 0 {
                 collect(collect::FIRST)?;
             }

@@ -4,7 +4,7 @@ use super::super::groups;
 use super::keys::*;
 use super::*;
 use crate::{Reduction, Summand};
-use kernels_gpu::tuning;
+use kernels_gpu::tuning::{ROW, Tile};
 
 /// `n` keys in groups of up to `most` equal ones, in no order. The first key of a group differs from the one before it.
 fn in_groups<K: TestKey>(n: usize, most: usize, seed: u64) -> Vec<K> {
@@ -123,19 +123,25 @@ fn check_reduction<K: TestKey, V: TestKey + Summand>(reduction: Reduction, n: us
 }
 
 /// Numbers of keys around the ends of tiles, and longest groups: much shorter and longer than a tile.
-fn shapes<K>() -> Vec<(usize, usize)> {
-    let tile = tuning::groups(size_of::<K>()).keys();
-    let numbers = [0, 1, 2, 33, tile - 1, tile, tile + 1, 3 * tile - 1, 3 * tile, 3 * tile + 1];
-    let shapes = numbers.into_iter().flat_map(|n| [1, 2, 50, tile, 10 * tile].map(|most| (n, most)));
-    // More tiles than a warp has lanes, in one group and in several.
-    shapes.chain([(75 * tile, 100 * tile), (70 * tile + 5, 30 * tile)]).collect()
+fn shapes(tile: Tile) -> impl Iterator<Item = (usize, usize)> {
+    let tile = tile.keys();
+    let numbers = [0, 1, 2, 33, tile - 1, tile, tile + 1, 3 * tile - 1, 3 * tile + 1];
+    numbers.into_iter().flat_map(move |n| [1, 50, tile, 10 * tile].map(|most| (n, most)))
+}
+
+/// More tiles than a warp has lanes, in one group and in several.
+fn many_tiles(tile: Tile) -> [(usize, usize); 2] {
+    let tile = tile.keys();
+    [(75 * tile, 100 * tile), (70 * tile + 5, 30 * tile)]
 }
 
 #[test]
 fn the_first_of_equal_keys_is_kept_with_its_value() {
     fn all<K: TestKey>() {
-        for (n, most) in shapes::<K>() {
+        for (n, most) in shapes(ROW.unique.of(size_of::<K>(), 0)) {
             check_unique::<K, ()>(n, most);
+        }
+        for (n, most) in shapes(ROW.unique.of(size_of::<K>(), 4)) {
             check_unique::<K, u32>(n, most);
             check_unique::<K, u64>(n, most);
         }
@@ -146,24 +152,29 @@ fn the_first_of_equal_keys_is_kept_with_its_value() {
 #[test]
 fn lengths_of_groups_are_counted_over_tiles() {
     fn all<K: TestKey>() {
-        for (n, most) in shapes::<K>() {
+        for (n, most) in shapes(ROW.reduce.of(size_of::<K>(), 0)) {
             check_lengths::<K>(n, most);
         }
     }
     for_all_types!(all());
+    for (n, most) in many_tiles(ROW.reduce.of(8, 0)) {
+        check_lengths::<f64>(n, most);
+    }
 }
 
 #[test]
 fn values_of_equal_keys_are_reduced() {
-    for (n, most) in shapes::<u32>() {
-        for reduction in Reduction::ALL {
+    for reduction in Reduction::ALL {
+        for (n, most) in shapes(ROW.reduce.of(4, 4)) {
             check_reduction::<u32, u32>(reduction, n, most, |small| small as u32);
+        }
+        for (n, most) in shapes(ROW.reduce.of(4, 8)) {
             check_reduction::<f32, i64>(reduction, n, most, |small| small.into());
         }
-    }
-    for (n, most) in shapes::<f64>() {
-        for reduction in Reduction::ALL {
+        for (n, most) in shapes(ROW.reduce.of(8, 4)) {
             check_reduction::<i64, f32>(reduction, n, most, |small| small as f32);
+        }
+        for (n, most) in shapes(ROW.reduce.of(8, 8)).chain(many_tiles(ROW.reduce.of(8, 8))) {
             check_reduction::<f64, f64>(reduction, n, most, |small| small.into());
         }
     }
@@ -185,7 +196,7 @@ fn zeros_of_both_signs_and_nans_are_groups_of_their_own() {
 
 #[test]
 fn the_sum_of_floats_is_the_same_each_time() {
-    let tile = tuning::groups(4).keys();
+    let tile = ROW.reduce.of(4, 4).keys();
     let (keys, values) = (vec![7u32; 40 * tile], Keys::Any.random::<f32>(40 * tile, 5));
     let values: Vec<f32> =
         values.into_iter().map(|value| value.fract()).map(|v| if v.is_nan() { 0.1 } else { v }).collect();

@@ -5,7 +5,7 @@ use super::keys::*;
 use super::*;
 use crate::{Descending, SetOperation};
 use kernels_gpu::kernels::set_operation::combine_sets::tile_keys;
-use kernels_gpu::tuning;
+use kernels_gpu::tuning::ROW;
 use std::cmp::Ordering;
 
 /// `len` ascending keys, of a pool of `pool` different ones, which both arrays of a test share.
@@ -104,7 +104,7 @@ fn check<K: TestKey, V: Word>((m, n): (usize, usize), different: usize) {
 #[test]
 fn sets_are_combined_with_sizes_around_tiles() {
     fn all<K: TestKey>() {
-        let tile = tuning::sets(size_of::<K>());
+        let tile = ROW.sets.of(size_of::<K>(), 0);
         let tile = tile_keys(tile.threads, tile.items_per_thread);
         let totals = [1, 2, 33, tile - 1, tile, tile + 1, 3 * tile - 1, 3 * tile, 3 * tile + 1, 4 * tile + 77];
         check::<K, ()>((0, 0), 1);
@@ -124,7 +124,7 @@ fn sets_are_combined_with_sizes_around_tiles() {
 #[test]
 fn values_come_from_the_array_of_their_key() {
     fn all<K: TestKey>() {
-        let tile = tuning::sets(size_of::<K>());
+        let tile = ROW.sets.of(size_of::<K>(), 4);
         let tile = tile_keys(tile.threads, tile.items_per_thread);
         for total in [1, tile - 1, tile + 1, 3 * tile + 1] {
             for (m, different) in [(0, 5), (total / 3, 1), (total / 2, 4), (total / 2, total), (total, total)] {
