@@ -28,7 +28,7 @@ template <class K> struct Table {
   // `values` is empty for keys alone, or the type of the values after a plus sign.
   void row(const std::string &operation, const char *values, size_t n, Timing t, double bytes, const char *peer) const {
     std::string type = std::string(name_of<K>()) + values;
-    printf("%-44s %-8s %10zu %10.4f %7.3f  %s\n", operation.c_str(), type.c_str(), n, t.median, bytes / t.median / copied, peer);
+    printf("%-44s %-8s %10zu %10.4f %8.3f  %s\n", operation.c_str(), type.c_str(), n, t.median, bytes / t.median / copied, peer);
     fflush(stdout);
   }
 };

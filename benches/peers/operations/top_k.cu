@@ -26,6 +26,7 @@ template <class K> static void rows(const Table<K> &table, size_t n, Values valu
     };
     Timing of_all = time_cub([&](void *tmp, size_t &bytes) { return sort(tmp, bytes, keys.p, sorted.p, n); });
     for (size_t k : {size_t(16), size_t(1024), size_t(1) << 16}) {
+      if (k > n) continue;
       std::string number = (greatest ? "greatest " : "least ") + std::to_string(k), name = number + ", " + VALUES_NAMES[values];
       double moved = double(n + k) * sizeof(K);
       table.row(name, "", n, of_all, moved, "cub::DeviceRadixSort of all");
