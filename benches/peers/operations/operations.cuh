@@ -35,6 +35,8 @@ template <class K> struct Table {
 
 // Runs a program's rows for u32, and for half as many u64. The argument is the binary logarithm of the number of u32.
 template <class Rows> static int run(int argc, char **argv, Rows rows) {
+  cudaDeviceProp p; CHECK(cudaGetDeviceProperties(&p, 0));
+  fprintf(stderr, "%s, CUB %d\n", p.name, CUB_VERSION);
   size_t n = size_t(1) << (argc > 1 ? atoi(argv[1]) : 28);
   rows(uint32_t(), n); rows(uint64_t(), n / 2);
   CHECK(cudaDeviceSynchronize());
