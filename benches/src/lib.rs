@@ -1,6 +1,6 @@
 //! Inputs and measurements that the benchmarks share.
 //!
-//! `cargo bench` runs the benchmarks `merge`, `batch` and `sort` on the CPU engine and, if there is a GPU, on the GPU.
+//! `cargo bench` runs the benchmarks `merge`, `batch`, `sort` and `operations` on the CPU engine and, if there is a GPU, on the GPU.
 //! Criterion writes its measurements as JSON to `target/criterion`, where `scripts/plot` reads them.
 //!
 //! A GPU works on data in its memory and is timed by events, so the time includes neither transfers nor the host. A line

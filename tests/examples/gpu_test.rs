@@ -2,14 +2,18 @@
 //! misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | --sets] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts | --groups | [--segments] [--sets] [--top]] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
 //! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
-//! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
-//! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares only sorts that may divide keys, and sorts
-//! with values; `--groups` only what groups of GPUs do; `--sets` compares and times only operations on sorted keys; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
-//! `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
+//! those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all three print.
+//! The distributions are sorted with 2^L keys, by default 2^28.
+//!
+//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--segments`, `--sets` and `--top`
+//! compare and time only sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
+//! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
+//! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
+//! with `--sorts` too, and operations on sorted keys and the first k, with `--sets` and `--top` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -27,12 +31,18 @@ use tests::distribution::{Distribution, digest, key, mix};
 
 #[path = "gpu_test/groups.rs"]
 mod groups;
+#[path = "gpu_test/large.rs"]
+mod large;
 #[path = "gpu_test/layers.rs"]
 mod layers;
 #[path = "gpu_test/segments.rs"]
 mod segments;
 #[path = "gpu_test/sets.rs"]
 mod sets;
+#[path = "gpu_test/table.rs"]
+mod table;
+#[path = "gpu_test/top_k.rs"]
+mod top_k;
 
 /// Calls a generic method for each type of keys of the GPU.
 macro_rules! of_all_types {
@@ -49,6 +59,45 @@ macro_rules! of_all_types {
     };
 }
 
+/// A part of the test that an option chooses: the option, what is compared, what is compared of more than 2^32 keys, and what is timed with a number of
+/// keys of type `u32`.
+struct Part {
+    option: &'static str,
+    check: fn(&mut Test),
+    check_large: fn(&mut Test),
+    time: fn(&Test, usize) -> Result<(), Error>,
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        option: "--segments",
+        check: |test| {
+            of_all_types!(test.check_segments, "sorts of segments");
+            of_all_types!(test.check_segments_graph, "graphs of sorts of segments": u32 f64);
+        },
+        check_large: |_| (),
+        time: |test, n| test.time_segments::<u32>(n).and_then(|()| test.time_segments::<u64>(n / 2)),
+    },
+    Part {
+        option: "--sets",
+        check: |test| {
+            of_all_types!(test.check_sets, "operations on sorted keys");
+            of_all_types!(test.check_sets_graph, "graphs of operations on sorted keys": u32 f64);
+        },
+        check_large: Test::check_large_sets,
+        time: |test, n| test.time_sets::<u32>(n).and_then(|()| test.time_sets::<u64>(n / 2)),
+    },
+    Part {
+        option: "--top",
+        check: |test| {
+            of_all_types!(test.check_top_k, "the first k keys");
+            of_all_types!(test.check_top_k_graph, "graphs of the first k keys": u32 f64);
+        },
+        check_large: Test::check_large_top_k,
+        time: |test, n| test.time_top_k::<u32>(n).and_then(|()| test.time_top_k::<u64>(n / 2)),
+    },
+];
+
 fn main() -> ExitCode {
     let options: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| options.iter().any(|option| option == name);
@@ -59,6 +108,11 @@ fn main() -> ExitCode {
     };
     if has("--groups") && (has("--sorts") || has("--no-check")) {
         eprintln!("gpu_test: --groups compares what groups of GPUs do, and nothing else");
+        return ExitCode::FAILURE;
+    }
+    let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
+    if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
+        eprintln!("gpu_test: --segments, --sets and --top go with each other, and not with --sorts or --groups");
         return ExitCode::FAILURE;
     }
     if (has("--sorts") || has("--keys")) && has("--no-check") {
@@ -93,15 +147,20 @@ fn main() -> ExitCode {
         checks: 0,
         failures: 0,
     };
-    if has("--sets") {
+    let n = 1 << number("--lg-n").unwrap_or(28);
+    if !chosen.is_empty() {
         if !has("--no-check") {
-            of_all_types!(test.check_sets, "operations on sorted keys");
+            chosen.iter().for_each(|part| (part.check)(&mut test));
+            if has("--large") {
+                chosen.iter().for_each(|part| (part.check_large)(&mut test));
+            }
+            println!("{} checks, {} failed", test.checks, test.failures);
         }
         if test.failures == 0 && !has("--no-time") {
-            let n = 1 << number("--lg-n").unwrap_or(28);
-            test.time_sets::<u32>(n).and_then(|()| test.time_sets::<u64>(n)).expect("the GPU works");
+            table::head();
+            chosen.iter().for_each(|part| (part.time)(&test, n).expect("the GPU works"));
         }
-        return if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return test.verdict();
     }
     if !has("--no-check") {
         if !has("--sorts") {
@@ -126,9 +185,7 @@ fn main() -> ExitCode {
             of_all_types!(test.check_descending, "descending keys": f32 i64);
             test.check_long_runs();
             test.report("merges of long runs");
-            of_all_types!(test.check_sets, "operations on sorted keys");
-            of_all_types!(test.check_segments, "sorts of segments");
-            of_all_types!(test.check_segments_graph, "graphs of sorts of segments": u32 f64);
+            PARTS.iter().for_each(|part| (part.check)(&mut test));
         }
         if !has("--groups") {
             of_all_types!(test.check_ordered, "sorts of keys in order");
@@ -138,13 +195,16 @@ fn main() -> ExitCode {
         }
         if has("--large") {
             test.large();
+            if !has("--sorts") && !has("--groups") {
+                PARTS.iter().for_each(|part| (part.check_large)(&mut test));
+            }
         }
         println!("{} checks, {} failed", test.checks, test.failures);
     }
     if test.failures == 0 && !has("--no-time") {
-        test.time(1 << number("--lg-n").unwrap_or(28)).expect("the GPU works");
+        test.time(n).expect("the GPU works");
     }
-    if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    test.verdict()
 }
 
 /// The types of keys of the GPU.
@@ -212,6 +272,10 @@ struct Test {
 }
 
 impl Test {
+    fn verdict(&self) -> ExitCode {
+        if self.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
     /// Whether keys of this type are compared.
     fn takes<K: Key>(&self) -> bool {
         self.keys.is_none_or(|name| name == K::NAME)
@@ -940,15 +1004,15 @@ impl Test {
             let (block, runs) = (kernels_gpu::tuning::block(bytes), kernels_gpu::tuning::runs(bytes));
             thread::spawn(move || conflicting(n, block, runs, bytes))
         });
-        self.time_segments::<u32>(n)?;
-        self.time_segments::<u64>(n / 2)?;
         self.time_sorts::<u32>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<u64>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<f32>(n, &Distribution::OF_FLOATS)?;
         self.time_sorts::<f64>(n, &Distribution::OF_FLOATS)?;
         let [of_4_bytes, of_8_bytes] = conflicts.map(|keys| keys.join().expect("it computes keys"));
         self.time_sort("bank conflicts", &of_4_bytes)?;
-        self.time_sort("bank conflicts", &of_8_bytes.into_iter().map(u64::from).collect::<Vec<u64>>())
+        self.time_sort("bank conflicts", &of_8_bytes.into_iter().map(u64::from).collect::<Vec<u64>>())?;
+        table::head();
+        PARTS.iter().try_for_each(|part| (part.time)(self, n))
     }
 
     fn time_type<K: GpuKey>(&self, n: usize, distribution: Distribution) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Sorts of segments: of slices by the engine, of arrays of a stream, and in a graph whose offsets change.
 
+use super::table::Table;
 use super::{KINDS, Random, Step, Test, graph, median_ms, poison};
-use merge_host::{Error, Gpu, GpuKey, Key, RawSegments, Segments, SortOrder};
+use merge_host::{DeviceArray, Error, Gpu, GpuKey, RawSegments, Segments, SortOrder};
 use tests::distribution::Distribution;
 
 /// Lengths of segments of about `n` keys.
@@ -150,40 +151,30 @@ impl Test {
     /// Prints rows for sorts of `n` keys in segments: of one length, of mixed lengths, and nearly all empty.
     pub(super) fn time_segments<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
-        let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
-        let (mut keys, mut workspace) =
-            (stream.zeroed::<K>(n)?, stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(n))?);
-        let copy = median_ms(&stream, |step| match step {
-            Step::Prepare => Ok(()),
-            Step::Launch => stream.copy(&unsorted, &mut keys),
-        })?;
-        let mut row = |what: &str, segments: Segments<'_>| {
+        let table = Table::new::<K>(&stream, n)?;
+        let row = |what: &str, unsorted: &DeviceArray<K>, segments: Segments<'_>| {
+            let (n, mut keys) = (unsorted.len(), stream.zeroed::<K>(unsorted.len())?);
+            let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<K>(n))?;
             let ms = median_ms(&stream, |step| match step {
-                Step::Prepare => stream.copy(&unsorted, &mut keys),
+                Step::Prepare => stream.copy(unsorted, &mut keys),
                 Step::Launch => stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace),
             })?;
-            println!("{what:<28} {:>8} {ms:>10.4} {:>17.3}", <K as Key>::NAME, copy / ms);
+            table.row(what, "", n, ms, 2 * n * size_of::<K>());
             Ok::<_, Error>(())
         };
+        let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
         for length in TIMED_LENGTHS {
-            row(&format!("segments of {length}"), Segments::Length(length))?;
+            row(&format!("segments of {length}"), &unsorted, Segments::Length(length))?;
             let ends: Vec<usize> = (0..n).step_by(length).chain([n]).collect();
-            row(&format!("segments of {length}, offsets"), Segments::Offsets(&stream.upload_offsets(&ends)?))?;
+            let segments = stream.upload_offsets(&ends)?;
+            row(&format!("segments of {length}, offsets"), &unsorted, Segments::Offsets(&segments))?;
         }
         let mut random = Random(1);
         let mixed: Vec<usize> =
             offsets(&until(n, || power_of_two(&mut random, 20))).into_iter().map(|end| end.min(n)).collect();
-        row("segments of 2^(0…20)", Segments::Offsets(&stream.upload_offsets(&mixed)?))?;
-        let mut few = stream.zeroed::<K>(1000)?;
+        row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&stream.upload_offsets(&mixed)?))?;
+        let few = stream.upload(&Distribution::Uniform.keys::<K>(1000))?;
         let empty: Vec<usize> = (0..=1_000_000).map(|i| if i < 500_000 { 0 } else { few.len() }).collect();
-        let empty = stream.upload_offsets(&empty)?;
-        let ms = median_ms(&stream, |step| match step {
-            Step::Prepare => Ok(()),
-            Step::Launch => {
-                stream.sort_segments(SortOrder::Ascending, &mut few, Segments::Offsets(&empty), &mut workspace)
-            }
-        })?;
-        println!("{:<28} {:>8} {ms:>10.4}", "a million empty segments", <K as Key>::NAME);
-        Ok(())
+        row("a million empty segments", &few, Segments::Offsets(&stream.upload_offsets(&empty)?))
     }
 }
