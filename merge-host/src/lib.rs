@@ -101,7 +101,7 @@ mod word;
 pub use batch_kernel::BatchKernel;
 pub use descending::{Descending, descending, descending_mut};
 pub use device::{DeviceInfo, devices, driver_version};
-pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, Work};
+pub use engine::{COSTS, CostModel, Engine, Gpus, MAX_BATCH_LENGTH, TopK, TopKPairs, Work};
 pub use engine_kind::EngineKind;
 pub use error::{Cause, Error};
 #[cfg(feature = "emulator")]
