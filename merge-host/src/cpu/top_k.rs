@@ -32,6 +32,11 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         Self { k, candidates: Vec::new(), threshold: None }
     }
 
+    /// Bytes that the candidates take at most: their vector doubles when it grows.
+    pub fn max_bytes(k: usize) -> usize {
+        k.saturating_mul(2).max(FEWEST_CANDIDATES).saturating_add(BLOCK).saturating_mul(2 * size_of::<T>())
+    }
+
     /// The number of items that are selected.
     pub fn k(&self) -> usize {
         self.k

@@ -19,7 +19,8 @@ impl Engine {
     /// keys that come in parts.
     ///
     /// # Complexity
-    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory holds 3k keys, or some ten thousand.
+    /// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The scratch memory is that of a [`TopK`], and of k
+    /// keys.
     ///
     /// # Errors
     /// - [`Error::TooFewKeys`] if `out` is longer than `keys`.
@@ -85,8 +86,9 @@ impl Engine {
 /// candidates: parts of some hundred MiB are best for it.
 ///
 /// # Complexity
-/// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of up to 4k keys, or of some ten
-/// thousand, and each call of [`add`](Self::add) that of a part of its keys besides: 2^18 for each thread, or the first k for each GPU.
+/// O(n + k log k) time for k of n keys, if their order is random; O(n log k) at most. The candidates take the memory of up to 4k keys, or of some
+/// hundred thousand ([`max_bytes`](Self::max_bytes)), and each call of [`add`](Self::add) that of a part of its keys besides: of 2^18 for each
+/// thread, or of the first k for each GPU.
 ///
 /// ```
 /// use merge_host::{Engine, SortOrder, TopK};
@@ -108,6 +110,11 @@ impl<K: Key> TopK<K> {
     /// The first `k` keys in that order, of none so far.
     pub fn new(order: SortOrder, k: usize) -> Self {
         Self { order, first: Selection::new(k) }
+    }
+
+    /// Bytes that the candidates for the first `k` keys take at most; `usize::MAX` if the number is greater.
+    pub fn max_bytes(k: usize) -> usize {
+        Selection::<K::Bits>::max_bytes(k)
     }
 
     /// Adds a part of the keys, by that engine, which may be another one for each part.
