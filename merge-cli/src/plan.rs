@@ -108,8 +108,7 @@ impl SortPlan {
 
     /// Whether a GPU has memory for `count` keys, if one sorts them.
     pub fn fits_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<bool> {
-        let bytes = if shape.in_memory(count) > EVERY_GPU { device()? } else { None };
-        Ok(bytes.is_none_or(|bytes| count <= shape.most_on_gpu(bytes)))
+        Ok(count <= most_on_device(shape, count, device)?)
     }
 
     /// The plan for keys that do not fit the memory of the machine, or of a GPU.
@@ -135,6 +134,13 @@ impl SortPlan {
         let Self { in_memory: _, memory, folder } = self;
         Options { memory, folder, fan_in, unique, width }
     }
+}
+
+/// The most keys that a GPU sorts at once, if one sorts; `u64::MAX` if every GPU has memory for `count` keys. `device` gives the bytes that are free on a
+/// GPU, if one sorts, and is called only where they may be too few.
+pub fn most_on_device(shape: Shape, count: u64, device: &mut dyn FnMut() -> Result<Option<u64>>) -> Result<u64> {
+    let bytes = if shape.in_memory(count) > EVERY_GPU { device()? } else { None };
+    Ok(bytes.map_or(u64::MAX, |bytes| shape.most_on_gpu(bytes)))
 }
 
 /// What a merge of files is about.
@@ -171,7 +177,7 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
     let Some(count) = count else {
         let in_memory = processors.engine == EngineChoice::Gpu || needs_count || kernel.is_some() || !at_once()?;
         if !in_memory {
-            report::verbose(format_args!("plan: merged while read, as pipes do not tell how long they are"));
+            report::verbose(format_args!("plan: merged by the CPU while read, as pipes do not tell how long they are"));
         }
         return Ok((!in_memory).then_some(options));
     };
@@ -192,12 +198,9 @@ pub fn merge(facts: MergeFacts, resources: &Resources, max_open: usize) -> Resul
         )));
     }
     if processors.engine == EngineChoice::Gpu {
-        return Err(Failure::new(format!(
-            "--engine gpu: merges in memory, and these files take {needed} bytes, of {budget} that --memory allows or \
-             that are available; --engine auto merges them on the CPU while they are read"
-        )));
+        return Err(too_large_for_gpu("merges", needed, budget));
     }
-    report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
+    report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
     if !at_once()? {
         let folder = disk::temporary_folder(folder.as_deref())?;
         check_spill_space(&folder, shape.spilled(count), destination, path)?;
@@ -215,11 +218,21 @@ pub fn set(
 ) -> Result<Option<Options>> {
     let memory = memory::budget(resources.memory, destination.in_memory())?;
     // Keys, and as many in the output.
-    if bytes.is_none_or(|bytes| 2 * u128::from(bytes) <= memory.into()) {
-        return Ok(None);
+    let needed = bytes.map(|bytes| 2 * u128::from(bytes)).filter(|needed| *needed > memory.into());
+    let Some(needed) = needed else { return Ok(None) };
+    if resources.processors.engine == EngineChoice::Gpu {
+        return Err(too_large_for_gpu("does set operations", needed, memory));
     }
-    report::verbose(format_args!("plan: merged while read, with {memory} bytes of memory"));
+    report::verbose(format_args!("plan: merged by the CPU while read, with {memory} bytes of memory"));
     Ok(Some(Options { width: shape.width, ..Options::new(memory) }))
+}
+
+/// What a GPU `does` in memory only, of which the files need more than there is.
+fn too_large_for_gpu(does: &str, needed: u128, memory: u64) -> Failure {
+    Failure::new(format!(
+        "--engine gpu: {does} in memory, and these files take {needed} bytes, of {memory} that --memory allows or that \
+         are available; --engine auto merges them on the CPU while they are read"
+    ))
 }
 
 /// An error if `spilled` bytes of runs can certainly not be written to `folder`, where `destination` may be, too.

@@ -30,7 +30,8 @@ pub struct SortArgs {
     pub reverse: bool,
     /// Write only the N keys that come first in the order, without sorting the others
     ///
-    /// The input may be larger than memory. Always on the CPU.
+    /// The input may be larger than memory. With --engine gpu, the GPU selects the first N keys of each part that is read, and the CPU the first N of
+    /// these.
     #[arg(long, value_name = "N")]
     pub top: Option<u64>,
     /// Check whether IN is sorted, as `gmerge check` does
@@ -77,10 +78,10 @@ pub struct SortArgs {
     /// Sort each segment of IN on its own: those between the offsets in this file
     ///
     /// The file has one more offset than there are segments. Offsets count keys, ascend from 0, and end with the number of
-    /// keys. They are unsigned numbers of 8 bytes unless the file's header or extension names another type. The CPU sorts segments.
+    /// keys. They are unsigned numbers of 8 bytes unless the file's header or extension names another type.
     #[arg(long, value_name = "OFFSETS")]
     pub segments: Option<PathBuf>,
-    /// Sort each segment of D keys of IN on its own, on the CPU
+    /// Sort each segment of D keys of IN on its own
     #[arg(long, value_name = "D", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub segment_len: Option<usize>,
     #[command(flatten)]
@@ -199,9 +200,11 @@ pub struct SetArgs {
     pub assume_sorted: bool,
     /// Use at most SIZE of memory for keys, for example 8G, as in `gmerge sort`; default: most of what is available
     ///
-    /// Files that do not fit are merged while they are read.
+    /// Files that do not fit are merged by the CPU while they are read, or an error with --engine gpu.
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<MemorySize>,
+    #[command(flatten)]
+    pub engine: EngineArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }

@@ -35,8 +35,8 @@ pub struct EngineArgs {
     pub engine: EngineChoice,
     /// GPUs to use: `all`, or numbers counted from 0, such as 0,1; default: 0
     ///
-    /// Several GPUs work together, each on a part of the keys; `--engine auto` takes all of these or the CPU. `gmerge info` lists the
-    /// GPUs.
+    /// Several GPUs work together, each on a part of the keys; the first one does set operations. `--engine auto` takes all of these
+    /// or the CPU. `gmerge info` lists the GPUs.
     #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
     pub device: Option<Devices>,
 }

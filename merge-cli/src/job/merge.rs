@@ -7,7 +7,7 @@ use crate::file::input::check_standard_input;
 use crate::file::offsets::Offsets;
 use crate::file::{OutputTarget, names};
 use crate::say::error::{Failure, Result};
-use crate::spec::{EngineChoice, Kernel, StatsFormat};
+use crate::spec::{Kernel, StatsFormat};
 use merge_host::{MergeKernel, SetOperation};
 use std::path::PathBuf;
 
@@ -111,8 +111,10 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
 
 /// The job of a set operation.
 pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
-    let SetArgs { a, b, output, reverse, assume_sorted, memory, common } = args;
+    let SetArgs { a, b, output, reverse, assume_sorted, memory, engine, common } = args;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
+    let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
+    let resources = resources(engine.processors()?, parallel, memory);
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
     let flags = common.key_flags(output.format, order_of(reverse));
@@ -121,8 +123,6 @@ pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let stats = flags.stats(operation.name(), key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
-    let memory = MemoryArgs { memory, tmp_dir: None, batch_size: None };
-    let resources = resources(EngineChoice::Cpu, parallel, memory);
     Ok(Job::Set(Set { operation, inputs, key_type, output, assume_sorted, resources, stats }))
 }
 

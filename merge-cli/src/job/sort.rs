@@ -149,8 +149,8 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     if top.1 {
         refuse::beside(
             top.0,
-            &[values, unique, on_gpu, device, kernel],
-            "the first keys are selected by the CPU, with equal ones and without values",
+            &[values, unique, kernel],
+            "the first keys are selected, with equal ones and without values",
         )?;
     }
     if merge.1 {
@@ -160,11 +160,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         refuse::beside(argsort.0, &[values, verify], "indices are written, and no keys")?;
     }
     for segments in [segments, segment_len].into_iter().filter(|(_, given)| *given) {
-        refuse::beside(
-            segments.0,
-            &[unique, verify, on_gpu, device, kernel],
-            "each segment is sorted on its own, by the CPU",
-        )?;
+        refuse::beside(segments.0, &[unique, verify, kernel], "each segment is sorted on its own")?;
     }
     if records.1 {
         let others = [("--type", args.common.key_type.is_some()), values, if check.1 { ("", false) } else { unique }];

@@ -105,6 +105,17 @@ impl ChosenEngine {
         Engines::run(self, data, |engine, data| Ok(work(engine, data)?), |_| Ok(true)).map_err(failure)
     }
 
+    /// Bytes that are free on the engine's GPU, or on that of its GPUs that has the fewest, if it is of GPUs.
+    pub fn memory_of_each_gpu(&mut self) -> Result<Option<u64>> {
+        let engine = self.ready()?;
+        #[cfg(feature = "gpu")]
+        if let Some(gpus) = engine.as_gpu_group() {
+            return Ok(Some(gpus.memory()?.0 / gpus.len() as u64));
+        }
+        let _ = engine;
+        Ok(None)
+    }
+
     /// Works with the engine, and again with the CPU if it is a GPU that fails and was not chosen by name.
     fn run_steps(
         &mut self,

@@ -51,7 +51,10 @@ fn auto(threads: usize) -> Result<Vec<String>> {
         line("sort of u32, from file to file", &|keys| Work::sort::<u32>(keys).from_files()),
         line("sort of u64, from file to file", &|keys| Work::sort::<u64>(keys).from_files()),
         line("sort of u32 with values of 8 bytes", &|keys| Work::sort::<u32>(keys).with_values(8)),
+        line("sort of segments of 100 u32", &|keys| Work::sort_segments::<u32>(keys, keys / 100)),
         line("merge of u32", &Work::merge::<u32>),
+        line("set operation on u32", &Work::set_operation::<u32>),
+        line("first keys of u32", &Work::top_k::<u32>),
     ])
 }
 

@@ -1,6 +1,6 @@
-//! A sort of each segment on its own, part by part, on the CPU: a GPU would have to sort all of it twice.
+//! A sort of each segment on its own, part by part.
 
-use super::engine::ChosenEngine;
+use super::engine::{ChosenEngine, failure, work_of};
 use super::merge;
 use crate::coding::{Word, with_word};
 use crate::file::offsets::Offsets;
@@ -9,13 +9,13 @@ use crate::file::values::{self, Values};
 use crate::file::{Concatenation, Output, Writer};
 use crate::job::{SegmentBounds, Segments};
 use crate::os::{memory, threads};
-use crate::plan::Destination;
+use crate::plan::{Destination, most_on_device};
 use crate::say::error::{Failure, Result, name};
 use crate::say::stats::{Phase, Stats};
 use crate::spec::EngineChoice;
 use bytemuck::Pod;
-use merge_host::external::Shape;
-use merge_host::{Engine, Index, SortOrder, permutation};
+use merge_host::external::{Engines, RunError, Shape};
+use merge_host::{Engine, Index, SortOrder, Timing, Work, permutation};
 use std::path::Path;
 
 /// Sorts segments.
@@ -36,7 +36,11 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
     let bytes = [u128::from(count.unwrap_or(0)) * W::SIZE as u128, values_bytes];
     let destination = Destination::new(&output, values.as_ref().map(|values| &values.output), bytes);
     let memory = memory::budget(resources.memory, destination.in_memory())?;
-    let mut engine = ChosenEngine::start(EngineChoice::Cpu, key_type, None)?;
+    let work =
+        work_of(count, |keys| Work::sort_segments::<W>(keys, bounds.count(keys)).with_values(width.unwrap_or(0)));
+    let processors = resources.processors.clone();
+    let is_on_gpu = processors.engine == EngineChoice::Gpu;
+    let mut engine = ChosenEngine::start(processors, key_type, work)?;
 
     if let (Some(count), true) = (count, values.is_none() || width.is_some()) {
         output.expect(count);
@@ -46,9 +50,13 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
             None => (None, None, 0),
         };
         let mut parts = Parts::begin(keys, input, output, values_output, width, count)?;
+        let shape = Shape { key: W::SIZE, width };
+        // Other engines take the CPU for a part that does not fit a GPU.
+        let mut device = || if is_on_gpu { engine.memory_of_each_gpu() } else { Ok(None) };
+        let on_gpu = most_on_device(shape, count, &mut device)?;
         stats.keys = count;
         stats.value_size = (width > 0).then_some(width);
-        parts.sort::<W>(&bounds, memory, &mut engine, &mut stats)?;
+        parts.sort::<W>(&bounds, Capacity { shape, memory, on_gpu }, &mut engine, &mut stats)?;
         let Parts { writer, values_writer, .. } = parts;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     } else {
@@ -66,7 +74,10 @@ fn sort<W: Word>(job: Segments) -> Result<()> {
             stats.value_size = Some(width);
             values_output = Some(output);
         }
-        stats.add(sort_part(&mut engine, &mut all, &mut bytes, width, &offsets)?);
+        // A pipe cannot be read again.
+        stats.add(
+            Part { keys: &mut all, values: &mut bytes, width, offsets: &offsets }.sort(&mut engine, |_| Ok(false))?,
+        );
         let (writer, values_writer) = merge::write(&all, &bytes, width, output, values_output, &mut stats)?;
         stats.time(Phase::Write, || commit([writer].into_iter().chain(values_writer)))?;
     }
@@ -101,20 +112,16 @@ impl Parts {
         Ok(Self { keys, values, writer: output.begin()?, values_writer: values_writer.transpose()?, width })
     }
 
-    /// Sorts the segments, as many at once as `memory` bytes are enough for, and writes them.
+    /// Sorts the segments, as many at once as there is `capacity` for, and writes them.
     fn sort<W: Word>(
         &mut self,
         bounds: &Bounds,
-        memory: u64,
+        capacity: Capacity,
         engine: &mut ChosenEngine,
         stats: &mut Stats,
     ) -> Result<()> {
-        let shape = Shape { key: W::SIZE, width: self.width };
-        // Each segment but the first adds an offset.
-        let per_key = shape.in_memory(1 << 33) >> 33;
-        let fits = |keys: usize, segments: usize| {
-            per_key * keys as u128 + (segments.saturating_sub(1) * size_of::<usize>()) as u128 <= memory.into()
-        };
+        let fits =
+            |keys: usize, segments: usize| capacity.fits_memory(keys, segments) && keys as u64 <= capacity.on_gpu;
         let mut begin = 0;
         while begin < stats.keys {
             let (end, offsets) = bounds.part(begin, stats.keys, fits);
@@ -122,15 +129,19 @@ impl Parts {
                 let end = bounds.end_of_segment(begin, stats.keys);
                 let (input, index) = self.keys.locate::<W>(begin);
                 let (segment, offset) = (end - begin, input.offset_of::<W>(index));
-                let message = format!(
-                    "the segment at byte {offset} has {segment} keys, too many for the {memory} bytes of --memory"
-                );
+                let too_many = if capacity.fits_memory(segment as usize, 1) {
+                    format!("more than the {} that the GPU has memory for", capacity.on_gpu)
+                } else {
+                    format!("too many for the {} bytes of --memory", capacity.memory)
+                };
+                let message = format!("the segment at byte {offset} has {segment} keys, {too_many}");
                 return Err(Failure::file(input.path(), message));
             }
             let mut keys = memory::zeroed::<W>(end - begin, &name(self.keys.path()))?;
             let mut values = memory::zeroed::<u8>((end - begin) * self.width as u64, "the values")?;
             stats.time(Phase::Read, || self.read(&mut keys, &mut values))?;
-            stats.add(sort_part(engine, &mut keys, &mut values, self.width, &offsets)?);
+            let part = Part { keys: &mut keys, values: &mut values, width: self.width, offsets: &offsets };
+            stats.add(part.sort(engine, |keys| self.read_again(begin, keys))?);
             stats.time(Phase::Write, || {
                 self.writer.write(&keys)?;
                 self.values_writer.as_mut().map_or(Ok(()), |writer| writer.write(&values))
@@ -144,64 +155,113 @@ impl Parts {
         self.keys.read(keys)?;
         self.values.as_mut().map_or(Ok(0), |input| input.read(values)).map(|_| ())
     }
-}
 
-/// Sorts the segments of `keys` between `offsets`, with values of `width` bytes.
-fn sort_part<W: Word>(
-    engine: &mut ChosenEngine,
-    keys: &mut [W],
-    values: &mut [u8],
-    width: usize,
-    offsets: &[usize],
-) -> Result<merge_host::Timing> {
-    match width {
-        0 => engine.run(&mut { keys }, |engine, keys| engine.sort_segments(SortOrder::Ascending, keys, offsets)),
-        4 => sort_numbers::<W, u32>(engine, keys, values, offsets),
-        8 => sort_numbers::<W, u64>(engine, keys, values, offsets),
-        _ if u32::try_from(keys.len()).is_ok() => sort_by_index::<W, u32>(engine, keys, values, width, offsets),
-        _ => sort_by_index::<W, u64>(engine, keys, values, width, offsets),
+    /// Reads the keys from the key at `begin` on once more, if that is possible.
+    fn read_again<W: Word>(&self, begin: u64, keys: &mut [W]) -> Result<bool> {
+        let Some(mut again) = self.keys.again()? else { return Ok(false) };
+        again.seek::<W>(begin);
+        Ok(again.read(keys)? == keys.len())
     }
 }
 
-/// Sorts with values that are numbers of type `V`.
-fn sort_numbers<W: Word, V: Pod + Send + Sync>(
-    engine: &mut ChosenEngine,
-    keys: &mut [W],
-    values: &mut [u8],
-    offsets: &[usize],
-) -> Result<merge_host::Timing> {
-    // Bytes need not begin where numbers may.
-    let mut numbers: Vec<V> = bytemuck::pod_collect_to_vec(values);
-    let timing = sort_pairs(engine, keys, &mut numbers, offsets)?;
-    values.copy_from_slice(bytemuck::cast_slice(&numbers));
-    Ok(timing)
+/// What there is memory for.
+#[derive(Clone, Copy)]
+struct Capacity {
+    shape: Shape,
+    /// Bytes for keys, values and scratch memory.
+    memory: u64,
+    /// Keys that a GPU sorts at once, if one has to.
+    on_gpu: u64,
 }
 
-/// Sorts with the indices of the values, which are moved once.
-fn sort_by_index<W: Word, I: Index>(
-    engine: &mut ChosenEngine,
-    keys: &mut [W],
-    values: &mut [u8],
+impl Capacity {
+    /// Whether the CPU has memory to sort this number of keys, in this number of segments, at once.
+    fn fits_memory(self, keys: usize, segments: usize) -> bool {
+        let per_key = self.shape.in_memory(1 << 33) >> 33;
+        // Each segment but the first adds an offset.
+        let offsets = segments.saturating_sub(1) * size_of::<usize>();
+        per_key * keys as u128 + offsets as u128 <= self.memory.into()
+    }
+}
+
+/// Segments in memory, with values of `width` bytes.
+struct Part<'a, W> {
+    keys: &'a mut [W],
+    values: &'a mut [u8],
     width: usize,
-    offsets: &[usize],
-) -> Result<merge_host::Timing> {
-    let mut order = memory::zeroed::<I>(keys.len() as u64, "the indices of the values")?;
-    permutation::fill_identity(&mut order);
-    let timing = sort_pairs(engine, keys, &mut order, offsets)?;
-    let unsorted = values.to_vec();
-    permutation::gather(width, &[&unsorted], &order, values);
-    Ok(timing)
+    offsets: &'a [usize],
 }
 
+impl<W: Word> Part<'_, W> {
+    /// Sorts the segments. Where a GPU fails, `read_again` restores the keys, if it returns `true`, and the CPU sorts them.
+    fn sort(self, engine: &mut impl Engines<Failure>, read_again: impl Fn(&mut [W]) -> Result<bool>) -> Result<Timing> {
+        match self.width {
+            0 => self.sort_keys(engine, read_again),
+            4 => self.sort_numbers::<u32>(engine, read_again),
+            8 => self.sort_numbers::<u64>(engine, read_again),
+            _ if u32::try_from(self.keys.len()).is_ok() => self.sort_by_index::<u32>(engine, read_again),
+            _ => self.sort_by_index::<u64>(engine, read_again),
+        }
+    }
+
+    /// Sorts without values.
+    fn sort_keys(
+        mut self,
+        engine: &mut impl Engines<Failure>,
+        read_again: impl Fn(&mut [W]) -> Result<bool>,
+    ) -> Result<Timing> {
+        let sort = |engine: &Engine, keys: &mut &mut [W]| {
+            engine.sort_segments(SortOrder::Ascending, keys, self.offsets).map_err(RunError::Engine)
+        };
+        engine.run(&mut self.keys, sort, |keys| read_again(keys)).map_err(failure)
+    }
+
+    /// Sorts with values that are numbers of type `V`.
+    fn sort_numbers<V: Pod + Send + Sync>(
+        self,
+        engine: &mut impl Engines<Failure>,
+        read_again: impl Fn(&mut [W]) -> Result<bool>,
+    ) -> Result<Timing> {
+        // Bytes need not begin where numbers may.
+        let mut numbers: Vec<V> = bytemuck::pod_collect_to_vec(self.values);
+        let restore = |numbers: &mut [V]| bytemuck::cast_slice_mut(numbers).copy_from_slice(self.values);
+        let timing = sort_pairs(engine, self.keys, &mut numbers, self.offsets, read_again, restore)?;
+        self.values.copy_from_slice(bytemuck::cast_slice(&numbers));
+        Ok(timing)
+    }
+
+    /// Sorts with the indices of the values, which are moved once.
+    fn sort_by_index<I: Index>(
+        self,
+        engine: &mut impl Engines<Failure>,
+        read_again: impl Fn(&mut [W]) -> Result<bool>,
+    ) -> Result<Timing> {
+        let mut order = memory::zeroed::<I>(self.keys.len() as u64, "the indices of the values")?;
+        permutation::fill_identity(&mut order);
+        let timing = sort_pairs(engine, self.keys, &mut order, self.offsets, read_again, permutation::fill_identity)?;
+        let unsorted = self.values.to_vec();
+        permutation::gather(self.width, &[&unsorted], &order, self.values);
+        Ok(timing)
+    }
+}
+
+/// Sorts the segments of `keys` between `offsets` with `values`. Where a GPU fails, `read_again` and `restore` make keys and values what they were.
 fn sort_pairs<W: Word, V: Pod + Send + Sync>(
-    engine: &mut ChosenEngine,
+    engine: &mut impl Engines<Failure>,
     keys: &mut [W],
     values: &mut [V],
     offsets: &[usize],
-) -> Result<merge_host::Timing> {
-    engine.run(&mut (keys, values), |engine: &Engine, (keys, values)| {
-        engine.sort_segments_pairs(SortOrder::Ascending, keys, values, offsets)
-    })
+    read_again: impl Fn(&mut [W]) -> Result<bool>,
+    restore: impl Fn(&mut [V]),
+) -> Result<Timing> {
+    let sort = |engine: &Engine, (keys, values): &mut (&mut [W], &mut [V])| {
+        engine.sort_segments_pairs(SortOrder::Ascending, keys, values, offsets).map_err(RunError::Engine)
+    };
+    let restored = |(keys, values): &mut (&mut [W], &mut [V])| {
+        restore(values);
+        read_again(keys)
+    };
+    engine.run(&mut (keys, values), sort, restored).map_err(failure)
 }
 
 /// Where segments begin and end.
@@ -228,6 +288,14 @@ impl Bounds {
                 let message = format!("has {keys} keys, expected a multiple of {length}, the --segment-len given");
                 Err(Failure::file(path, message))
             }
+        }
+    }
+
+    /// The number of segments of that many keys.
+    fn count(&self, keys: usize) -> usize {
+        match self {
+            Self::Between(offsets) => offsets.get().len() - 1,
+            Self::OfLength(length) => keys / length,
         }
     }
 
@@ -281,4 +349,50 @@ fn last_that(count: usize, holds: impl Fn(usize) -> bool) -> usize {
         if holds(middle) { low = middle } else { high = middle }
     }
     low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sorts twice, as where a GPU fails after it has written its results.
+    struct SecondTry(Engine);
+
+    impl Engines<Failure> for SecondTry {
+        fn run<T>(
+            &mut self,
+            data: &mut T,
+            work: impl Fn(&Engine, &mut T) -> std::result::Result<Timing, RunError<Failure>>,
+            restore: impl FnOnce(&mut T) -> Result<bool>,
+        ) -> std::result::Result<Timing, RunError<Failure>> {
+            work(&self.0, data)?;
+            assert!(restore(data).map_err(RunError::Other)?, "the keys are restored");
+            work(&self.0, data)
+        }
+
+        fn device_memory(&mut self) -> std::result::Result<Option<u64>, RunError<Failure>> {
+            Ok(None)
+        }
+
+        fn cpu(&mut self) -> std::result::Result<&Engine, RunError<Failure>> {
+            Ok(&self.0)
+        }
+    }
+
+    #[test]
+    fn what_a_gpu_has_written_before_it_failed_is_restored() {
+        let (unsorted, offsets) = ([5u32, 7, 5, 2, 9, 5, 7, 1], [0, 4, 4, 8]);
+        for width in [0, 3, 4, 8, 12] {
+            let row = |i: u8| (0..width as u8).map(move |byte| 16 * i + byte);
+            let (mut keys, mut values) = (unsorted, (0..8).flat_map(row).collect::<Vec<u8>>());
+            let part = Part { keys: &mut keys, values: &mut values, width, offsets: &offsets };
+            let read_again = |keys: &mut [u32]| {
+                keys.copy_from_slice(&unsorted);
+                Ok(true)
+            };
+            part.sort(&mut SecondTry(Engine::cpu()), read_again).unwrap();
+            assert_eq!(keys, [2, 5, 5, 7, 1, 5, 7, 9]);
+            assert_eq!(values, [3, 0, 2, 1, 7, 5, 6, 4].into_iter().flat_map(row).collect::<Vec<u8>>(), "{width}");
+        }
+    }
 }

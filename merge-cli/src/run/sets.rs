@@ -1,6 +1,6 @@
-//! Set operations on sorted files, in memory or while they are read.
+//! Set operations on sorted files, in memory by any engine, or by the CPU while they are read.
 //!
-//! Files that do not fit in memory are merged, with a byte for each key that tells from which of them it is. In the merged
+//! Files that do not fit in memory are merged by the CPU, with a byte for each key that tells from which of them it is. In the merged
 //! keys, equal ones are neighbours. Those of each file are counted, and as many are written as the operation says:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //!   from     A A B A B A
 //! ```
 
-use super::engine::ChosenEngine;
+use super::engine::{ChosenEngine, work_of};
 use super::order::{first_disorder, not_sorted};
 use super::spilled::{self, PayloadSource, SortedSource};
 use crate::coding::{Word, with_word};
@@ -19,9 +19,8 @@ use crate::os::{memory, threads};
 use crate::plan::{self, Destination};
 use crate::say::error::{Failure, Result};
 use crate::say::stats::{Phase, Stats};
-use crate::spec::EngineChoice;
-use merge_host::SetOperation;
 use merge_host::external::{Options, Shape, Target};
+use merge_host::{SetOperation, Work};
 
 /// Keys that are written at once.
 const BLOCK: usize = 1 << 18;
@@ -33,15 +32,15 @@ pub fn run(job: Set) -> Result<()> {
 
 fn set_operation<W: Word>(job: Set) -> Result<()> {
     let Set { operation, inputs, key_type, output, assume_sorted, resources, mut stats } = job;
-    inputs.iter().try_for_each(|input| input.count::<W>().map(|_| ()))?;
+    let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let bytes: Option<u64> = inputs.iter().map(Input::length).sum();
     threads::start(resources.threads, threads::useful(bytes))?;
     let destination = Destination::new(&output, None, [bytes.unwrap_or(0).into(), 0]);
     let writer = match plan::set(Shape { key: W::SIZE, width: 1 }, bytes, destination, &resources)? {
         Some(options) => streamed::<W>(operation, options, inputs, assume_sorted, output, &mut stats)?,
         None => {
-            // It has no other way to do these.
-            let engine = ChosenEngine::start(EngineChoice::Cpu, key_type, None)?;
+            let work = work_of(counts.into_iter().sum(), Work::set_operation::<W>);
+            let engine = ChosenEngine::start(resources.processors.clone(), key_type, work)?;
             in_memory::<W>(operation, engine, inputs, assume_sorted, output, &mut stats)?
         }
     };

@@ -4,11 +4,14 @@ use crate::common::{Folder, Random, engines, sorted};
 use crate::oracle::samples::Subject;
 
 /// A command for two inputs on GPUs, to `out.u32`.
-const COMMANDS: [&str; 4] = [
+const COMMANDS: [&str; 7] = [
     "sort a.u32 b.u32 -o out.u32",
     "sort --merge a.u32 b.u32 -o out.u32",
     "merge a.u32 b.u32 -o out.u32",
     "batch a.u32 b.u32 -d 2 -o out.u32",
+    "sort --segment-len 4 a.u32 b.u32 -o out.u32",
+    "sort --top 9 a.u32 b.u32 -o out.u32",
+    "union a.u32 b.u32 -o out.u32",
 ];
 
 /// Two sorted inputs, and an output of an earlier run.
@@ -61,7 +64,13 @@ fn devices_are_refused_for_the_cpu() {
         }
     }
     // Before a file is opened, and before a list of names is read.
-    for command in ["merge none.u32 a.u32", "merge --files0-from none", "batch none.u32 a.u32 -d 2", "sort none.u32"] {
+    for command in [
+        "merge none.u32 a.u32",
+        "merge --files0-from none",
+        "batch none.u32 a.u32 -d 2",
+        "sort none.u32",
+        "intersect none.u32 a.u32",
+    ] {
         let run = folder.run(&format!("{command} -o out.u32 --device 0 --engine cpu"));
         run.fails(2, &["--device and --engine cpu cannot be used together"]);
     }
@@ -71,15 +80,9 @@ fn devices_are_refused_for_the_cpu() {
 #[test]
 fn devices_are_refused_where_the_cpu_does_the_work() {
     let folder = folder();
-    for (arguments, flag) in [
-        ("-c", "-c"),
-        ("-C", "-C"),
-        ("-o out.u32 --top 2", "--top"),
-        ("-o out.u32 --segments b.u32", "--segments"),
-        ("-o out.u32 --segment-len 2", "--segment-len"),
-    ] {
+    for flag in ["-c", "-C"] {
         for list in ["0", "all"] {
-            let run = folder.run(&format!("sort a.u32 {arguments} --device {list}"));
+            let run = folder.run(&format!("sort a.u32 {flag} --device {list}"));
             run.fails(2, &[&format!("{flag} and --device cannot be used together"), "CPU"]);
         }
     }
@@ -97,7 +100,8 @@ fn commands_without_an_engine_have_no_devices() {
             folder.run(&format!("{} --device 0", subject.name())).is_misuse(&["--device"]);
         }
     }
-    assert_eq!(with, ["sort", "merge", "batch"]);
+    let sets = ["union", "intersect", "difference", "symmetric-difference"];
+    assert_eq!(with, [["sort", "merge", "batch"].as_slice(), &sets].concat());
     assert_untouched(&folder);
 }
 

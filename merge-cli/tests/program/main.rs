@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod devices;
 mod documents;
+mod engine;
 mod external;
 mod flag_pairs;
 mod formats;

@@ -126,7 +126,7 @@ fn a_gpu_merges_what_fits_in_memory() {
     folder.run("merge a.u32 a.u32 -o out.u32 -S 1M").succeeds();
     let run = folder.run("merge a.u32 a.u32 -o out.u32 -S 1M -v");
     assert_eq!(run.code(), Some(0));
-    assert!(run.stderr().contains("merged while read"), "{}", run.stderr());
+    assert!(run.stderr().contains("merged by the CPU while read"), "{}", run.stderr());
     // The other kernels show how it is done in memory.
     folder.run("merge a.u32 a.u32 -o out.u32 --engine cpu --kernel tiled").succeeds();
     let run = folder.run("merge a.u32 a.u32 -o out.u32 -S 1M --engine cpu --kernel tiled");
@@ -142,7 +142,7 @@ fn large_files_that_fit_in_memory() {
     }
     let run = folder.run("merge 0.u64 1.u64 -o out.u64 -v");
     assert_eq!(run.code(), Some(0));
-    assert!(run.stderr().contains("merged while read"), "{}", run.stderr());
+    assert!(run.stderr().contains("merged by the CPU while read"), "{}", run.stderr());
     assert!(folder.read::<u64>("out.u64").into_iter().eq(0..2 * count));
     // What a pipe has taken does not come back: the files are looked at before.
     folder.write("1.u64", &(0..count).map(|key| key % (count - 1)).collect::<Vec<u64>>());

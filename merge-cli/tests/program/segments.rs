@@ -179,7 +179,7 @@ fn sorts_of_segments_that_are_refused() {
     run("--segments down.o").fails(2, &["down.o: offset 2 is 1, below the one before it (3)"]);
     run("--segments lost.o").fails(2, &["lost.o: No such file or directory"]);
     run("--segment-len 3").fails(2, &["in.u32: has 4 keys, expected a multiple of 3, the --segment-len given"]);
-    run("--segments in.o --engine gpu").fails(2, &["--segments and --engine gpu cannot be used together"]);
+    run("--segments in.o --unique").fails(2, &["--segments and --unique cannot be used together"]);
     run("--segment-len 0").is_misuse(&["--segment-len <D>"]);
     run("--segment-len 2 --segments in.o").is_misuse(&["--segment-len", "--segments"]);
     run("--segment-len 2 --argsort").is_misuse(&["--argsort"]);

@@ -71,9 +71,7 @@ fn what_does_not_go_together() {
     for flags in ["--values in.u32 --values-out v", "--argsort", "-m"] {
         folder.run(&format!("sort --top 2 in.u32 -o out.u32 {flags}")).fails(2, &["--top", "cannot be used together"]);
     }
-    folder
-        .run("sort --top 2 in.u32 -o out.u32 --engine gpu")
-        .fails(2, &["--top and --engine gpu cannot be used together"]);
+    folder.run("sort --top 2 in.u32 -o out.u32 --unique").fails(2, &["--top and --unique cannot be used together"]);
     folder.run("sort --top -2 in.u32 -o out.u32").is_misuse(&["-2"]);
     folder.write("odd.u32", &[3u8; 7]);
     folder.run("sort --top 2 odd.u32 -o out.u32").fails(2, &["odd.u32: length is 7 bytes", "multiple of 4"]);

@@ -44,6 +44,7 @@ impl Choice {
         }
         let is_running = self.gpu.get().is_some();
         let gpus = match (self.running(), &self.gpus) {
+            _ if work.is_of_one_gpu() => 1,
             (Some(group), _) => group.len(),
             (None, Gpus::Of(ordinals)) => ordinals.len(),
             // To ask the driver how many there are takes about as long as to start one.
@@ -58,7 +59,7 @@ impl Choice {
         }
         match self.gpu.get_or_init(|| self.gpus.start()) {
             Err(error) => cpu(format!("the GPU cannot be used: {error}")),
-            Ok(gpu) => match gpu.memory_to_sort() {
+            Ok(gpu) => match memory_for(work, gpu) {
                 // Keys and values, as much again, and some more.
                 Ok(free) if (free as f64) < 2.05 * work.bytes() as f64 => {
                     cpu(format!("{} bytes do not fit the GPU's memory, of which {free} are free", work.bytes()))
@@ -77,6 +78,14 @@ impl Choice {
         let missed = u64::try_from(missed.as_nanos()).unwrap_or(u64::MAX / 2);
         let before = self.missed.fetch_add(missed, Ordering::Relaxed);
         before.saturating_add(missed) as f64 >= self.costs.gpu_start_ms * 1e6
+    }
+}
+
+/// Bytes that are free for this work in the memory of the GPUs that do it.
+fn memory_for(work: &Work, gpus: &GpuGroup) -> Result<u64, Error> {
+    match gpus.gpus().next() {
+        Some(first) if work.is_of_one_gpu() => Ok(first.memory()?.0),
+        _ => gpus.memory_to_sort(),
     }
 }
 

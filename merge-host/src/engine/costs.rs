@@ -78,6 +78,18 @@ cost_model! {
     merge_thread = 0.16,
     /// As for `sort4_shared`.
     merge_shared = 0.015,
+    /// Sorts of short segments, without values: as for `sort4_thread`. Long segments are sorted as whole arrays are.
+    segments_thread = 0.35,
+    /// As for `sort4_shared`.
+    segments_shared = 0.03,
+    /// Set operations on sorted keys, and groups of equal keys: as for `sort4_thread`.
+    set_thread = 0.45,
+    /// As for `sort4_shared`.
+    set_shared = 0.022,
+    /// Selections of the first keys of the order: as for `sort4_thread`.
+    top_k_thread = 0.25,
+    /// As for `sort4_shared`.
+    top_k_shared = 0.01,
     /// What reading the keys of a file and writing them to another one adds to a sort on the CPU, in ns a byte.
     cpu_file = 0.12,
     /// What it adds to a sort on the GPU, where it goes on beside the copies, in ns a byte.
@@ -137,18 +149,43 @@ pub struct Work {
     key_bytes: usize,
     value_bytes: usize,
     from_files: bool,
+    /// Whether one GPU does it, however many there are.
+    on_one_gpu: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Sort,
+    /// A number of segments, each on its own.
+    SortSegments(usize),
     Merge,
+    Set,
+    TopK,
 }
+
+/// Keys of a segment from which on it costs as much as an array of its own.
+const LONG_SEGMENT: usize = 1 << 14;
 
 impl Work {
     /// A sort of so many keys.
     pub fn sort<K>(keys: usize) -> Self {
-        Self { task: Task::Sort, keys, key_bytes: size_of::<K>(), value_bytes: 0, from_files: false }
+        Self { task: Task::Sort, keys, key_bytes: size_of::<K>(), value_bytes: 0, from_files: false, on_one_gpu: false }
+    }
+
+    /// A sort of `segments` segments, which have `keys` keys together.
+    pub fn sort_segments<K>(keys: usize, segments: usize) -> Self {
+        let is_long = keys / segments.max(1) >= LONG_SEGMENT;
+        Self { task: if is_long { Task::Sort } else { Task::SortSegments(segments) }, ..Self::sort::<K>(keys) }
+    }
+
+    /// A set operation on sorted arrays that have `keys` keys together, or an operation on groups of equal keys among `keys` sorted ones.
+    pub fn set_operation<K>(keys: usize) -> Self {
+        Self { task: Task::Set, ..Self::sort::<K>(keys) }
+    }
+
+    /// A selection of a few of `keys` keys, the first ones.
+    pub fn top_k<K>(keys: usize) -> Self {
+        Self { task: Task::TopK, ..Self::sort::<K>(keys) }
     }
 
     /// A merge of runs that have so many keys together.
@@ -166,6 +203,18 @@ impl Work {
     #[must_use]
     pub fn from_files(self) -> Self {
         Self { from_files: true, ..self }
+    }
+
+    /// The same where one GPU does all of it.
+    #[cfg(feature = "gpu")]
+    pub(super) fn on_one_gpu(self) -> Self {
+        Self { on_one_gpu: true, ..self }
+    }
+
+    /// Whether one GPU does all of it.
+    #[cfg(feature = "gpu")]
+    pub(super) fn is_of_one_gpu(&self) -> bool {
+        self.on_one_gpu
     }
 
     /// The bytes of keys and values; `usize::MAX` if the number is greater.
@@ -193,8 +242,11 @@ impl CostModel {
         let (thread, mut shared) = match (work.task, work.value_bytes) {
             (Task::Sort, 0) if work.key_bytes == 8 => (self.sort8_thread, self.sort8_shared),
             (Task::Sort, 0) => (self.sort4_thread, self.sort4_shared),
-            (Task::Sort, _) => (self.sort_pairs_thread, self.sort_pairs_shared),
+            (Task::SortSegments(_), 0) => (self.segments_thread, self.segments_shared),
+            (Task::Sort | Task::SortSegments(_), _) => (self.sort_pairs_thread, self.sort_pairs_shared),
             (Task::Merge, _) => (self.merge_thread, self.merge_shared),
+            (Task::Set, _) => (self.set_thread, self.set_shared),
+            (Task::TopK, _) => (self.top_k_thread, self.top_k_shared),
         };
         if work.from_files {
             shared += self.cpu_file;
@@ -209,13 +261,19 @@ impl CostModel {
 
     /// The same on several GPUs, each of which does its part over a bus of its own; those of a sort exchange keys, too.
     pub fn on_gpus(&self, work: &Work, gpus: usize, is_running: bool) -> Duration {
-        let gpus = gpus.max(1) as f64;
-        let compute = if work.task == Task::Sort { self.gpu_sort } else { self.gpu_merge };
+        let gpus = if work.on_one_gpu { 1.0 } else { gpus.max(1) as f64 };
+        // The results of a selection are few.
+        let (compute, down) = match work.task {
+            Task::Sort | Task::SortSegments(_) => (self.gpu_sort, self.gpu_down),
+            Task::Merge | Task::Set => (self.gpu_merge, self.gpu_down),
+            Task::TopK => (self.gpu_merge, 0.0),
+        };
+        let offsets = if let Task::SortSegments(segments) = work.task { segments.saturating_mul(8) } else { 0 };
         let file = if work.from_files { self.gpu_file } else { 0.0 };
         let once = self.gpu_call_ms + if is_running { 0.0 } else { self.gpu_start_ms };
         let exchange = if work.task == Task::Sort { self.gpu_exchange * (1.0 - 1.0 / gpus) } else { 0.0 };
-        let each = self.gpu_up + compute + exchange + self.gpu_down + file;
-        nanoseconds(once * 1e6 + work.bytes() as f64 / gpus * each)
+        let each = self.gpu_up + compute + exchange + down + file;
+        nanoseconds(once * 1e6 + (work.bytes() as f64 * each + offsets as f64 * self.gpu_up) / gpus)
     }
 }
 
@@ -265,6 +323,20 @@ mod tests {
         assert_eq!(costs.on_gpu(&sort.from_files(), true), ms(11));
         let merge = Work::merge::<u32>(250_000).with_values(4);
         assert_eq!((costs.on_cpu(&merge, 1), costs.on_gpu(&merge, true)), (ms(2), ms(15)));
+        let costs: CostModel = format!(
+            "{costs},segments_thread=4,segments_shared=0,set_thread=2,set_shared=0,top_k_thread=1,top_k_shared=0"
+        )
+        .parse()
+        .unwrap();
+        let segments = Work::sort_segments::<u32>(250_000, 125_000);
+        // With a million bytes of offsets. Longer segments cost what a sort does.
+        assert_eq!((costs.on_cpu(&segments, 2), costs.on_gpu(&segments, true)), (ms(2), ms(12)));
+        assert_eq!(Work::sort_segments::<u32>(250_000, 2), sort);
+        assert_eq!(Work::sort_segments::<u32>(0, 0).bytes(), 0);
+        let set = Work::set_operation::<u32>(250_000);
+        assert_eq!((costs.on_cpu(&set, 2), costs.on_gpu(&set, true)), (ms(1), ms(8)));
+        let top_k = Work::top_k::<u32>(250_000);
+        assert_eq!((costs.on_cpu(&top_k, 2), costs.on_gpu(&top_k, true)), (Duration::from_micros(500), ms(4)));
         let costs = CostModel { gpu_exchange: 2.0, ..costs };
         assert_eq!(
             (costs.on_gpus(&sort, 2, true), costs.on_gpus(&merge, 2, true)),

@@ -34,7 +34,7 @@ impl Engine {
     /// ```
     pub fn unique<K: Key>(&self, keys: &[K], out: &mut Vec<K>) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(keys.len()))? {
+        if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(keys.len()))? {
             let (groups, timing) = gpu.unique_host::<K::OnGpu>(cast_slice(keys))?;
             *out = cast_vec(groups);
             return Ok(timing);
@@ -58,7 +58,7 @@ impl Engine {
     /// ```
     pub fn run_lengths<K: Key>(&self, keys: &[K], out: &mut Vec<K>, lengths: &mut Vec<u64>) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(keys.len()))? {
+        if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(keys.len()))? {
             let (groups, timing) = gpu.run_lengths_host::<K::OnGpu>(cast_slice(keys), lengths)?;
             *out = cast_vec(groups);
             return Ok(timing);
@@ -100,7 +100,7 @@ impl Engine {
     ) -> Result<Timing, Error> {
         check_values("keys", keys.len(), values.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(keys.len()).with_values(size_of::<V>()))? {
+        if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(keys.len()).with_values(size_of::<V>()))? {
             let (groups, timing) =
                 gpu.reduce_by_key_host::<K::OnGpu, V>(reduction, cast_slice(keys), values, totals)?;
             *out = cast_vec(groups);

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `sort` | sorts of one array |
+//! | `sort_unique` | sorts that keep the first of equal keys |
 //! | `elements` | sorts and merges of elements of any type |
 //! | `segments` | sorts of the segments of an array |
 //! | `merge` | merges of two or more runs into one |
@@ -26,6 +27,7 @@ mod merge;
 mod segments;
 mod sets;
 mod sort;
+mod sort_unique;
 mod top_k;
 
 pub use check::MAX_BATCH_LENGTH;
@@ -33,6 +35,7 @@ pub(crate) use check::check_length;
 #[cfg(feature = "gpu")]
 pub(crate) use check::{check_batch, check_capacity, check_k, check_offset_counts, check_offsets, check_values};
 pub use costs::{COSTS, CostModel, Work};
+pub use top_k::{TopK, TopKPairs};
 
 use crate::cpu::Workers;
 use crate::{EngineKind, Error, Key, SortKernel};
@@ -391,10 +394,16 @@ impl Engine {
     /// As [`gpu_for`](Self::gpu_for), for operations that one GPU does, and the CPU where there are no kernels.
     #[cfg(feature = "gpu")]
     fn one_gpu_for<K: Key>(&self, work: &Work) -> Result<Option<&Gpu>, Error> {
+        Ok(self.gpus_for::<K>(&work.on_one_gpu())?.and_then(|group| group.gpus().next()))
+    }
+
+    /// As [`gpu_for`](Self::gpu_for), for operations that the CPU does where there are no kernels.
+    #[cfg(feature = "gpu")]
+    fn gpus_for<K: Key>(&self, work: &Work) -> Result<Option<&GpuGroup>, Error> {
         if !K::ON_GPU && matches!(self.gpu, Use::Always(_)) {
             return Ok(None);
         }
-        Ok(self.gpu_for::<K>(work)?.and_then(|group| group.gpus().next()))
+        self.gpu_for::<K>(work)
     }
 
     /// [`gpu_for`](Self::gpu_for), for a call that does the work, or for one that prepares it.
@@ -417,13 +426,10 @@ impl Engine {
         }
     }
 
-    /// The GPU that sorts segments of keys of that type, if this is a GPU engine and the GPU has kernels for them.
+    /// The GPUs that select the first `k` of `keys` keys, if GPUs are to do it now.
     #[cfg(feature = "gpu")]
-    fn gpu_for_segments<K: Key>(&self) -> Option<&Gpu> {
-        match &self.gpu {
-            Use::Always(gpus) if K::ON_GPU => gpus.gpus().next(),
-            _ => None,
-        }
+    fn gpus_to_select<K: Key>(&self, keys: usize, k: usize) -> Result<Option<&GpuGroup>, Error> {
+        if k == 0 || keys == 0 { Ok(None) } else { self.gpus_for::<K>(&Work::top_k::<K>(keys)) }
     }
 
     #[cfg(feature = "gpu")]

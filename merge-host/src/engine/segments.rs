@@ -1,6 +1,8 @@
 //! Sorts of the segments of an array.
 
 use super::Engine;
+#[cfg(feature = "gpu")]
+use super::Work;
 use super::check::{check_offsets, check_values};
 use crate::cpu::{RunMut, sort_segments};
 use crate::{Error, Key, SortOrder, Timing};
@@ -14,8 +16,7 @@ impl Engine {
     /// 0, offsets must not decrease, and the last must be `keys.len()`. A segment may be empty, and its length is
     /// limited only by memory.
     ///
-    /// A GPU engine sorts segments on its first GPU if that has kernels for the keys, which are of 4 or 8 bytes then. Every other engine sorts them on
-    /// the CPU cores, and so does a GPU engine where keys are of other types.
+    /// Keys for which a GPU has no kernels are sorted by the CPU, also by an engine of GPUs. Of several GPUs, each sorts a range of whole segments.
     ///
     /// # Complexity
     /// O(n + N) time on one thread. Threads share the work evenly, whether there is one long segment or millions of short
@@ -26,6 +27,7 @@ impl Engine {
     ///   offsets are not as described above.
     /// - [`Error::OutOfHostMemory`] if there is not enough memory.
     /// - [`Error::Threads`] if the system refuses to start the engine's threads.
+    /// - [`Error::OutOfDeviceMemory`] if a GPU has not enough memory, and [`Error::Device`] if it fails.
     ///
     /// ```
     /// use merge_host::{Engine, SortOrder};
@@ -38,8 +40,8 @@ impl Engine {
     pub fn sort_segments<K: Key>(&self, order: SortOrder, keys: &mut [K], offsets: &[usize]) -> Result<Timing, Error> {
         check_offsets("the input", offsets, keys.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for_segments::<K>() {
-            return gpu.sort_segments_host::<K::OnGpu>(order, cast_slice_mut(keys), offsets);
+        if let Some(gpus) = self.gpus_for::<K>(&Work::sort_segments::<K>(keys.len(), offsets.len() - 1))? {
+            return gpus.sort_segments_host::<K::OnGpu>(order, cast_slice_mut(keys), offsets);
         }
         self.workers
             .sort(sort_segments::cost(offsets), |threads| sort_segments::sort_keys(order, keys, offsets, threads))
@@ -74,8 +76,10 @@ impl Engine {
         check_values("the input", keys.len(), values.len())?;
         check_offsets("the input", offsets, keys.len())?;
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.gpu_for_segments::<K>() {
-            return gpu.sort_segments_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values, offsets);
+        let work = Work::sort_segments::<K>(keys.len(), offsets.len() - 1).with_values(size_of::<V>());
+        #[cfg(feature = "gpu")]
+        if let Some(gpus) = self.gpus_for::<K>(&work)? {
+            return gpus.sort_segments_pairs_host::<K::OnGpu, V>(order, cast_slice_mut(keys), values, offsets);
         }
         let run = RunMut::new((keys, values));
         self.workers

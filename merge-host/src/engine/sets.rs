@@ -50,7 +50,7 @@ impl Engine {
         out: &mut Vec<K>,
     ) -> Result<Timing, Error> {
         #[cfg(feature = "gpu")]
-        if let Some(gpu) = self.one_gpu_for::<K>(&Work::merge::<K>(a.len() + b.len()))? {
+        if let Some(gpu) = self.one_gpu_for::<K>(&Work::set_operation::<K>(a.len() + b.len()))? {
             let (keys, timing) = gpu.set_operation_host::<K::OnGpu>(operation, cast_slice(a), cast_slice(b))?;
             *out = cast_vec(keys);
             return Ok(timing);

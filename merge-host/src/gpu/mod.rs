@@ -12,6 +12,7 @@
 //! | `emulated` | and in the emulator |
 //! | `host` | sorts and merges of slices in host memory: upload, compute, download |
 //! | `host_sets` | the same for operations on sorted slices whose results have any length |
+//! | `host_top_k` | the same for the first keys |
 //! | `group` | [`GpuGroup`]: several GPUs that sort and merge together |
 //! | `context` | the context that is current during a call |
 //! | `launch` | which kernels an operation is made of, and their shapes |
@@ -29,6 +30,7 @@ mod failure;
 mod group;
 mod host;
 mod host_sets;
+mod host_top_k;
 mod kernels;
 mod launch;
 mod numbers;

@@ -2,7 +2,9 @@
 
 #[cfg(feature = "gpu")]
 use merge_host::Work;
-use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortOrder, devices, driver_version};
+use merge_host::{
+    CostModel, Engine, EngineKind, Error, Gpus, Reduction, SetOperation, SortOrder, TopK, devices, driver_version,
+};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -95,6 +97,57 @@ fn auto_chooses_what_takes_less_time() {
     assert_is_gpu_if_usable(&engine);
     // There are no kernels for these keys, whatever they cost.
     engine.sort(&mut vec![1u8; 1 << 20]).unwrap();
+    assert_eq!((engine.kind(), &*engine.why()), (EngineKind::Cpu, "GPUs have no kernels for u8 keys"));
+}
+
+/// Every operation that a GPU has kernels for is one that the engine chooses a processor for.
+#[cfg(feature = "gpu")]
+#[test]
+fn auto_chooses_for_every_operation() {
+    let costs = |cpu: u32| -> CostModel {
+        let cpu = ["sort4_thread", "sort_pairs_thread", "segments_thread", "set_thread", "top_k_thread"]
+            .map(|name| format!("{name}={cpu}"))
+            .join(",");
+        format!("gpu_start_ms=1,gpu_call_ms=0,gpu_up=1,gpu_down=1,{cpu}").parse().unwrap()
+    };
+    type Operation = fn(&Engine) -> Result<merge_host::Timing, Error>;
+    let operations: [(&str, Operation); 9] = [
+        ("sort_segments", |engine| engine.sort_segments(SortOrder::Ascending, &mut [2u32; 1000], &[0, 500, 1000])),
+        ("sort_segments_pairs", |engine| {
+            engine.sort_segments_pairs(SortOrder::Ascending, &mut [2u32; 1000], &mut [1; 1000], &[0, 1000])
+        }),
+        ("set_operation", |engine| engine.set_operation(SetOperation::Union, &[2u32; 500], &[3; 500], &mut Vec::new())),
+        ("unique", |engine| engine.unique(&[2u32; 1000], &mut Vec::new())),
+        ("run_lengths", |engine| engine.run_lengths(&[2u32; 1000], &mut Vec::new(), &mut Vec::new())),
+        ("reduce_by_key", |engine| {
+            let (keys, values) = ([2u32; 1000], [1u32; 1000]);
+            engine.reduce_by_key(Reduction::Sum, &keys, &values, &mut Vec::new(), &mut Vec::new())
+        }),
+        ("top_k", |engine| engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3])),
+        ("top_k_indices", |engine| {
+            engine.top_k_indices(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3], &mut [0u32; 3])
+        }),
+        ("TopK", |engine| TopK::new(SortOrder::Ascending, 3).add(engine, &[2u32; 1000])),
+    ];
+    for (name, operation) in operations {
+        let engine = Engine::auto_with(costs(0));
+        operation(&engine).unwrap();
+        assert!(engine.kind() == EngineKind::Cpu && engine.why().ends_with("are estimated"), "{name}: {engine:?}");
+        assert!(engine.as_gpu().is_none(), "{name} has started a GPU");
+        let engine = Engine::auto_with(costs(100_000));
+        operation(&engine).unwrap();
+        println!("{name}");
+        assert_is_gpu_if_usable(&engine);
+    }
+    // The CPU has to be faster than one GPU, however many there are.
+    let engine = Engine::auto_of(costs(0), Gpus::Of(vec![0, 1]));
+    engine.unique(&[2u32; 1000], &mut Vec::new()).unwrap();
+    assert!(engine.why().ends_with("on the GPU are estimated"), "{engine:?}");
+    engine.top_k(SortOrder::Ascending, &[2u32; 1000], &mut [0; 3]).unwrap();
+    assert!(engine.why().ends_with("on 2 GPUs are estimated"), "{engine:?}");
+    // There are no kernels for these keys.
+    let engine = Engine::auto_with(costs(100_000));
+    engine.sort_segments(SortOrder::Ascending, &mut [2u8; 1000], &[0, 1000]).unwrap();
     assert_eq!((engine.kind(), &*engine.why()), (EngineKind::Cpu, "GPUs have no kernels for u8 keys"));
 }
 

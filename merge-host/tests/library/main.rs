@@ -13,3 +13,4 @@ mod groups;
 mod merge;
 mod properties;
 mod sort;
+mod top_k;

@@ -1,7 +1,8 @@
-//! Batches of merge problems in host memory, divided among the GPUs of a group: each solves a range of whole problems.
+//! Batches of merge problems, and segments, in host memory, divided among the GPUs of a group: each solves a range of whole problems, or sorts a
+//! range of whole segments.
 
 use super::{GpuGroup, even_part};
-use crate::{Error, GpuKey, Timing};
+use crate::{Error, GpuKey, SortOrder, Timing};
 use std::ops::Range;
 
 impl GpuGroup {
@@ -72,6 +73,41 @@ impl GpuGroup {
             self.gpu(i).merge_ragged_pairs_host(a, b, out)
         })
     }
+
+    /// [`Engine::sort_segments`](crate::Engine::sort_segments). Offsets have been checked.
+    pub(crate) fn sort_segments_host<K: GpuKey>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        let parts = segment_parts(self.len(), offsets);
+        self.for_each_part(divided(keys, parts.iter().map(|(keys, _)| keys.len())), |i, keys| {
+            self.gpu(i).sort_segments_host(order, keys, &parts[i].1)
+        })
+    }
+
+    /// [`Engine::sort_segments_pairs`](crate::Engine::sort_segments_pairs). Lengths and offsets have been checked.
+    pub(crate) fn sort_segments_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+        offsets: &[usize],
+    ) -> Result<Timing, Error> {
+        let parts = segment_parts(self.len(), offsets);
+        let lengths = || parts.iter().map(|(keys, _)| keys.len());
+        self.for_each_part(divided(keys, lengths()).into_iter().zip(divided(values, lengths())), |i, (keys, values)| {
+            self.gpu(i).sort_segments_pairs_host(order, keys, values, &parts[i].1)
+        })
+    }
+}
+
+/// The segments that each of `members` sorts: about as many keys for each, in whole segments. Of each the range of its keys, and the offsets of
+/// its segments in that range.
+fn segment_parts(members: usize, offsets: &[usize]) -> Vec<(Range<usize>, Vec<usize>)> {
+    let segments = whole_ranges(members, offsets.len() - 1, |segment| offsets[segment]);
+    segments.into_iter().map(|segments| part_of(offsets, &segments)).collect()
 }
 
 /// The problems of each of `members`, of a batch with `keys` keys in problems of `d`.
@@ -81,17 +117,28 @@ fn batch_ranges(members: usize, keys: usize, d: usize) -> Vec<Range<usize>> {
 
 /// The problems of each of `members`: about as many keys for each, in whole problems.
 fn ragged_parts(members: usize, a_offsets: &[usize], b_offsets: &[usize]) -> Vec<RaggedPart> {
-    let problems = a_offsets.len() - 1;
-    let keys_before = |problem: usize| a_offsets[problem] + b_offsets[problem];
-    let total = keys_before(problems);
-    // A member's problems end before the first one that begins at the end of its even part of the keys, or behind that.
+    let problems = whole_ranges(members, a_offsets.len() - 1, |problem| a_offsets[problem] + b_offsets[problem]);
+    problems.into_iter().map(|problems| RaggedPart::new(a_offsets, b_offsets, problems)).collect()
+}
+
+/// A range of `0..count` for each of `members`, with about as many keys. `keys_before` says how many keys come before a number of that range, or before
+/// its end.
+fn whole_ranges(members: usize, count: usize, keys_before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
+    let total = keys_before(count);
+    // What a member has ends before the first one that begins at the end of its even part of the keys, or behind that.
     let end = |member: usize| match member + 1 == members {
-        true => problems,
-        false => first_where(problems, |problem| keys_before(problem) >= even_part(members, member, total).end),
+        true => count,
+        false => first_where(count, |i| keys_before(i) >= even_part(members, member, total).end),
     };
     let ends: Vec<usize> = (0..members).map(end).collect();
     let begins = [0].into_iter().chain(ends.clone());
-    begins.zip(ends).map(|(begin, end)| RaggedPart::new(a_offsets, b_offsets, begin..end)).collect()
+    begins.zip(ends).map(|(begin, end)| begin..end).collect()
+}
+
+/// The range of the keys of these runs, and the offsets of the runs in that range.
+fn part_of(offsets: &[usize], runs: &Range<usize>) -> (Range<usize>, Vec<usize>) {
+    let keys = offsets[runs.start]..offsets[runs.end];
+    (keys.clone(), offsets[runs.start..=runs.end].iter().map(|offset| offset - keys.start).collect())
 }
 
 /// The problems that a member solves: the ranges of their keys in the whole batch, and the offsets of the problems in these ranges.
@@ -106,12 +153,7 @@ struct RaggedPart {
 impl RaggedPart {
     /// These problems of a batch with these offsets.
     fn new(a_offsets: &[usize], b_offsets: &[usize], problems: Range<usize>) -> Self {
-        let part = |offsets: &[usize]| {
-            let keys = offsets[problems.start]..offsets[problems.end];
-            let offsets = offsets[problems.start..=problems.end].iter().map(|offset| offset - keys.start);
-            (keys.clone(), offsets.collect::<Vec<_>>())
-        };
-        let ((a, a_offsets), (b, b_offsets)) = (part(a_offsets), part(b_offsets));
+        let ((a, a_offsets), (b, b_offsets)) = (part_of(a_offsets, &problems), part_of(b_offsets, &problems));
         Self { a, b, a_offsets, b_offsets }
     }
 
@@ -217,6 +259,23 @@ mod tests {
             let longest = problems.iter().map(|keys| keys.0 + keys.1).max().unwrap_or(0);
             let even = (ends.0 + ends.1).div_ceil(members);
             prop_assert!(parts.iter().all(|part| part.len() < (even + longest).max(1)), "{:?}", parts);
+        }
+
+        #[test]
+        fn every_segment_belongs_to_one_member(segments in prop::collection::vec(0..20usize, 0..30), members in 1..9usize) {
+            let all = offsets(segments.iter().copied());
+            let parts = segment_parts(members, &all);
+            prop_assert_eq!(parts.len(), members);
+            let mut end = 0;
+            for (keys, offsets) in &parts {
+                prop_assert_eq!((keys.start, offsets[0], offsets.last()), (end, 0, Some(&keys.len())));
+                end = keys.end;
+            }
+            prop_assert_eq!(end, all[segments.len()]);
+            prop_assert!(parts.iter().flat_map(|(_, offsets)| lengths(offsets)).eq(segments.iter().copied()));
+            // A member has more than an even part by less than one segment.
+            let most = end.div_ceil(members) + segments.iter().max().unwrap_or(&0);
+            prop_assert!(parts.iter().all(|(keys, _)| keys.len() < most.max(1)), "{:?}", parts);
         }
 
         #[test]

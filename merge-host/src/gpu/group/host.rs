@@ -343,7 +343,10 @@ impl GpuGroup {
     }
 
     /// What `work` returns for each member, at the same time.
-    fn map_members<T: Send, E: Send>(&self, work: impl Fn(usize) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+    pub(in crate::gpu) fn map_members<T: Send, E: Send>(
+        &self,
+        work: impl Fn(usize) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
         parallel::map(0..self.len(), work).into_iter().collect()
     }
 
