@@ -31,6 +31,7 @@ use crate::kernels::sort::divide::{
 use crate::kernels::sort::indices::SET_INDICES;
 use crate::kernels::sort::merge_pass::{
     long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
+    many_runs::{MERGE_MANY_RUNS, SPLIT_MANY_RUNS},
     merge_runs::MERGE_RUNS,
     split_runs::SPLIT_RUNS,
 };
@@ -49,7 +50,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 14] = [
+pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -57,6 +58,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
+    ("many_runs", &[SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",
