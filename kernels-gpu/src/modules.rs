@@ -11,6 +11,7 @@ use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
+use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PATH_TWO_RUNS};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -58,7 +59,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
-    ("many_runs", &[SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

@@ -2,13 +2,13 @@
 //! misused. Then prints a short timing table.
 //!
 //! ```text
-//! gpu_test [--seed S] [--sorts | --groups | --sets] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
+//! gpu_test [--seed S] [--sorts | --groups | --sets | --many-runs] [--keys TYPE] [--large] [--no-check] [--no-time] [--lg-n L]
 //! ```
 //!
 //! `--seed` chooses the keys that are compared; by default the time does. Those of the table are always the same, and the same as
 //! those of `cargo bench` and of benches/peers/peers.cu: a row of a sort ends with the digest of its keys, which all three print.
 //! The distributions are sorted with 2^L keys, by default 2^28. `--sorts` compares only sorts that may divide keys, and sorts
-//! with values; `--groups` only what groups of GPUs do; `--sets` compares and times only operations on sorted keys; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
+//! with values; `--groups` only what groups of GPUs do; `--sets` compares and times only operations on sorted keys, and `--many-runs` only merges of the runs of an array; `--keys` compares keys of one type, so that a process for each type takes less time than one for all. Neither can go with
 //! `--no-check`. `--large` adds a sort and merges of more than 2^32 keys, with `--sorts` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
@@ -29,6 +29,8 @@ use tests::distribution::{Distribution, digest, key, mix};
 mod groups;
 #[path = "gpu_test/layers.rs"]
 mod layers;
+#[path = "gpu_test/many_runs.rs"]
+mod many_runs;
 #[path = "gpu_test/segments.rs"]
 mod segments;
 #[path = "gpu_test/sets.rs"]
@@ -103,6 +105,17 @@ fn main() -> ExitCode {
         }
         return if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    if has("--many-runs") {
+        if !has("--no-check") {
+            of_all_types!(test.check_many_runs, "merges of the runs of an array");
+            of_all_types!(test.check_many_runs_graph, "graphs of merges of runs": u32 f64);
+        }
+        if test.failures == 0 && !has("--no-time") {
+            let n = 1 << number("--lg-n").unwrap_or(28);
+            test.time_many_runs::<u32>(n).and_then(|()| test.time_many_runs::<u64>(n)).expect("the GPU works");
+        }
+        return if test.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     if !has("--no-check") {
         if !has("--sorts") {
             of_all_types!(test.check_groups, "groups of GPUs": u32 f32 i64 f64);
@@ -123,6 +136,8 @@ fn main() -> ExitCode {
             of_all_types!(test.check, "all operations on keys");
             of_all_types!(test.check_pairs, "merges with values");
             of_all_types!(test.check_many, "merges of many runs");
+            of_all_types!(test.check_many_runs, "merges of the runs of an array");
+            of_all_types!(test.check_many_runs_graph, "graphs of merges of runs": u32 f64);
             of_all_types!(test.check_descending, "descending keys": f32 i64);
             test.check_long_runs();
             test.report("merges of long runs");
@@ -942,6 +957,7 @@ impl Test {
         });
         self.time_segments::<u32>(n)?;
         self.time_segments::<u64>(n / 2)?;
+        self.time_many_runs::<u32>(n)?;
         self.time_sorts::<u32>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<u64>(n, &Distribution::OF_INTEGERS)?;
         self.time_sorts::<f32>(n, &Distribution::OF_FLOATS)?;

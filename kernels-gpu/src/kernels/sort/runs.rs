@@ -149,10 +149,18 @@ impl RunsOfOffsets {
         (start / self.runs.tile_keys) as usize + group
     }
 
+    /// The group that `tile` is in.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn group_of(self, tile: TileOfRuns) -> u32 {
+        // SAFETY: the host has set it so. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(self.runs.k != 0) };
+        tile.first_run / self.runs.k
+    }
+
     /// The group that has tile `t`: the last one whose first tile is not behind it.
     #[inline(always)]
     #[track_caller]
-    pub(in crate::kernels::sort) fn group(self, t: usize) -> usize {
+    fn group(self, t: usize) -> usize {
         if !self.groups_of_tiles.is_empty() {
             return self.groups_of_tiles.get(t) as usize;
         }

@@ -17,7 +17,7 @@ use crate::kernels::sort::payload::Payload;
 use crate::kernels::sort::payload::beside::Beside;
 use crate::kernels::sort::payload::nothing::Nothing;
 use crate::kernels::sort::payload::packed::Packed;
-use crate::kernels::sort::runs::{Division, OffsetRuns};
+use crate::kernels::sort::runs::{Division, MAX_RUNS, OffsetRuns};
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
 use crate::tuning::{ROW, Tile};
@@ -31,8 +31,10 @@ pub const fn tile_shape(key_bytes: usize, value_bytes: usize) -> Tile {
 }
 
 /// How many keys earlier or later than at its rank a tile may begin. Those of keys with values begin at whole lines of memory.
+///
+/// As many as in a sort of few keys: there is one group as a rule, and a tile more or less does not matter, but the searches do.
 pub const fn rank_tolerance(value_bytes: usize) -> u32 {
-    if value_bytes == 0 { ROW.rank_tolerance } else { 0 }
+    if value_bytes == 0 { ROW.small_rank_tolerance } else { 0 }
 }
 
 /// Keys of such a tile where `k` runs are merged.
@@ -40,6 +42,14 @@ pub const fn keys_of_tile(key_bytes: usize, value_bytes: usize, k: u32) -> u32 {
     let shape = tile_shape(key_bytes, value_bytes);
     tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance(value_bytes))
 }
+
+const _: () = {
+    let (narrow, wide) = (keys_of_tile(4, 0, MAX_RUNS), keys_of_tile(8, 0, MAX_RUNS));
+    assert!(
+        narrow > 2 * rank_tolerance(0) && wide > 2 * rank_tolerance(0),
+        "a tile has more than the tolerance at both ends"
+    );
+};
 
 /// Words for each tile in the array of splits: one for each run of a group, and the number of the group, which is behind all splits.
 pub const fn words_of_tile(k: u32) -> usize {
@@ -76,7 +86,7 @@ pub unsafe fn split_many_runs<B: Bits>(
     unsafe {
         find_splits(runs, from, splits, per_warp as usize, |t, tile| {
             if warp::lane_id() == 0 {
-                groups.set(t, tile.first_run / runs.k());
+                groups.set(t, runs.group_of(tile));
             }
         });
     }

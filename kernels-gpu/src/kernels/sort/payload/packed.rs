@@ -103,7 +103,8 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
                     move |key, slot, is_here| tile.pack(packing, encode.encode(key), slot, is_here)
                 });
             }
-            plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
+            let greatest = PackedTile::<B>::greatest(plan.keys());
+            plan.each_gap::<NT>(|slot| tile.packed.set(slot, greatest));
             merge_segments::<u64, NT, VT>(plan, tile.packed);
             if tile.is_in_order::<NT, VT>(plan.keys()) {
                 break;
@@ -122,7 +123,9 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
                 let (keys, before) = (plan.segment_of(segment, from.keys), plan.before.get(segment));
                 move |i, _| memory.slots.keys.copy_async(before + i, keys, i as usize)
             });
-            gather::<B, NT, VT>(memory.slots.keys, slots, plan.part_of(to.keys), |key| decode.decode(encode.encode(key)));
+            gather::<B, NT, VT>(memory.slots.keys, slots, plan.part_of(to.keys), |key| {
+                decode.decode(encode.encode(key))
+            });
             thread::sync_threads();
         }
         plan.each_segment::<NT, _>(|segment| {

@@ -5,6 +5,7 @@ use super::keys::*;
 use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
+use kernels_gpu::tuning;
 
 /// Offsets of runs of these lengths.
 fn offsets_of(lengths: &[usize]) -> Vec<usize> {
@@ -104,7 +105,11 @@ fn lengths_around_those_of_tiles() {
     fn all<K: TestKey>() {
         for value_bytes in [0, 4, 8] {
             for k in [2u32, 4, 16] {
-                let tile = keys_of_tile(size_of::<K>(), value_bytes, k) as usize;
+                let tile = match (k, value_bytes) {
+                    (2, 0) => tuning::merge(size_of::<K>()).keys(),
+                    (2, _) => tuning::indexed(size_of::<K>()).keys(),
+                    _ => keys_of_tile(size_of::<K>(), value_bytes, k) as usize,
+                };
                 for total in [tile - 1, tile, tile + 1, 2 * tile] {
                     // The first run has what is left.
                     let mut lengths = vec![total / 20; k as usize];
@@ -198,6 +203,7 @@ fn up_to_32_runs_are_merged_without_a_copy() {
         let lengths = vec![40; count];
         let device = check_keys::<u32, ()>(Keys::Any.random(40 * count, seed), &lengths, seed);
         assert_eq!(device.launched.borrow().len(), launches, "{count} runs");
+        assert_eq!(device.kernels().contains("merge_two_runs"), count <= 2, "{count} runs");
     }
 }
 
@@ -205,7 +211,8 @@ fn up_to_32_runs_are_merged_without_a_copy() {
 #[test]
 fn runs_that_are_not_sorted_do_no_harm() {
     fn all<K: TestKey, V: Word>() {
-        for (keys, count) in [(Keys::Any, 2), (Keys::Descending, 9), (Keys::Any, 32), (Keys::Few, 32), (Keys::Any, 40)] {
+        for (keys, count) in [(Keys::Any, 2), (Keys::Descending, 9), (Keys::Any, 32), (Keys::Few, 32), (Keys::Any, 40)]
+        {
             let seed = fresh_seed();
             let lengths = any_lengths(count, 60_000);
             let input = keys.random::<K>(lengths.iter().sum(), seed);
