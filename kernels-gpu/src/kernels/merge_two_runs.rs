@@ -14,6 +14,9 @@ use crate::keys::{Keys, KeysMut};
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
+/// Blocks of [`merge_two_runs`] on a multiprocessor, as many as its registers allow. A sixth one of keys of 4 bytes would spill some.
+const MIN_BLOCKS_PER_SM: usize = 5;
+
 /// Where the second run begins.
 ///
 /// # Safety
@@ -51,8 +54,10 @@ pub unsafe fn path_two_runs<B: Bits>(
 /// # Safety
 /// As for [`merge_big`](merge_path::merge_big), with `keys` for both of its arrays and `offsets` as for [`path_two_runs`].
 #[kernel(
-    u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>,
-    u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>,
+    u32 = <u32, { ROW.merge.of(4, 0).threads }, { ROW.merge.of(4, 0).items_per_thread }>
+        within (ROW.merge.of(4, 0).threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, { ROW.merge.of(8, 0).threads }, { ROW.merge.of(8, 0).items_per_thread }>
+        within (ROW.merge.of(8, 0).threads, MIN_BLOCKS_PER_SM),
 )]
 pub unsafe fn merge_two_runs<B: Bits, const NT: usize, const VT: usize>(
     keys: *const B,
