@@ -28,7 +28,13 @@ impl<B: Bits> Keys<B> {
     #[inline(always)]
     pub unsafe fn new(first: *const B, len: usize, coding: Coding<B>) -> Self {
         // SAFETY: the caller's promise is that of `Global::new`.
-        Self { bits: unsafe { Global::new(first, len) }, coding }
+        Self::at(unsafe { Global::new(first, len) }, coding)
+    }
+
+    /// Those at `bits`.
+    #[inline(always)]
+    pub fn at(bits: Global<B>, coding: Coding<B>) -> Self {
+        Self { bits, coding }
     }
 
     /// Length in keys.

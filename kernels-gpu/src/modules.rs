@@ -11,6 +11,7 @@ use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_pairs::MERGE_PAIRS;
 use crate::kernels::merge_path::{MERGE_BIG, PATH_BIG};
 use crate::kernels::merge_ragged::{MERGE_RAGGED, MERGE_RAGGED_PAIRS, PATH_RAGGED};
+use crate::kernels::merge_two_runs::{MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PATH_TWO_RUNS};
 use crate::kernels::set_operation::{balance_path::BALANCE_PATH, combine_sets::COMBINE_SETS};
 use crate::kernels::sort::block_sort::BLOCK_SORT;
 use crate::kernels::sort::detect_runs::{COPY_RUNS, DETECT_RUNS, REVERSE};
@@ -31,6 +32,7 @@ use crate::kernels::sort::divide::{
 use crate::kernels::sort::indices::SET_INDICES;
 use crate::kernels::sort::merge_pass::{
     long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
+    many_runs::{MERGE_MANY_RUNS, SPLIT_MANY_RUNS},
     merge_runs::MERGE_RUNS,
     split_runs::SPLIT_RUNS,
 };
@@ -51,7 +53,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 14] = [
+pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -59,6 +61,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
+    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

@@ -9,8 +9,8 @@
 //! those of `cargo bench` and of benches/peers: a row of a sort ends with the digest of its keys, which all three print.
 //! The distributions are sorted with 2^L keys, by default 2^28.
 //!
-//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--segments`, `--sets` and `--top`
-//! compare and time only sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
+//! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--many-runs`,
+//! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
 //! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
 //! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
 //! with `--sorts` too, and operations on sorted keys and the first k, with `--sets` and `--top` too.
@@ -35,6 +35,8 @@ mod groups;
 mod large;
 #[path = "gpu_test/layers.rs"]
 mod layers;
+#[path = "gpu_test/many_runs.rs"]
+mod many_runs;
 #[path = "gpu_test/segments.rs"]
 mod segments;
 #[path = "gpu_test/sets.rs"]
@@ -68,7 +70,16 @@ struct Part {
     time: fn(&Test, usize) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
+    Part {
+        option: "--many-runs",
+        check: |test| {
+            of_all_types!(test.check_many_runs, "merges of the runs of an array");
+            of_all_types!(test.check_many_runs_graph, "graphs of merges of runs": u32 f64);
+        },
+        check_large: |_| (),
+        time: |test, n| test.time_many_runs::<u32>(n).and_then(|()| test.time_many_runs::<u64>(n / 2)),
+    },
     Part {
         option: "--segments",
         check: |test| {
@@ -112,7 +123,7 @@ fn main() -> ExitCode {
     }
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
-        eprintln!("gpu_test: --segments, --sets and --top go with each other, and not with --sorts or --groups");
+        eprintln!("gpu_test: --many-runs, --segments, --sets and --top go with each other, and not with --sorts or --groups");
         return ExitCode::FAILURE;
     }
     if (has("--sorts") || has("--keys")) && has("--no-check") {

@@ -6,7 +6,7 @@
 use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
 use crate::key::{Bits, Coding};
-use crate::keys::KeysMut;
+use crate::keys::{Keys, KeysMut};
 use crate::textbook::co_rank::clamp_split;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -37,33 +37,43 @@ pub unsafe fn merge_pairs<B: Bits, V: Word, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    let (total, tile_keys) = (m + n, NT * VT);
+    // SAFETY: arrays of A, B and C have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile, `t * NT * VT ..` and at
+    // most `NT * VT` elements, up to `m + n`; tiles do not overlap. The rest is the caller's promise.
+    unsafe {
+        let a = (Keys::new(a_keys, m, coding), Global::new(a_values, m));
+        let b = (Keys::new(b_keys, n, coding), Global::new(b_values, n));
+        let c = (KeysMut::new(c_keys, m + n, coding), GlobalMut::new(c_values, m + n));
+        merge_block::<B, V, NT, VT>(a, b, c, splits);
+    }
+}
+
+/// Merges the block's tile of the keys and values of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys.
+///
+/// # Safety
+/// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with
+/// [`indexed_merge::shared_bytes`] of dynamic shared memory.
+#[inline(always)]
+pub(super) unsafe fn merge_block<B: Bits, V: Word, const NT: usize, const VT: usize>(
+    a: (Keys<B>, Global<V>),
+    b: (Keys<B>, Global<V>),
+    c: (KeysMut<B>, GlobalMut<V>),
+    splits: *const usize,
+) {
+    let (m, total, tile_keys) = (a.0.len(), a.0.len() + b.0.len(), NT * VT);
     let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
     let k = t * tile_keys;
     let count = (total - k).min(tile_keys);
-    // SAFETY: `path_big` has written a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below
-    // that: there is one block for each tile.
+    // SAFETY: there is a split for each of `tiles` tiles; `t` and `t + 1` are read if they are below that: there is one block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let a_curr = splits.get(t);
     let a_next = clamp_split(a_curr, if t + 1 < tiles { splits.get(t + 1) } else { m }, count);
     let (b_curr, b_next) = (k - a_curr, k + count - a_next);
-    // SAFETY: arrays of A, B and C have `m`, `n` and `total` elements, as the caller promises. A split is at least
-    // `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`,
-    // `b_curr <= b_next <= n`. A block writes `k .. k + count` only, which ends by `total`.
-    let (keys, values, to_keys, to_values) = unsafe {
-        (
-            Parts {
-                a: Global::new(a_keys, m).slice(a_curr, a_next - a_curr),
-                b: Global::new(b_keys, n).slice(b_curr, b_next - b_curr),
-            },
-            Parts {
-                a: Global::new(a_values, m).slice(a_curr, a_next - a_curr),
-                b: Global::new(b_values, n).slice(b_curr, b_next - b_curr),
-            },
-            KeysMut::new(c_keys, total, coding).slice(k, count),
-            GlobalMut::new(c_values, total).slice(k, count),
-        )
-    };
+    // A split is at least `k - n` and at most `min(k, m)`, and `clamp_split` keeps ends in order: `a_curr <= a_next <= m`,
+    // `b_curr <= b_next <= n`.
+    let (a_len, b_len) = (a_next - a_curr, b_next - b_curr);
+    let keys = Parts { a: a.0.bits().slice(a_curr, a_len), b: b.0.bits().slice(b_curr, b_len) };
+    let values = Parts { a: a.1.slice(a_curr, a_len), b: b.1.slice(b_curr, b_len) };
+    let (to_keys, to_values, coding) = (c.0.slice(k, count), c.1.slice(k, count), a.0.coding());
     // SAFETY: the launch has `indexed_merge::shared_bytes` for `NT * VT` keys. Thread `t < NT` writes slots
     // `t + i * NT` and `t * VT + i`, `i < VT`: below `NT * VT`, each by one thread; the padding behind them has
     // `VT + 1` slots. Barriers come between loading and merging, between the merge's reads and the writes of merged

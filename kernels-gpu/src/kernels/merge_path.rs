@@ -127,15 +127,31 @@ pub unsafe fn merge_big<B: Bits, const NT: usize, const VT: usize>(
     splits: *const usize,
     coding: Coding<B>,
 ) {
-    let tiles = (m + n).div_ceil(NT * VT);
     // SAFETY: `a`, `b` and `c` have `m`, `n` and `m + n` elements, as the caller promises. A block writes its tile,
     // `t * NT * VT ..` and at most `NT * VT` keys, up to `m + n`; tiles do not overlap.
     let (a, b, c) = unsafe { (Keys::new(a, m, coding), Keys::new(b, n, coding), KeysMut::new(c, m + n, coding)) };
-    // SAFETY: `path_big` has written a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are
-    // read if they are below that: there is one block for each tile.
+    // SAFETY: the caller's promise.
+    unsafe { merge_block::<B, NT, VT>(a, b, c, splits) }
+}
+
+/// Merges the block's tile of `a` and `b` to `c`, at the splits that were found for tiles of `NT * VT` keys.
+///
+/// # Safety
+/// `splits` has a split for each tile, and there is one block for each, of `NT` threads, which all make this call, with [`tile::shared_bytes`] of
+/// dynamic shared memory.
+#[inline(always)]
+pub(super) unsafe fn merge_block<B: Bits, const NT: usize, const VT: usize>(
+    a: Keys<B>,
+    b: Keys<B>,
+    c: KeysMut<B>,
+    splits: *const usize,
+) {
+    let tiles = (a.len() + b.len()).div_ceil(NT * VT);
+    // SAFETY: there is a split for each of the `ceil((m + n) / (NT * VT))` tiles. `t` and `t + 1` are read if they are below that: there is one
+    // block for each tile.
     let splits = unsafe { Global::new(splits, tiles) };
     let t = thread::block_idx_x() as usize;
-    let a_next = if t + 1 < tiles { splits.get(t + 1) } else { m };
+    let a_next = if t + 1 < tiles { splits.get(t + 1) } else { a.len() };
     // SAFETY: all `NT` threads of the block are here, and the launch has `tile::shared_bytes` for `NT * VT` keys.
     unsafe { merge_tile::<B, NT, VT>(a, b, c, t * NT * VT, splits.get(t), a_next) }
 }

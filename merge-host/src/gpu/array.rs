@@ -48,7 +48,8 @@ impl Stream {
         Ok(array)
     }
 
-    /// Checks offsets and uploads them, for [`merge_ragged`](Self::merge_ragged) and [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
+    /// Checks offsets and uploads them, for [`merge_many`](Self::merge_many), [`merge_ragged`](Self::merge_ragged) and
+    /// [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
     ///
     /// # Errors
     /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0, [`Error::DescendingOffsets`] if one is
@@ -204,7 +205,7 @@ impl<T> Drop for DeviceArray<T> {
     }
 }
 
-/// The offsets of the runs of a ragged batch, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
+/// The offsets of the runs of an array or of a ragged batch, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
 ///
 /// [`Stream::upload_offsets`] makes them. They do not change, because the GPU reads them without checks.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! | `raw` | sorts and merges of arrays by their addresses, which other libraries may own |
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
 //! | `segments` | sorts of segments, of a stream and by address |
+//! | `many_runs` | merges of many runs, of a stream and by address |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `own` | the same in a user's own order |
@@ -33,6 +34,7 @@ mod host_sets;
 mod host_top_k;
 mod kernels;
 mod launch;
+mod many_runs;
 mod numbers;
 mod operations;
 mod own;

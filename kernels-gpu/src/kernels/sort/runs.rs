@@ -7,13 +7,15 @@
 //! ```
 
 use core::hint::assert_unchecked;
-use cuda_std::{Global, Word};
+use cuda_std::Global;
 
 /// The most runs that one pass merges into one: the lanes of a warp.
 pub const MAX_RUNS: u32 = 32;
 
 /// How an array of runs is divided into tiles.
 pub trait Division: Copy {
+    /// Whether runs may turn out not to be ascending, because a user has made them. The splits of such runs may decrease from a tile to the next.
+    const MAY_DESCEND: bool;
     /// Runs of a group.
     fn k(self) -> u32;
     /// Keys of a tile, but for the last one of a group.
@@ -27,13 +29,6 @@ pub trait Division: Copy {
     /// Where run `i`, below [`MAX_RUNS`], of the group that `tile` is in begins in the array, and how many keys it has. Runs
     /// from [`k`](Self::k) on are empty.
     fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32);
-    /// That run of an array.
-    #[inline(always)]
-    #[track_caller]
-    fn run_of<T: Word>(self, tile: TileOfRuns, i: u32, array: Global<T>) -> Global<T> {
-        let (start, length) = self.extent_of(tile, i);
-        array.slice(start, length as usize)
-    }
 }
 
 /// One group of up to [`MAX_RUNS`] runs of any lengths, which are one array together.
@@ -52,6 +47,7 @@ pub struct LongRuns {
 }
 
 impl Division for LongRuns {
+    const MAY_DESCEND: bool = true;
     #[inline(always)]
     fn k(self) -> u32 {
         MAX_RUNS
@@ -76,6 +72,143 @@ impl Division for LongRuns {
     fn extent_of(self, _: TileOfRuns, i: u32) -> (usize, u32) {
         let start = self.starts.get(i as usize);
         (start, (self.starts.get(i as usize + 1) - start) as u32)
+    }
+}
+
+/// Runs of any lengths, which are an array of `n` keys together, in a pass that merges `k` of them at a time: what its kernels are told.
+///
+/// ```text
+///   from    │ run 0      │ run 1 │ run 2           │ run 3 │ run 4       │ r │        k = 4: groups of four runs, the last one shorter
+///   groups  │ 0                                            │ 1               │
+///   tiles   │ 0   │ 1   │ 2   │ 3   │ 4   │ 5   │ 6   │ 7  │ 8   │ 9   │ 10  │ │ 11     a group has its own tiles, and perhaps an empty one
+/// ```
+///
+/// Where groups begin is known on the device only. So that launches do not depend on that, tile 0 of group `g` is the one whose number is `g` and
+/// the number of whole tiles before the group in the array: a group has as many tiles as it needs, or one more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct OffsetRuns {
+    /// Where the runs of the first pass begin, and after the last one the end: `count + 1` offsets that never decrease, from 0 to `n`.
+    pub offsets: *const usize,
+    /// How many runs the first pass has.
+    pub count: usize,
+    /// How many of these are one run of this pass, and of the next one. The first is not 0, and the second is `k` times the first.
+    pub merged: [usize; 2],
+    /// Keys of the array. Below 2^32.
+    pub n: usize,
+    /// How many groups there are: runs of the next pass.
+    pub groups: usize,
+    /// Runs of a group, from 2 to [`MAX_RUNS`].
+    pub k: u32,
+    /// Keys of a tile. Not 0.
+    pub tile_keys: u32,
+    /// How many keys earlier or later than at a multiple of that a tile may begin.
+    pub rank_tolerance: u32,
+}
+
+impl OffsetRuns {
+    /// [`Division::tiles`], for the host.
+    pub const fn tile_count(self) -> usize {
+        self.n / self.tile_keys as usize + self.groups
+    }
+
+    /// The division, of which `groups_of_tiles` has the group of each tile, or nothing.
+    ///
+    /// # Safety
+    /// The fields are as they are described, and the offsets are not written during the launch.
+    #[inline(always)]
+    pub(in crate::kernels::sort) unsafe fn division(self, groups_of_tiles: Global<u32>) -> RunsOfOffsets {
+        // SAFETY: the caller promises `count + 1` offsets.
+        RunsOfOffsets { offsets: unsafe { Global::new(self.offsets, self.count + 1) }, groups_of_tiles, runs: self }
+    }
+}
+
+/// The division of [`OffsetRuns`].
+#[derive(Clone, Copy)]
+pub(in crate::kernels::sort) struct RunsOfOffsets {
+    offsets: Global<usize>,
+    groups_of_tiles: Global<u32>,
+    runs: OffsetRuns,
+}
+
+impl RunsOfOffsets {
+    /// Where run `i` begins if `merged` runs of the first pass are one run, or the array's end if there are not so many.
+    #[inline(always)]
+    #[track_caller]
+    fn start(self, i: usize, merged: usize) -> usize {
+        self.offsets.get((i * merged).min(self.runs.count))
+    }
+
+    /// The number of the first tile of a group.
+    #[inline(always)]
+    #[track_caller]
+    fn first_tile(self, group: usize) -> usize {
+        let start = self.start(group, self.runs.merged[1]) as u32;
+        // SAFETY: the host has set it so. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(self.runs.tile_keys != 0) };
+        (start / self.runs.tile_keys) as usize + group
+    }
+
+    /// The group that `tile` is in.
+    #[inline(always)]
+    pub(in crate::kernels::sort) fn group_of(self, tile: TileOfRuns) -> u32 {
+        // SAFETY: the host has set it so. A division by 0 would bring in the code of a panic.
+        unsafe { assert_unchecked(self.runs.k != 0) };
+        tile.first_run / self.runs.k
+    }
+
+    /// The group that has tile `t`: the last one whose first tile is not behind it.
+    #[inline(always)]
+    #[track_caller]
+    fn group(self, t: usize) -> usize {
+        if !self.groups_of_tiles.is_empty() {
+            return self.groups_of_tiles.get(t) as usize;
+        }
+        let (mut group, mut others) = (0, self.runs.groups - 1);
+        while others > 0 {
+            let half = others.div_ceil(2);
+            if self.first_tile(group + half) <= t {
+                group += half;
+            }
+            others -= half;
+        }
+        group
+    }
+}
+
+impl Division for RunsOfOffsets {
+    const MAY_DESCEND: bool = true;
+    #[inline(always)]
+    fn k(self) -> u32 {
+        self.runs.k
+    }
+    #[inline(always)]
+    fn tile_keys(self) -> u32 {
+        self.runs.tile_keys
+    }
+    #[inline(always)]
+    fn rank_tolerance(self) -> u32 {
+        self.runs.rank_tolerance
+    }
+    #[inline(always)]
+    fn tiles(self) -> usize {
+        self.runs.tile_count()
+    }
+    /// An empty tile begins at the end of its group.
+    #[inline(always)]
+    fn tile(self, t: usize) -> TileOfRuns {
+        let (number, merged) = (self.group(t), self.runs.merged[1]);
+        let group = self.start(number, merged);
+        let length = self.start(number + 1, merged) - group;
+        let rank = ((t - self.first_tile(number)) * self.runs.tile_keys as usize).min(length);
+        TileOfRuns { group, first_run: number as u32 * self.runs.k, length, rank }
+    }
+    #[inline(always)]
+    fn extent_of(self, tile: TileOfRuns, i: u32) -> (usize, u32) {
+        let (first, merged) = (tile.first_run as usize + i as usize, self.runs.merged[0]);
+        // A group has no more runs than `k`.
+        let (start, end) = (self.start(first, merged), self.start(first + 1, merged));
+        (start, if i < self.runs.k { (end - start) as u32 } else { 0 })
     }
 }
 
@@ -245,6 +378,7 @@ impl Runs {
 }
 
 impl Division for Runs {
+    const MAY_DESCEND: bool = false;
     #[inline(always)]
     fn k(self) -> u32 {
         self.k

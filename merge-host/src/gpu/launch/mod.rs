@@ -7,7 +7,8 @@
 //! | `sort` | the two phases of the sort, and detecting runs before them |
 //! | `divide` | dividing keys that are spread evenly, instead |
 //! | `radix` | sorting by all bits what is not divided |
-//! | `runs` | many runs at once |
+//! | `runs` | many runs at once, in place |
+//! | `many_runs` | the runs of an array, to another one |
 //! | `top_k` | the first k keys in their order |
 //! | `own` | sorts and merges in a user's own order |
 //! | `sets` | unions, intersections and differences |
@@ -28,6 +29,7 @@ mod divide;
 pub(super) mod emulated;
 pub(super) mod exchange;
 pub(super) mod groups;
+pub(super) mod many_runs;
 pub(super) mod merge;
 pub(super) mod own;
 mod radix;
@@ -170,6 +172,7 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             groups::entries_of_reductions::<K>(value_bytes),
             if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
             segments::entries::<K>(value_bytes),
+            many_runs::entries::<K>(value_bytes),
         ]
     });
     with_values.flatten().collect()

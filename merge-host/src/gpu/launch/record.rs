@@ -136,6 +136,9 @@ impl Record {
                 }
             }
             runs::merge_many::<K>(self, &many, tree, AT, AT)?;
+            for count in [2, 40] {
+                many_runs::merge_many_runs::<K>(self, SortOrder::Ascending, tree, (AT, count), tree, AT)?;
+            }
             runs::merge_tree::<K>(self, lengths, tree, tree, AT)?;
         }
         Ok(())

@@ -9,6 +9,7 @@
 //! in the tile ([`Plan::each_loaded_key`]).
 
 use super::plan::Plan;
+use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
@@ -36,6 +37,16 @@ impl Plan {
                 self.each_key(segment, thread, NT as u32, source(segment));
                 segment += 1;
             }
+        }
+    }
+
+    /// Encodes the keys in `tile` that this thread has copied there by [`each_segment`](Self::each_segment). There is nothing to do where
+    /// bits are in order already. The thread has waited for its copies.
+    #[inline(always)]
+    #[track_caller]
+    pub(in crate::kernels::sort) fn encode_own<const NT: usize, B: Bits>(self, tile: Shared<B>, encode: Coding<B>) {
+        if encode != Coding::NONE {
+            self.each_segment::<NT, _>(|_| move |_, slot| tile.set(slot, encode.encode(tile.get(slot))));
         }
     }
 

@@ -19,6 +19,7 @@ use crate::kernels::sort::payload::nothing::Nothing;
 use crate::kernels::sort::payload::packed::Packed;
 use crate::kernels::sort::runs::{Division, LongRuns, MAX_RUNS};
 use crate::key::{Bits, Coding};
+use crate::keys::Keys;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -46,7 +47,7 @@ pub unsafe fn split_long_runs<B: Bits>(
     // SAFETY: `order` has the `DETECTION_WORDS` words of `detect_runs`, which this launch only reads.
     if unsafe { Detection::new(order) }.is_of_long_runs() {
         // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
-        unsafe { find_splits(runs, from, splits, per_warp as usize) };
+        unsafe { find_splits(runs, Keys::at(from, Coding::NONE), splits, per_warp as usize, |_, _| ()) };
     }
 }
 
@@ -94,7 +95,7 @@ pub unsafe fn merge_long_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
     while t < runs.tiles() as u32 {
         // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
         // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
-        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t as usize, from, to, splits, decode) };
+        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t as usize, from, to, splits, Coding::NONE, decode) };
         thread::sync_threads();
         t += thread::grid_dim_x();
     }

@@ -19,6 +19,7 @@ use crate::kernels::sort::payload::packed::Packed;
 use crate::kernels::sort::payload::{Payload, is_of_host};
 use crate::kernels::sort::runs::{Division, MAX_RUNS, Runs, Shuffle};
 use crate::key::{Bits, Coding};
+use crate::keys::Keys;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
@@ -81,7 +82,7 @@ pub unsafe fn merge_runs<
     while t < tiles {
         // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has
         // `shared_bytes` for `NT * VT` slots. A barrier comes before the next tile.
-        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, decode) };
+        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, Coding::NONE, decode) };
         if !SEVERAL {
             break;
         }
@@ -92,11 +93,13 @@ pub unsafe fn merge_runs<
     }
 }
 
-/// Merges tile `t`, at splits that the block finds itself if `splits` is empty.
+/// Merges tile `t`, at splits that the block finds itself if `splits` is empty. Keys are loaded as `encode` encodes them and stored as
+/// `decode` decodes them.
 ///
 /// # Safety
 /// As for [`merge_runs`]. All threads of the block make this call, after a barrier if shared memory has been used before.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(in crate::kernels::sort) unsafe fn merge_tile<
     B: Bits,
     V: Word,
@@ -109,6 +112,7 @@ pub(in crate::kernels::sort) unsafe fn merge_tile<
     from: Source<B, V>,
     to: Arrays<B, V>,
     splits: Global<u32>,
+    encode: Coding<B>,
     decode: Coding<B>,
 ) {
     const {
@@ -126,7 +130,7 @@ pub(in crate::kernels::sort) unsafe fn merge_tile<
     // SAFETY: all threads of the block are here, two warps or more; `splits` is empty or has `k` words for each tile,
     // those of `split_runs`. The plan is behind the tile, and ends with a barrier.
     unsafe {
-        plan.divide(runs, t, runs.tile(t), from.keys, splits, VT as u32);
-        P::merge(plan, from, to, decode);
+        plan.divide(runs, t, runs.tile(t), Keys::at(from.keys, encode), splits, VT as u32);
+        P::merge(plan, from, to, encode, decode);
     }
 }

@@ -19,11 +19,13 @@
 //! | `load` | segments from global to shared memory |
 //! | `rounds` | segments merged in shared memory |
 //! | [`long_runs`] | the same for runs that were detected, of any lengths |
+//! | [`many_runs`] | the same for runs of a user, of any lengths and in any number |
 //!
 //! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
 
 pub(super) mod load;
 pub mod long_runs;
+pub mod many_runs;
 pub mod merge_runs;
 pub(super) mod plan;
 pub(super) mod rounds;

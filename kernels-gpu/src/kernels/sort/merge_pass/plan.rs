@@ -12,6 +12,7 @@ use crate::block::scan::sum_up_to;
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::runs::{Division, MAX_RUNS, TileOfRuns};
 use crate::key::Bits;
+use crate::keys::Keys;
 use crate::warp::multiway_co_rank::{Range, multiway_co_rank, sum};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE};
@@ -90,12 +91,12 @@ impl Plan {
     /// All threads of the block make this call, two warps or more; `splits` are those of [`split_runs`](super::split_runs::split_runs).
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(in crate::kernels::sort) unsafe fn divide<B: Bits>(
+    pub(in crate::kernels::sort) unsafe fn divide<B: Bits, D: Division>(
         self,
-        runs: impl Division,
+        runs: D,
         t: usize,
         tile: TileOfRuns,
-        from: Global<B>,
+        from: Keys<B>,
         splits: Global<u32>,
         items_per_thread: u32,
     ) {
@@ -138,7 +139,8 @@ impl Plan {
             // SAFETY: this is the first warp.
             unsafe {
                 warp::sync_warp(FULL_MASK);
-                self.lay_out(begin + split as usize, end - split, items_per_thread);
+                let length = if D::MAY_DESCEND { clamp_lengths(split, end) } else { end - split };
+                self.lay_out(begin + split as usize, length, items_per_thread);
             }
         }
         thread::sync_threads();
@@ -177,4 +179,26 @@ impl Plan {
     pub(in crate::kernels::sort) fn segments(self) -> u32 {
         self.segments.get(0)
     }
+}
+
+/// How many keys the lane's run has between two splits that sum up to no less at the end than at the beginning. If it has fewer before the
+/// second than before the first, none, and other runs have as many less in their stead: together they have what the sums tell.
+///
+/// # Safety
+/// The lanes of one whole warp make this call.
+#[inline(always)]
+#[track_caller]
+unsafe fn clamp_lengths(begin: u32, end: u32) -> u32 {
+    let length = end.saturating_sub(begin);
+    // SAFETY: the lanes of a whole warp are here.
+    let all = unsafe { sum(end) - sum(begin) };
+    // SAFETY: as above.
+    if all == unsafe { sum(length) } {
+        return length;
+    }
+    let length = length.min(all as u32);
+    // SAFETY: as above, since all lanes have the same sums. No lane has more than `all`, which is at most the keys of a tile, so that 32 of
+    // them sum up to less than 2^32.
+    let before = unsafe { sum_up_to(length) } - length;
+    length.min((all as u32).saturating_sub(before))
 }

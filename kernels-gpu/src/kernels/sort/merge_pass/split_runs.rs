@@ -9,8 +9,9 @@
 //! A warp finds the splits of a tile, a lane for each run, by a [co-rank of many runs](crate::warp::multiway_co_rank).
 
 use crate::kernels::sort::detect_runs::Detection;
-use crate::kernels::sort::runs::{Division, Runs};
-use crate::key::Bits;
+use crate::kernels::sort::runs::{Division, Runs, TileOfRuns};
+use crate::key::{Bits, Coding};
+use crate::keys::Keys;
 use crate::tuning::ROW;
 use crate::warp::multiway_co_rank::{Range, multiway_co_rank};
 use cuda_std::prelude::*;
@@ -44,20 +45,21 @@ pub unsafe fn split_runs<B: Bits>(from: *const B, runs: Runs, splits: *mut u32, 
     // SAFETY: `order` is null, or `DETECTION_WORDS` words that this launch only reads.
     if !unsafe { Detection::new(order) }.is_done() {
         // SAFETY: blocks are of whole warps, and `order` says the same to all their lanes.
-        unsafe { find_splits(runs, from, splits, per_warp as usize) };
+        unsafe { find_splits(runs, Keys::at(from, Coding::NONE), splits, per_warp as usize, |_, _| ()) };
     }
 }
 
-/// Finds the splits of `per_warp` tiles, one warp.
+/// Finds the splits of `per_warp` tiles, one warp. Calls `found` with each tile and its index.
 ///
 /// # Safety
 /// The lanes of whole warps make this call.
 #[inline(always)]
 pub(super) unsafe fn find_splits<B: Bits>(
     runs: impl Division,
-    from: Global<B>,
+    from: Keys<B>,
     splits: GlobalMut<u32>,
     per_warp: usize,
+    found: impl Fn(usize, TileOfRuns),
 ) {
     let (lane, k) = (warp::lane_id(), runs.k());
     let warp = thread::block_idx_x() * (thread::block_dim_x() / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE;
@@ -65,8 +67,8 @@ pub(super) unsafe fn find_splits<B: Bits>(
     let mut known: Option<u32> = None;
     for t in first..(first + per_warp).min(runs.tiles()) {
         let tile = runs.tile(t);
-        let own = runs.run_of(tile, lane, from);
-        let length = own.len() as u32;
+        let (start, length) = runs.extent_of(tile, lane);
+        let own = from.slice(start, length as usize);
         let split = if tile.rank == 0 {
             0
         } else {
@@ -83,5 +85,6 @@ pub(super) unsafe fn find_splits<B: Bits>(
         if lane < k {
             splits.set(t * k as usize + lane as usize, split);
         }
+        found(t, tile);
     }
 }

@@ -130,7 +130,13 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
     }
 
     #[inline(always)]
-    unsafe fn merge(plan: Plan, from: Source<u32, u32>, to: Arrays<u32, u32>, decode: Coding<u32>) {
+    unsafe fn merge(
+        plan: Plan,
+        from: Source<u32, u32>,
+        to: Arrays<u32, u32>,
+        encode: Coding<u32>,
+        decode: Coding<u32>,
+    ) {
         // SAFETY: as above. Barriers come between loading and the rounds, and between the reads and the writes of each.
         let tile = unsafe { PairTile::at_start(NT * VT) };
         plan.each_segment::<NT, _>(|segment| {
@@ -153,6 +159,7 @@ impl<const NT: usize, const VT: usize> Payload<u32, u32, NT, VT> for Beside {
             }
         }
         shared::wait_for_copies();
+        plan.encode_own::<NT, u32>(tile.keys, encode);
         thread::sync_threads();
 
         let levels = plan.levels();

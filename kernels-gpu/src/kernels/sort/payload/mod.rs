@@ -45,12 +45,13 @@ pub trait Payload<B: Bits, V: Word, const NT: usize, const VT: usize> {
     /// do not overlap.
     unsafe fn sort(from: Arrays<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>, random: u64);
 
-    /// Merges the segments of `from` that `plan` lays out to the tile's part of `to`. Keys are stored as `decode` decodes them.
+    /// Merges the segments of `from` that `plan` lays out to the tile's part of `to`. Keys are loaded as `encode` encodes them and stored as
+    /// `decode` decodes them.
     ///
     /// # Safety
     /// As for [`sort`](Self::sort), but for the arrays; `plan` is divided, of no more than `NT * VT` slots, and behind the tile's memory. Nothing
     /// writes `from` during the launch, and nothing else uses the tile's part of `to`.
-    unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, decode: Coding<B>);
+    unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>);
 }
 
 /// Bytes of dynamic shared memory of [`block_sort`](super::block_sort::block_sort), for tiles of `slots` keys of `key_bytes` bytes with values

@@ -28,7 +28,7 @@ impl<B: Bits, const NT: usize, const VT: usize> Payload<B, (), NT, VT> for Nothi
     }
 
     #[inline(always)]
-    unsafe fn merge(plan: Plan, from: Source<B, ()>, to: Arrays<B, ()>, decode: Coding<B>) {
+    unsafe fn merge(plan: Plan, from: Source<B, ()>, to: Arrays<B, ()>, encode: Coding<B>, decode: Coding<B>) {
         // SAFETY: the caller promises `TILE_BYTES`. Barriers come between loading and the rounds, and between the reads
         // and the writes of each.
         let keys = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
@@ -38,6 +38,7 @@ impl<B: Bits, const NT: usize, const VT: usize> Payload<B, (), NT, VT> for Nothi
         });
         plan.each_gap::<NT>(|slot| keys.set(slot, B::MAX));
         shared::wait_for_copies();
+        plan.encode_own::<NT, B>(keys, encode);
         merge_segments::<B, NT, VT>(plan, keys);
 
         // Shared to global. A warp writes whole lines of memory, wherever the tile begins.

@@ -81,7 +81,7 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
     }
 
     #[inline(always)]
-    unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, decode: Coding<B>) {
+    unsafe fn merge(plan: Plan, from: Source<B, V>, to: Arrays<B, V>, encode: Coding<B>, decode: Coding<B>) {
         // SAFETY: as above.
         let memory = unsafe { PackedMemory::<B, V>::at_start(NT * VT) };
         let mut tile = PackedTile::new(memory);
@@ -90,18 +90,21 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
             if tile.ranked {
                 plan.each_loaded_key::<NT, B, u64, _>(from.keys, tile.packed, || {
                     let packing = tile.packing();
-                    move |key, slot, is_here| if is_here { tile.pack_ranked(packing, key, slot) } else { 0 }
+                    move |key, slot, is_here| {
+                        if is_here { tile.pack_ranked(packing, encode.encode(key), slot) } else { 0 }
+                    }
                 });
             } else {
                 plan.each_loaded_key::<NT, B, u64, _>(from.keys, tile.packed, || {
                     let segment = thread::thread_idx_x();
                     let keys = (segment < plan.segments()).then(|| plan.segment_of(segment, from.keys));
-                    let ends = keys.map(|keys| [keys.get(0), keys.get(keys.len() - 1)]);
+                    let ends = keys.map(|keys| [0, keys.len() - 1].map(|i| encode.encode(keys.get(i))));
                     let packing = tile.choose_packing::<NT>(ends.into_iter().flatten());
-                    move |key, slot, is_here| tile.pack(packing, key, slot, is_here)
+                    move |key, slot, is_here| tile.pack(packing, encode.encode(key), slot, is_here)
                 });
             }
-            plan.each_gap::<NT>(|slot| tile.packed.set(slot, u64::MAX));
+            let greatest = PackedTile::<B>::greatest(plan.keys());
+            plan.each_gap::<NT>(|slot| tile.packed.set(slot, greatest));
             merge_segments::<u64, NT, VT>(plan, tile.packed);
             if tile.is_in_order::<NT, VT>(plan.keys()) {
                 break;
@@ -120,7 +123,9 @@ impl<B: Bits, V: Word, const NT: usize, const VT: usize> Payload<B, V, NT, VT> f
                 let (keys, before) = (plan.segment_of(segment, from.keys), plan.before.get(segment));
                 move |i, _| memory.slots.keys.copy_async(before + i, keys, i as usize)
             });
-            gather::<B, NT, VT>(memory.slots.keys, slots, plan.part_of(to.keys), |key| decode.decode(key));
+            gather::<B, NT, VT>(memory.slots.keys, slots, plan.part_of(to.keys), |key| {
+                decode.decode(encode.encode(key))
+            });
             thread::sync_threads();
         }
         plan.each_segment::<NT, _>(|segment| {

@@ -105,7 +105,7 @@ impl Packing {
     #[inline(always)]
     fn unpack(self, packed: u64, low_bits: u16) -> u64 {
         let key = (packed & !SLOT_MASK) >> self.shift | low_bits as u64;
-        with_upper_half(key, upper_half(key) + self.least)
+        with_upper_half(key, upper_half(key).wrapping_add(self.least))
     }
 }
 
@@ -232,6 +232,14 @@ impl<B: Bits> PackedTile<B> {
             packed[i] = if is_here(i) { key } else { u64::MAX };
         }
         packed
+    }
+
+    /// A number that is not less than any packed key of a tile of `count` keys, and has a slot of one of them: where runs are not ascending, it may
+    /// come out among them.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn greatest(count: usize) -> u64 {
+        !SLOT_MASK | (count as u64).wrapping_sub(1) & SLOT_MASK
     }
 
     /// The packed key, for a second time.

@@ -88,7 +88,7 @@ pub unsafe fn merge_segments<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const N
                 unsafe {
                     let (from, to) = (from.from(unit.start).source(n), to.from(unit.start).arrays(n));
                     let no_splits = Global::new(core::ptr::null(), 0);
-                    merge_tile::<B, V, P, NT, VT>(runs, unit.number, from, to, no_splits, decode);
+                    merge_tile::<B, V, P, NT, VT>(runs, unit.number, from, to, no_splits, Coding::NONE, decode);
                 }
                 thread::sync_threads();
             }

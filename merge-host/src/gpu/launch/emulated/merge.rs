@@ -273,3 +273,27 @@ fn many_runs_are_merged_at_once_or_by_twos() {
     }
     for_all_types!(all());
 }
+
+/// What the array then holds is unspecified, but all accesses are inside it.
+#[test]
+fn many_runs_that_are_not_sorted_do_no_harm() {
+    fn check<K: TestKey, V: Word>(count: usize) {
+        let seed = fresh_seed();
+        let (device, lengths) = (Device::new(seed), vec![2000; count]);
+        let at = Pairs::<K, V>::of(&device, &Keys::Any.random::<K>(2000 * count, seed), 0);
+        let many = runs::ManyRuns::new(lengths);
+        let described: Vec<u64> = bytemuck::pod_collect_to_vec(&many.described);
+        let (described, bytes) = (address(device.array(&described)), many.workspace_bytes::<K>(size_of::<V>()));
+        // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+        unsafe { runs::merge_many::<K>(&device.queue(), &many, at.arrays(), described, device.workspace(bytes)) }
+            .expect("all is launched");
+        assert_eq!(device.read(at.keys).len(), 2000 * count);
+    }
+    for count in [2, 20, 40] {
+        check::<u32, ()>(count);
+        check::<f64, ()>(count);
+        check::<u32, u32>(count);
+        check::<i32, u64>(count);
+        check::<u64, u64>(count);
+    }
+}

@@ -12,6 +12,8 @@ mod groups;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod many_runs;
+#[cfg(test)]
 mod merge;
 pub(in crate::gpu) mod own;
 #[cfg(test)]

@@ -1,0 +1,138 @@
+//! A pass over runs of any lengths, which a user has in an array, with their offsets.
+//!
+//! ```text
+//!   offsets  0            5       8                 14
+//!   from     │ run 0      │ run 1 │ run 2           │ …      up to 32 runs are a group
+//!   to       │ tile 0 │ tile 1 │ tile 2 │ tile 3 │  …       a block merges a tile
+//! ```
+//!
+//! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The first pass reads keys as the user
+//! has them, and encodes them on the way: nothing is copied before.
+
+use super::merge_runs::merge_tile;
+use super::split_runs::find_splits;
+use super::{MIN_BLOCKS_PER_SM, tile_keys};
+use crate::kernels::sort::elements::Elements;
+use crate::kernels::sort::payload::Payload;
+use crate::kernels::sort::payload::beside::Beside;
+use crate::kernels::sort::payload::nothing::Nothing;
+use crate::kernels::sort::payload::packed::Packed;
+use crate::kernels::sort::runs::{Division, MAX_RUNS, OffsetRuns};
+use crate::key::{Bits, Coding};
+use crate::keys::Keys;
+use crate::tuning::{ROW, Tile};
+use cuda_std::prelude::*;
+
+pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
+
+/// The shape of the tiles of [`merge_many_runs`], for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn tile_shape(key_bytes: usize, value_bytes: usize) -> Tile {
+    ROW.merge_runs.of(key_bytes, value_bytes)
+}
+
+/// How many keys earlier or later than at its rank a tile may begin. Those of keys with values begin at whole lines of memory.
+///
+/// As many as in a sort of few keys: there is one group as a rule, and a tile more or less does not matter, but the searches do.
+pub const fn rank_tolerance(value_bytes: usize) -> u32 {
+    if value_bytes == 0 { ROW.small_rank_tolerance } else { 0 }
+}
+
+/// Keys of such a tile where `k` runs are merged.
+pub const fn keys_of_tile(key_bytes: usize, value_bytes: usize, k: u32) -> u32 {
+    let shape = tile_shape(key_bytes, value_bytes);
+    tile_keys(shape.keys(), shape.items_per_thread, k, rank_tolerance(value_bytes))
+}
+
+const _: () = {
+    let (narrow, wide) = (keys_of_tile(4, 0, MAX_RUNS), keys_of_tile(8, 0, MAX_RUNS));
+    assert!(
+        narrow > 2 * rank_tolerance(0) && wide > 2 * rank_tolerance(0),
+        "a tile has more than the tolerance at both ends"
+    );
+};
+
+/// Words for each tile in the array of splits: one for each run of a group, and the number of the group, which is behind all splits.
+pub const fn words_of_tile(k: u32) -> usize {
+    k as usize + 1
+}
+
+/// Kernel: writes to `splits[t * k + i]` how many keys of run `i` of its group the merge takes before tile `t`, and behind all splits which group
+/// each tile is in. Keys are in the order of `encode`.
+///
+/// # Safety
+/// `from` has `runs.n` keys, and `runs` is as its fields are described. `splits` has capacity for [`words_of_tile`] words for each tile. Blocks are of
+/// whole warps, a warp for `per_warp` tiles.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn split_many_runs<B: Bits>(
+    from: *const B,
+    runs: OffsetRuns,
+    encode: Coding<B>,
+    splits: *mut u32,
+    per_warp: u32,
+) {
+    let (tiles, k) = (runs.tile_count(), runs.k as usize);
+    // SAFETY: `from` has `n` keys, and `splits` has `k` words for each tile and one more, as the caller promises. Lanes of the warp that has tile `t`
+    // alone write `splits[t * k + i]`, lane `i < k`, and word `t` behind them, lane 0. The groups of tiles are not known yet.
+    let (from, splits, runs) = unsafe {
+        let groups_of_tiles = Global::new(core::ptr::null(), 0);
+        (
+            Keys::new(from, runs.n, encode),
+            GlobalMut::new(splits, tiles * words_of_tile(runs.k)),
+            runs.division(groups_of_tiles),
+        )
+    };
+    let groups = splits.slice(tiles * k, tiles);
+    // SAFETY: blocks are of whole warps.
+    unsafe {
+        find_splits(runs, from, splits, per_warp as usize, |t, tile| {
+            if warp::lane_id() == 0 {
+                groups.set(t, runs.group_of(tile));
+            }
+        });
+    }
+}
+
+/// Kernel: merges each group of `runs` of `from`, as `encode` orders their keys, to the same indices of `to`, with what moves with the keys, one
+/// block a tile. Keys are stored as `decode` decodes them.
+///
+/// # Safety
+/// All arrays have `runs.n` elements, in global memory; those of `to` do not overlap others. `runs` is as its fields are described, for tiles of
+/// `NT * VT` slots; `splits` are those of [`split_many_runs`]. Blocks are of `NT` threads, one for each tile, with [`shared_bytes`] of dynamic shared
+/// memory for `NT * VT` slots.
+#[kernel(
+    u32 = <u32, (), Nothing, { tile_shape(4, 0).threads }, { tile_shape(4, 0).items_per_thread }>
+        within (tile_shape(4, 0).threads, MIN_BLOCKS_PER_SM),
+    u64 = <u64, (), Nothing, { tile_shape(8, 0).threads }, { tile_shape(8, 0).items_per_thread }>
+        within (tile_shape(8, 0).threads, MIN_BLOCKS_PER_SM),
+    u32v4 = <u32, u32, Beside, { tile_shape(4, 4).threads }, { tile_shape(4, 4).items_per_thread }>
+        within (tile_shape(4, 4).threads, MIN_BLOCKS_PER_SM),
+    u32v8 = <u32, u64, Packed, { tile_shape(4, 8).threads }, { tile_shape(4, 8).items_per_thread }>
+        within (tile_shape(4, 8).threads, MIN_BLOCKS_PER_SM),
+    u64v4 = <u64, u32, Packed, { tile_shape(8, 4).threads }, { tile_shape(8, 4).items_per_thread }>
+        within (tile_shape(8, 4).threads, MIN_BLOCKS_PER_SM),
+    u64v8 = <u64, u64, Packed, { tile_shape(8, 8).threads }, { tile_shape(8, 8).items_per_thread }>
+        within (tile_shape(8, 8).threads, MIN_BLOCKS_PER_SM),
+)]
+pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const NT: usize, const VT: usize>(
+    from: Elements<B, V>,
+    to: Elements<B, V>,
+    runs: OffsetRuns,
+    splits: *const u32,
+    encode: Coding<B>,
+    decode: Coding<B>,
+) {
+    let (n, tiles, k) = (runs.n, runs.tile_count(), runs.k as usize);
+    // SAFETY: `split_many_runs` has written `k` splits for each tile, and its group behind them. All arrays have `n` elements, and those of `to`
+    // overlap no others. A block writes its tile's part of them, and tiles do not overlap.
+    let (splits, from, to, runs) = unsafe {
+        let words = Global::new(splits, tiles * words_of_tile(runs.k));
+        (words.slice(0, tiles * k), from.source(n), to.arrays(n), runs.division(words.slice(tiles * k, tiles)))
+    };
+    let t = thread::block_idx_x() as usize;
+    let tile = runs.tile(t);
+    if tile.rank < tile.length {
+        // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has `shared_bytes` for `NT * VT`
+        // slots.
+        unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
+    }
+}

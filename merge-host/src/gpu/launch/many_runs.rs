@@ -1,0 +1,219 @@
+//! The merge of the runs of an array in the GPU's memory into another one.
+//!
+//! ```text
+//!   runs   │   │      │ │    │     │   │ │    up to 32: one pass, from `keys` to `out`
+//!   keys → out → scratch → out                more: as few passes as can be, the last one to `out`; `keys` stays as it is
+//! ```
+//!
+//! Two runs are merged as two arrays are.
+//!
+//! The launches depend on the numbers of keys and of runs, but not on the offsets.
+
+use super::merge::path_shape;
+use super::sort::splits_shape;
+use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_numbers, with_values};
+use crate::gpu::kernels::Shape;
+use crate::{Error, SortOrder};
+use kernels_gpu::kernels::merge_two_runs::{
+    self, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, MergeTwoRuns, MergeTwoRunsPairs, PATH_TWO_RUNS, PathTwoRuns,
+};
+use kernels_gpu::kernels::sort::merge_pass::many_runs::{
+    self, MERGE_MANY_RUNS, MergeManyRuns, SPLIT_MANY_RUNS, SplitManyRuns, keys_of_tile, tile_shape, words_of_tile,
+};
+use kernels_gpu::kernels::sort::merge_pass::split_runs;
+use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::tuning::{self, Tile};
+use std::ptr;
+
+/// The most keys, and the most runs: a run of a pass has an index and a length of 32 bits.
+pub(in crate::gpu) const MOST: usize = u32::MAX as usize;
+
+/// The entry points of merges of many runs, alone or with values of `value_bytes` bytes.
+pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
+    let (keys, suffix) = (bits(size_of::<K>()), suffix::<K>(value_bytes));
+    let merge_two = if value_bytes == 0 { MERGE_TWO_RUNS } else { MERGE_TWO_RUNS_PAIRS };
+    vec![
+        (PATH_TWO_RUNS.name, keys.clone()),
+        (merge_two.name, suffix.clone()),
+        (SPLIT_MANY_RUNS.name, keys),
+        (MERGE_MANY_RUNS.name, suffix),
+    ]
+}
+
+/// The shape of the tiles of two runs.
+const fn tile_of_two<K>(value_bytes: usize) -> Tile {
+    if value_bytes == 0 { tuning::merge(size_of::<K>()) } else { tuning::indexed(size_of::<K>()) }
+}
+
+/// How many runs each pass merges into one, for `count` runs, which are more than 2.
+fn passes(count: usize) -> impl ExactSizeIterator<Item = u32> {
+    let passes: Vec<u32> = Passes::of(count).collect();
+    passes.into_iter()
+}
+
+/// The passes over `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
+fn runs_of_passes<K: Key>(
+    n: usize,
+    offsets: *const usize,
+    count: usize,
+    value_bytes: usize,
+) -> impl ExactSizeIterator<Item = OffsetRuns> {
+    let mut merged = 1;
+    passes(count).map(move |k| {
+        let merges = [merged, merged * k as usize];
+        merged = merges[1];
+        OffsetRuns {
+            offsets,
+            count,
+            merged: merges,
+            n,
+            groups: count.div_ceil(merged),
+            k,
+            tile_keys: keys_of_tile(size_of::<K>(), value_bytes, k),
+            rank_tolerance: many_runs::rank_tolerance(value_bytes),
+        }
+    })
+}
+
+/// Where the parts of a workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
+struct Layout {
+    values: usize,
+    splits: usize,
+    end: usize,
+}
+
+impl Layout {
+    fn of<K: Key>(n: usize, count: usize, value_bytes: usize) -> Self {
+        // The only pass needs no scratch.
+        let scratch = if passes(count).len() > 1 { n } else { 0 };
+        let values = align(scratch * size_of::<K>());
+        let splits = values + align(scratch * value_bytes);
+        let words = runs_of_passes::<K>(n, ptr::null(), count, value_bytes)
+            .map(|runs| runs.tile_count() * words_of_tile(runs.k))
+            .max();
+        Self { values, splits, end: splits + words.unwrap_or(0) * size_of::<u32>() }
+    }
+}
+
+/// Bytes of workspace for the merge of `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0. `usize::MAX` if there are more
+/// than [`MOST`] of either.
+pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_bytes: usize) -> usize {
+    match n.max(count) {
+        _ if n == 0 => 0,
+        most if most > MOST => usize::MAX,
+        _ if count <= 2 => n.div_ceil(tile_of_two::<K>(value_bytes).keys()) * size_of::<usize>(),
+        _ => Layout::of::<K>(n, count, value_bytes).end,
+    }
+}
+
+/// Queues the merge of the runs of `from` to `out`, stable: of equal keys, those of an earlier run go first.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a multiple of 16, and `count + 1`
+/// offsets of 8 bytes, which begin with 0, never decrease and end with the number of keys. `out` and the workspace overlap nothing. Nothing else uses
+/// these two, and nothing writes the others, until the merge has ended.
+pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    from: Arrays,
+    (offsets, count): (Address, usize),
+    out: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let Arrays { len: n, value_bytes, .. } = from;
+    if n == 0 {
+        return Ok(());
+    }
+    if count <= 2 {
+        // SAFETY: the caller's promise. There is a run, and so a second offset, since there are keys.
+        return unsafe { merge_two_runs::<K>(queue, order, from, offsets, out, workspace) };
+    }
+    let (coding, layout) = (Coding::of::<K>(order == SortOrder::Descending), Layout::of::<K>(n, count, value_bytes));
+    let part = |begin: usize| workspace + begin as Address;
+    let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<K>(value_bytes));
+    let tile = tile_shape(size_of::<K>(), value_bytes);
+    let shared_bytes = many_runs::shared_bytes(size_of::<K>(), value_bytes, tile.keys());
+    let mut input = (from.keys, from.values);
+    let mut encode = coding;
+    let passes = runs_of_passes::<K>(n, offsets as *const usize, count, value_bytes);
+    let last = passes.len() - 1;
+    for (pass, runs) in passes.enumerate() {
+        let output =
+            if (last - pass).is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
+        let (tiles, decode) = (runs.tile_count(), if pass == last { coding } else { Coding::NONE });
+        let per_warp = split_runs::boundaries_per_warp(tiles);
+        let split = SplitManyRuns { from: input.0 as *const K::Bits, runs, encode, splits, per_warp };
+        // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
+        unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
+        with_values!(value_bytes, V => {
+            let (from, to) = (elements::<K, V>(input), elements::<K, V>(output));
+            let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+            // SAFETY: as above. A pass reads what the one before has written, and writes neither that nor what the user's runs are in.
+            unsafe { queue.launch(&suffix, shape, &MergeManyRuns { from, to, runs, splits, encode, decode })? }
+        });
+        (input, encode) = (output, Coding::NONE);
+    }
+    Ok(())
+}
+
+/// Queues the merge of one or two runs.
+///
+/// # Safety
+/// As for [`merge_many_runs`], with two offsets or three, and keys.
+unsafe fn merge_two_runs<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    from: Arrays,
+    offsets: Address,
+    out: Arrays,
+    workspace: Address,
+) -> Result<(), Error> {
+    let Arrays { len: n, value_bytes, .. } = from;
+    let (tile, coding) = (tile_of_two::<K>(value_bytes), Coding::of::<K>(order == SortOrder::Descending));
+    let (tile_keys, tiles, suffix) = (tile.keys(), n.div_ceil(tile.keys()), suffix::<K>(value_bytes));
+    let (keys, offsets, splits) = (from.keys as *const K::Bits, offsets as *const usize, workspace as *mut usize);
+    let shared_bytes = merge_two_runs::shared_bytes::<K>(tile_keys, tile.items_per_thread, value_bytes > 0);
+    let shape = Shape { blocks: tiles, threads: tile.threads as u32, shared_bytes };
+    let path = PathTwoRuns { keys, n, offsets, splits, tiles, tile_keys, coding };
+    let c = out.keys as *mut K::Bits;
+    // SAFETY: the caller's promise for the arrays; shapes are those that the kernels ask for.
+    unsafe {
+        queue.launch(&bits(size_of::<K>()), path_shape(tiles), &path)?;
+        if value_bytes == 0 {
+            return queue.launch(&suffix, shape, &MergeTwoRuns { keys, n, offsets, c, splits, coding });
+        }
+        with_numbers!(value_bytes, V => {
+            let (values, c_values) = (from.values as *const V, out.values as *mut V);
+            let merge = MergeTwoRunsPairs { keys, values, n, offsets, c_keys: c, c_values, splits, coding };
+            queue.launch(&suffix, shape, &merge)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_32_runs_take_one_pass_and_more_take_passes_that_are_alike() {
+        let of = |count| passes(count).collect::<Vec<_>>();
+        assert_eq!(of(3), [4]);
+        assert_eq!(of(16), [16]);
+        assert_eq!(of(32), [32]);
+        assert_eq!(of(33), [8, 8]);
+        assert_eq!(of(1024), [32, 32]);
+        assert_eq!(of(1025), [16, 16, 8]);
+    }
+
+    #[test]
+    fn only_several_passes_need_the_keys_once_more() {
+        let n = 1 << 28;
+        let bytes = |count| workspace_bytes::<u32>(n, count, 4);
+        assert!(bytes(32) < n / 50, "{}", bytes(32));
+        assert!(bytes(33) >= 8 * n && bytes(33) < 8 * n + n / 50, "{}", bytes(33));
+        assert_eq!(workspace_bytes::<u32>(0, 100, 0), 0);
+        assert_eq!(workspace_bytes::<u32>(MOST + 1, 2, 0), usize::MAX);
+        assert_eq!(workspace_bytes::<u32>(1, MOST + 1, 0), usize::MAX);
+    }
+}

@@ -1,0 +1,213 @@
+//! Merges of the runs of an array: of a stream, and in a graph whose offsets change.
+
+use super::{KINDS, KINDS_BY_LOW_BITS, Random, Step, Test, graph, median_ms, poison};
+use merge_host::{Error, Gpu, GpuKey, Key, SortOrder};
+use tests::distribution::Distribution;
+
+/// Numbers of runs, and of keys in about as many runs as that.
+const RUNS: [(usize, usize); 16] = [
+    (0, 0),
+    (1, 1000),
+    (2, 1),
+    (2, 3_000_017),
+    (3, 500_000),
+    (4, 1_000_003),
+    (5, 77),
+    (8, 2_000_000),
+    (16, 3_000_000),
+    (31, 217),
+    (32, 3_000_000),
+    (33, 3_000_000),
+    (100, 1_000_000),
+    (1024, 500_000),
+    (1025, 2_000_000),
+    (5000, 1_000_000),
+];
+
+/// Numbers of runs that are timed.
+const TIMED_RUNS: [usize; 6] = [2, 4, 8, 16, 32, 256];
+
+/// Where `count` runs of `n` keys begin, and the end: of any lengths, some empty, and now and then one that has nearly all keys.
+fn offsets(random: &mut Random, count: usize, n: usize) -> Vec<usize> {
+    let near_end = random.next().is_multiple_of(3);
+    let mut offsets: Vec<usize> = (1..count.max(1))
+        .map(|_| random.next() as usize % (n + 1))
+        .map(|offset| if near_end { n - offset / 100 } else { offset })
+        .collect();
+    // Every fifth run or so is empty.
+    for i in (4..offsets.len()).step_by(5) {
+        offsets[i] = offsets[i - 1];
+    }
+    offsets.extend(if count > 0 { vec![0, n] } else { vec![0] });
+    offsets.sort_unstable();
+    offsets
+}
+
+impl Test {
+    /// Keys of which each run is sorted.
+    fn runs<K: GpuKey>(&mut self, order: SortOrder, offsets: &[usize], kind: fn(u64) -> u64) -> Vec<K> {
+        let mut keys = self.keys::<K>(offsets[offsets.len() - 1], kind);
+        self.cpu.sort_segments(order, &mut keys, offsets).expect("the CPU sorts");
+        keys
+    }
+
+    /// Merges of keys alone and with values, in both orders, against the CPU's stable sort of all keys.
+    pub(super) fn check_many_runs<K: GpuKey>(&mut self) {
+        for (name, kind) in KINDS.into_iter().chain(KINDS_BY_LOW_BITS) {
+            for (count, n) in RUNS {
+                for order in [SortOrder::Ascending, SortOrder::Descending] {
+                    let offsets = offsets(&mut self.random, count, n);
+                    let keys = self.runs::<K>(order, &offsets, kind);
+                    let what = format!("merge of {n} {name} in {count} runs, {order:?}");
+                    let (mut expected, mut indices) = (keys.clone(), (0..n as u32).collect::<Vec<_>>());
+                    self.cpu.sort_pairs(order, &mut expected, &mut indices).expect("the CPU sorts");
+                    let found = self.merge_runs(order, &keys, &offsets);
+                    self.expect(|| what.clone(), found, &expected);
+                    let (found, values) = self.merge_runs_with_indices(order, &keys, &offsets, |i| i as u32);
+                    self.expect(|| format!("{what}, with values of 4 bytes"), found, &expected);
+                    self.expect(|| format!("{what}, values of 4 bytes"), values, &indices);
+                    let wide: Vec<u64> = indices.iter().map(|&i| i as u64).collect();
+                    let (found, values) = self.merge_runs_with_indices(order, &keys, &offsets, |i| i as u64);
+                    self.expect(|| format!("{what}, with values of 8 bytes"), found, &expected);
+                    self.expect(|| format!("{what}, values of 8 bytes"), values, &wide);
+                }
+            }
+        }
+        // Unsorted runs: any order will do, but the stream works on.
+        let offsets = offsets(&mut self.random, 20, 1_000_003);
+        let keys = self.keys::<K>(1_000_003, KINDS[0].1);
+        let found = self.merge_runs(SortOrder::Ascending, &keys, &offsets).map(|_| Vec::new());
+        self.expect::<K>(|| "merge of runs that are not sorted".to_owned(), found, &[]);
+        let (found, _) = self.merge_runs_with_indices(SortOrder::Ascending, &keys, &offsets, |i| i as u64);
+        self.expect::<K>(
+            || "merge of runs that are not sorted, with values".to_owned(),
+            found.map(|_| Vec::new()),
+            &[],
+        );
+    }
+
+    fn merge_runs<K: GpuKey>(&self, order: SortOrder, keys: &[K], offsets: &[usize]) -> Result<Vec<K>, Error> {
+        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(keys.len()))?);
+        let mut workspace = stream.zeroed(Gpu::merge_many_workspace_bytes::<K>(keys.len(), offsets.len() - 1))?;
+        stream.merge_many(order, &from, &stream.upload_offsets(offsets)?, &mut out, &mut workspace)?;
+        out.download()
+    }
+
+    /// The same with the values that `value` makes of indices.
+    fn merge_runs_with_indices<K: GpuKey, V: Key + bytemuck::Pod>(
+        &self,
+        order: SortOrder,
+        keys: &[K],
+        offsets: &[usize],
+        value: fn(usize) -> V,
+    ) -> (Result<Vec<K>, Error>, Result<Vec<V>, Error>) {
+        let merge = || {
+            let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+            let (n, runs) = (keys.len(), offsets.len() - 1);
+            let (from, mut out) = (stream.upload(keys)?, stream.upload(&poison::<K>(n))?);
+            let values = stream.upload(&(0..n).map(value).collect::<Vec<V>>())?;
+            let mut to_values = stream.upload(&poison::<V>(n))?;
+            let mut workspace = stream.zeroed(Gpu::merge_many_pairs_workspace_bytes::<K, V>(n, runs))?;
+            let (offsets, to) = (stream.upload_offsets(offsets)?, (&mut out, &mut to_values));
+            stream.merge_many_pairs(order, (&from, &values), &offsets, to, &mut workspace)?;
+            Ok::<_, Error>((out.download()?, to_values.download()?))
+        };
+        match merge() {
+            Ok((keys, values)) => (Ok(keys), Ok(values)),
+            Err(error) => (Err(error.clone()), Err(error)),
+        }
+    }
+
+    /// Graphs of merges whose offsets change from launch to launch: only the numbers of keys and of runs are captured.
+    pub(super) fn check_many_runs_graph<K: GpuKey>(&mut self) {
+        const KEYS: usize = 700_001;
+        for count in [2, 32, 100] {
+            let gpu = self.gpu.as_gpu().expect("this is the GPU engine").clone();
+            gpu.prepare::<K>().expect("the device loads kernels");
+            let stream = gpu.stream().expect("the device makes streams");
+            let array = || stream.zeroed::<K>(KEYS).expect("the device has memory");
+            let (mut from, out) = (array(), array());
+            let mut on_device = stream.zeroed::<u64>(count + 1).expect("the device has memory");
+            let bytes = Gpu::merge_many_workspace_bytes::<K>(KEYS, count);
+            let workspace = stream.zeroed(bytes).expect("the device has memory");
+            let graph = graph::capture(&stream, || {
+                let (keys, offsets) = (from.raw(), on_device.raw());
+                // SAFETY: the arrays are different ones, belong to this stream, and live until the last download has waited; offsets are uploaded
+                // before the graph is launched.
+                unsafe {
+                    let order = SortOrder::Ascending;
+                    gpu.merge_many_raw(order, keys, offsets, out.raw(), workspace.raw(), stream.handle())
+                }
+            });
+            let graph = match graph {
+                Ok(graph) => graph,
+                Err(error) => return self.expect::<K>(|| "capture of a merge of runs".to_owned(), Err(error), &[]),
+            };
+            for repeat in 0..4 {
+                let offsets = offsets(&mut self.random, count, KEYS);
+                let keys = self.runs::<K>(SortOrder::Ascending, &offsets, KINDS[0].1);
+                from.upload(&keys).expect("the device copies");
+                on_device
+                    .upload(&offsets.iter().map(|&end| end as u64).collect::<Vec<_>>())
+                    .expect("the device copies");
+                // SAFETY: the arrays of the capture live until the download has waited, and their stream is this one.
+                unsafe { graph.launch(&stream) };
+                let found = out.download();
+                let mut expected = keys;
+                self.cpu.sort(&mut expected).expect("the CPU sorts");
+                self.expect(|| format!("graph of a merge of {count} runs, launch {repeat}"), found, &expected);
+            }
+        }
+    }
+
+    /// Prints rows for merges of `n` keys in runs of one length, alone and with values of 4 bytes, beside a copy of the same bytes.
+    pub(super) fn time_many_runs<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
+        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let all: Vec<K> = Distribution::Uniform.keys(n);
+        let (mut from, mut out) = (stream.upload(&all)?, stream.zeroed::<K>(n)?);
+        let copy_of_keys = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => stream.copy(&from, &mut out),
+        })?;
+        let (values, mut to_values) = (stream.zeroed::<u32>(n)?, stream.zeroed::<u32>(n)?);
+        let copy_of_both = median_ms(&stream, |step| match step {
+            Step::Prepare => Ok(()),
+            Step::Launch => stream.copy(&from, &mut out).and_then(|()| stream.copy(&values, &mut to_values)),
+        })?;
+        let row = |what: &str, ms: f64, copy: f64| {
+            println!("{what:<48} {n:>10} {} {ms:>9.4} ms {:>7.3} of copy", <K as Key>::NAME, copy / ms);
+        };
+        row("copy", copy_of_keys, copy_of_keys);
+        for count in TIMED_RUNS {
+            let offsets: Vec<usize> = (0..=count).map(|run| run * n / count).collect();
+            let mut keys = all.clone();
+            self.cpu.sort_segments(SortOrder::Ascending, &mut keys, &offsets)?;
+            from.upload(&keys)?;
+            let offsets = stream.upload_offsets(&offsets)?;
+            let bytes = Gpu::merge_many_pairs_workspace_bytes::<K, u32>(n, count);
+            let mut workspace = stream.zeroed(bytes.max(Gpu::merge_many_workspace_bytes::<K>(n, count)))?;
+            for order in [SortOrder::Ascending, SortOrder::Descending] {
+                if order == SortOrder::Descending {
+                    // The same runs, backwards.
+                    from.upload(&keys.iter().rev().copied().collect::<Vec<K>>())?;
+                }
+                let ms = median_ms(&stream, |step| match step {
+                    Step::Prepare => Ok(()),
+                    Step::Launch => stream.merge_many(order, &from, &offsets, &mut out, &mut workspace),
+                })?;
+                row(&format!("{count} runs, {order:?}"), ms, copy_of_keys);
+            }
+            from.upload(&keys)?;
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => Ok(()),
+                Step::Launch => {
+                    let to = (&mut out, &mut to_values);
+                    stream.merge_many_pairs(SortOrder::Ascending, (&from, &values), &offsets, to, &mut workspace)
+                }
+            })?;
+            row(&format!("{count} runs with values of 4 bytes"), ms, copy_of_both);
+        }
+        Ok(())
+    }
+}
