@@ -39,6 +39,7 @@ use crate::kernels::sort::merge_pass::{
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
+    sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT,
@@ -84,7 +85,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
-    ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS]),
+    ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

@@ -14,6 +14,12 @@ use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_TH
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
+use kernels_gpu::kernels::sort::segments::sort_short_segments::{
+    self, MAX_SHORT, SHORT_THREADS, SORT_SHORT_SEGMENTS, SortShortSegments,
+};
+use kernels_gpu::kernels::sort::segments::sort_wide_rows::{
+    self, MAX_WIDE_ROW, SORT_WIDE_ROWS, SortWideRows, WIDE_ROW_THREADS,
+};
 use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
@@ -59,6 +65,7 @@ struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
+    longer: usize,
     units: usize,
     end: usize,
 }
@@ -77,8 +84,9 @@ impl SegmentPlan {
         let values = align(n * size_of::<K>());
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
-        let units = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        Layout { values, firsts, list, units, end: units + align(size_of::<u32>()) }
+        let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
+        let units = longer + align(if self.value_bytes == 0 { tiles * size_of::<u32>() } else { 0 });
+        Layout { values, firsts, list, longer, units, end: units + align(size_of::<u32>()) }
     }
 
     /// Whether segments of up to `longest` keys may be long ones. One of a tile begins at its last key at the latest.
@@ -93,6 +101,12 @@ impl SegmentPlan {
         Shape { blocks, threads: threads as u32, shared_bytes }
     }
 
+    /// The launch of a block for each of `tiles` tiles, which sorts those of its segments that have few keys.
+    fn sort_short_shape<K>(self, tiles: usize) -> Shape {
+        let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.block.keys());
+        Shape { blocks: tiles, threads: SHORT_THREADS as u32, shared_bytes }
+    }
+
     /// The launch of `blocks` blocks that merge tiles.
     fn merge_shape<K>(self, blocks: usize) -> Shape {
         let shared_bytes = merge_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.merge.keys());
@@ -104,10 +118,12 @@ impl SegmentPlan {
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let kernels = [FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS];
     let mut entries: Vec<Entry> = kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
-    entries.push(match value_bytes {
-        0 => (SORT_ROWS.name, suffix::<K>(0)),
-        bytes => (SET_INDICES.name, bits(bytes)),
-    });
+    match value_bytes {
+        0 => {
+            entries.extend([SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS].map(|kernel| (kernel.name, suffix::<K>(0))))
+        }
+        bytes => entries.push((SET_INDICES.name, bits(bytes))),
+    }
     entries
 }
 
@@ -160,6 +176,16 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         // SAFETY: as above.
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
+    if segments.offsets.is_null() && bounds.longest <= MAX_WIDE_ROW && value_bytes == 0 {
+        let shape = Shape {
+            blocks: segments.count.div_ceil(sort_wide_rows::rows_per_block(bounds.longest)),
+            threads: WIDE_ROW_THREADS as u32,
+            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>()),
+        };
+        let rows = SortWideRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
+        // SAFETY: as above.
+        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
+    }
     let plan = SegmentPlan::of::<K>(value_bytes);
     let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
     let part = |begin: usize| workspace + begin as Address;
@@ -172,16 +198,28 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         queue.clear(part(layout.units), 1)?;
         queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
     }
+    // Segments of few keys first, and then tiles that have others.
+    let has_short = value_bytes == 0 && !segments.offsets.is_null();
+    let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
+    if has_short {
+        let short = SortShortSegments { segments, keys: keys as *mut K::Bits, n, firsts, longer, coding };
+        // SAFETY: as above; the numbers of tiles are in the workspace.
+        unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)? };
+        if bounds.longest <= MAX_SHORT {
+            return Ok(());
+        }
+    }
     with_values!(value_bytes, V => {
         let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
-        let short = SortSegments { segments, keys, scratch, n, firsts, list, units, coding };
+        let sort_tiles = SortSegments { segments, keys, scratch, n, firsts, longer, list, units, coding };
+        let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
         // SAFETY: as above.
-        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(tiles), &short)? };
+        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
         if !plan.may_be_long(bounds.longest) {
             return Ok(());
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
-        let runs = SortSegments { firsts: ptr::null(), ..short };
+        let runs = SortSegments { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };
         // SAFETY: as above.
         unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks(RUN_BLOCKS)), &runs)? };
         let first_run = plan.block.keys();

@@ -14,16 +14,22 @@
 //! | file | idea |
 //! | --- | --- |
 //! | [`find_segments`] | which segments begin in each tile, and a list of the units of long ones |
+//! | [`sort_short_segments`] | one block sorts those of a tile of up to 1024 keys, by how long they are |
 //! | [`sort_segments`] | one block sorts the short segments of a tile, or a run of a long one |
 //! | `segment_tile` | the sort of a tile whose merges end where segments do |
-//! | [`sort_rows`] | short segments of one length, each by one thread |
+//! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
+//! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
+//! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
 
 pub mod find_segments;
 pub mod merge_segments;
+mod padded;
 mod segment_tile;
 pub mod sort_rows;
 pub mod sort_segments;
+pub mod sort_short_segments;
+pub mod sort_wide_rows;
 
 pub use segment_tile::shared_bytes;
 
@@ -115,6 +121,15 @@ impl Tiles {
     /// For blocks that hold `slots` keys.
     pub const fn of(slots: usize) -> Self {
         Self { keys: slots - slots / 4, overhang: slots / 4 }
+    }
+
+    /// The segment behind the short ones among `first .. next`, which begin in tile `t`.
+    #[inline(always)]
+    #[track_caller]
+    fn end_of_short(self, bounds: Bounds, t: usize, first: usize, next: usize) -> usize {
+        // Only the last one ends behind the tile.
+        let is_long = next > first && bounds.start(next) > (t + 1) * self.keys + self.overhang;
+        next - usize::from(is_long)
     }
 
     /// How many tiles an array of `n` keys has.

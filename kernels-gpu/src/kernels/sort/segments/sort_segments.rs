@@ -12,11 +12,13 @@ use cuda_std::prelude::*;
 /// Kernel: sorts each short segment to where it is, one block the segments of one tile; or, if `firsts` is null, the runs of `NT * VT` keys of
 /// long segments, which are units of `list`, to `keys` or to `scratch`, from which an even number of passes is left.
 ///
+/// If `longer` is not null, only tiles are sorted for which it has another number than 0.
+///
 /// Keys are encoded by `coding` where they are loaded, and decoded where no passes follow. Blocks take one tile or unit after the other.
 ///
 /// # Safety
 /// `segments` are those of the `n` elements of `keys`; `scratch` has capacity for as many and does not overlap them. `firsts`, `list` and `units`
-/// are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`. Blocks are of `NT` threads, a power of two from 32 to 1024, with
+/// are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or has a number for each tile. Blocks are of `NT` threads, a power of two from 32 to 1024, with
 /// [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), f64, { ROW.sort_segments.of(4, 0).threads }, { ROW.sort_segments.of(4, 0).items_per_thread }>
@@ -39,6 +41,7 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     scratch: Elements<B, V>,
     n: usize,
     firsts: *const usize,
+    longer: *const u32,
     list: *const usize,
     units: *const u32,
     coding: Coding<B>,
@@ -56,11 +59,18 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     let firsts_len = if firsts.is_null() { 0 } else { tiles.count(n) + 1 };
     // SAFETY: `firsts` is null, or has a number for each tile and for the end.
     let firsts = unsafe { Global::new(firsts, firsts_len) };
+    let longer_len = if longer.is_null() { 0 } else { tiles.count(n) };
+    // SAFETY: `longer` is null, or has a number for each tile.
+    let longer = unsafe { Global::new(longer, longer_len) };
     let items = if firsts.is_empty() { count } else { tiles.count(n) };
 
     let mut item = thread::block_idx_x() as usize;
     while item < items {
         let is_run = firsts.is_empty();
+        if !longer.is_empty() && longer.get(item) == 0 {
+            item += thread::grid_dim_x() as usize;
+            continue;
+        }
         let Part { first, last, base, len, passes } = if is_run {
             run_of_unit(list.get(item), NT * VT)
         } else {
@@ -96,9 +106,7 @@ struct Part {
 #[inline(always)]
 #[track_caller]
 fn short_segments(bounds: Bounds, t: usize, tiles: Tiles, first: usize, next: usize) -> Part {
-    // Only the last one ends behind the tile.
-    let is_long = next > first && bounds.start(next) > (t + 1) * tiles.keys + tiles.overhang;
-    let last = next - usize::from(is_long);
+    let last = tiles.end_of_short(bounds, t, first, next);
     let base = bounds.start(first);
     Part { first, last, base, len: bounds.start(last) - base, passes: 0 }
 }

@@ -6,6 +6,8 @@ use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
+use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
+use kernels_gpu::kernels::sort::segments::sort_wide_rows::MAX_WIDE_ROW;
 use kernels_gpu::tuning::ROW;
 
 /// What moves with the keys.
@@ -223,15 +225,76 @@ fn segments_of_one_length_need_no_offsets() {
             let mut lengths = vec![length; n / length];
             lengths.extend(Some(n % length).filter(|&rest| rest > 0));
             let sorted = sort::<K, V>(Keys::Any, &lengths, By::Length(length), with);
-            let (kernels, is_row) = (sorted.device.kernels(), size_of::<V>() == 0 && length <= MAX_ROW);
+            let (kernels, is_alone) = (sorted.device.kernels(), size_of::<V>() == 0);
+            let (is_row, is_wide_row) = (is_alone && length <= MAX_ROW, is_alone && length <= MAX_WIDE_ROW);
             assert_eq!(kernels.contains("merge_segments"), length > slots, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row && length > 1, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_segments"), !is_row && length > 1, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row && !is_row, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_segments"), !is_wide_row && length > 1, "segments of {length} keys");
         }
     }
     with_all_values!(all::<u32>());
     with_all_values!(all::<f32>());
     with_all_values!(all::<u64>());
+}
+
+/// Lengths around those at which a segment needs another network, another lane or another block.
+fn edges() -> impl Iterator<Item = usize> {
+    let powers = (0..=10).map(|exponent| 1 << exponent);
+    powers.flat_map(|power: usize| [power - 1, power, power + 1]).chain([40, 300, 320, 321, 600, 993])
+}
+
+#[test]
+fn segments_at_the_edges_of_classes() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for length in edges().filter(|&length| length > 1) {
+            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
+            // Some of a warp and some of the next, the last one a part.
+            let mut lengths = vec![length; 5000usize.div_ceil(length)];
+            lengths.extend(Some(random.random_range(0..length)).filter(|&rest| rest > 0));
+            sort::<K, ()>(keys, &lengths, By::Length(length), With::Nothing);
+            let sorted = sort::<K, ()>(keys, &lengths, By::Offsets, With::Nothing);
+            assert!(sorted.device.kernels().contains("sort_short_segments"));
+        }
+        let mut all: Vec<usize> = edges().chain([0; 20]).collect();
+        for keys in [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending, Keys::Ascending] {
+            for _ in 0..2 {
+                for i in (1..all.len()).rev() {
+                    all.swap(i, random.random_range(0..=i));
+                }
+                sort::<K, ()>(keys, &all, By::Offsets, With::Nothing);
+            }
+        }
+        // A tile of one class after the other, with longer ones at the end.
+        let mut many: Vec<usize> = edges().collect();
+        many.sort_unstable();
+        sort::<K, ()>(Keys::Any, &many, By::Offsets, With::Nothing);
+        sort::<K, ()>(Keys::Any, &[many, vec![MAX_SHORT, MAX_SHORT + 1, 2000]].concat(), By::Offsets, With::Nothing);
+    }
+    for_all_types!(all());
+}
+
+/// Segments that only the first kernel sorts, and tiles that have others as well.
+#[test]
+fn segments_of_few_keys_and_longer_ones() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let (slots, _) = tiles::<K, ()>();
+        for (most, sum) in
+            [(3, slots), (20, 2 * slots), (70, 2 * slots), (300, 3 * slots), (1025, 4 * slots), (3000, 5 * slots)]
+        {
+            let (mut lengths, mut left) = (vec![], sum);
+            while left > 0 {
+                lengths.push(random.random_range(0..=most).min(left));
+                left -= lengths[lengths.len() - 1];
+            }
+            for keys in [Keys::Any, Keys::Few] {
+                sort::<K, ()>(keys, &lengths, By::Offsets, With::Nothing);
+            }
+        }
+    }
+    for_all_types!(all());
 }
 
 /// Keys whose order is that of their bits only: NaNs of both signs, zeros of both signs, and infinities.
@@ -246,13 +309,14 @@ fn all_equal_keys_and_odd_floats_stay_exact() {
             ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, 1.5], StdRng::seed_from_u64(fresh_seed()));
         let input: Vec<f32> = (0..3 * slots).map(|_| odd[random.random_range(0..odd.len())]).collect();
         let lengths = [100, 5, slots + 50, 0, 2 * slots - 155];
-        check_keys::<f32, V>(
-            &input,
-            &lengths,
-            By::Offsets,
-            if size_of::<V>() == 0 { With::Nothing } else { With::Values },
-            random.random(),
-        );
+        let with = if size_of::<V>() == 0 { With::Nothing } else { With::Values };
+        check_keys::<f32, V>(&input, &lengths, By::Offsets, with, random.random());
+        for length in [3, 8, 30, 64, 100, 1024] {
+            let lengths = vec![length; input.len() / length];
+            let input = &input[..length * lengths.len()];
+            check_keys::<f32, V>(input, &lengths, By::Offsets, with, random.random());
+            check_keys::<f32, V>(input, &lengths, By::Length(length), with, random.random());
+        }
     }
     all::<()>();
     all::<u32>();

@@ -1,0 +1,333 @@
+//! Segments of up to 1024 keys, of any lengths: those of a tile by how long they are.
+//!
+//! ```text
+//!   shared      │ a a a a b b b c c d d d d d d d d │     keys, as they are in the array
+//!   list        │ b c … │ a … │ d … │                    where segments begin and how long they are, a class after the other
+//!   rows        │ d   │ d   │ … │ a │ …                  a lane each: long classes first, each on a multiple of its lanes
+//! ```
+//!
+//! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
+//! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
+
+use super::padded::{LaneRow, slot};
+use super::{Bounds, Segments, Tiles};
+use crate::block::shared_memory::{self, shared_memory};
+use crate::key::{Bits, Coding};
+use crate::thread::network::sort_registers;
+use crate::tuning::ROW;
+use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
+
+/// The most keys of a segment that this kernel sorts.
+pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
+
+/// Threads of a block.
+pub const SHORT_THREADS: usize = 256;
+
+/// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
+const CLASSES: u32 = 9;
+
+/// The first class of rows: of 17 to 32 keys.
+const FIRST_OF_ROWS: u32 = 3;
+
+/// The class of segments of `len` keys, 2 to [`MAX_SHORT`].
+#[inline(always)]
+const fn class_of(len: u32) -> u32 {
+    let bits = u32::BITS - (len - 1).leading_zeros();
+    if bits < 2 { 0 } else { bits - 2 }
+}
+
+/// The least keys of a segment of `class`.
+const fn least_keys(class: u32) -> u32 {
+    if class == 0 { 2 } else { (2 << class) + 1 }
+}
+
+/// Entries of the list before those of `class`, for tiles of `slots` keys.
+const fn entries_before(class: u32, slots: usize) -> u32 {
+    let (mut entries, mut c) = (0, 0);
+    while c < class {
+        entries += slots as u32 / least_keys(c);
+        c += 1;
+    }
+    entries
+}
+
+shared_memory! {
+    /// Shared memory of a tile of up to `slots` keys.
+    struct Memory<B: Word>(slots: usize) {
+        keys: [B; slot(slots as u32)],
+        /// Where a segment begins in the tile, and its length in the upper half.
+        list: [u32; entries_before(CLASSES, slots)],
+        /// Segments of each class.
+        counts: [u32; CLASSES],
+        /// Whether there are segments of more keys.
+        has_longer: [u32; 1],
+        /// Keys of the tile, which a register would be kept for.
+        len: [u32; 1],
+    }
+}
+
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes.
+pub const fn shared_bytes(key_bytes: usize, slots: usize) -> u32 {
+    match key_bytes {
+        4 => Memory::<u32>::bytes(slots),
+        _ => Memory::<u64>::bytes(slots),
+    }
+}
+
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, and writes to `longer[t]` whether
+/// there are others in tile `t`. These are left as they are.
+///
+/// # Safety
+/// `segments` are those of the `n` keys of `keys`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
+/// has a number for each tile. There is a block for each of these, of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared memory.
+#[kernel(
+    u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 3),
+    u64 = <u64, { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 1),
+)]
+pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
+    segments: Segments,
+    keys: *mut B,
+    n: usize,
+    firsts: *const usize,
+    longer: *mut u32,
+    coding: Coding<B>,
+) {
+    const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits") };
+    const { shared_memory::check(shared_bytes(size_of::<B>(), SLOTS)) };
+    let (tiles, t, thread) = (const { Tiles::of(SLOTS) }, thread::block_idx_x() as usize, thread::thread_idx_x());
+    // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
+    // different threads to one element of the latter: after loading and listing, and before keys are stored.
+    let (bounds, firsts, longer, memory) = unsafe {
+        (
+            segments.of(n),
+            Global::new(firsts, tiles.count(n) + 1),
+            GlobalMut::new(longer, tiles.count(n)),
+            Memory::<B>::at_start(SLOTS),
+        )
+    };
+    let (first, next) = (firsts.get(t), firsts.get(t + 1));
+    let last = tiles.end_of_short(bounds, t, first, next);
+    let base = bounds.start(first);
+    let len = bounds.start(last) - base;
+    // SAFETY: the array has `n` keys, of which blocks use different ones.
+    let keys = unsafe { GlobalMut::new(keys, n).slice(base, len) };
+    if thread < CLASSES {
+        memory.counts.set(thread, 0);
+    }
+    if thread == 0 {
+        memory.has_longer.set(0, 0);
+        memory.len.set(0, len as u32);
+    }
+    load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+    thread::sync_threads();
+    // SAFETY: all threads of the block are here with the same segments.
+    unsafe { memory.list_segments::<SLOTS>(bounds, base, first, last) };
+    thread::sync_threads();
+    if thread == 0 {
+        longer.set(t, memory.has_longer.get(0).min(1));
+    }
+    // SAFETY: as above; each segment is of one row or group of rows.
+    unsafe { memory.sort_rows::<SLOTS>() };
+    memory.sort_small::<4, SLOTS>(0);
+    memory.sort_small::<8, SLOTS>(1);
+    memory.sort_small::<16, SLOTS>(2);
+    thread::sync_threads();
+    store::<B, SLOTS>(keys, memory.len.get(0), memory.keys, coding);
+}
+
+/// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
+#[inline(always)]
+fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
+    let thread = recomputed(thread::thread_idx_x());
+    let (left, own_slot) = (count.saturating_sub(thread), slot(thread));
+    for i in 0..SLOTS.div_ceil(SHORT_THREADS) {
+        if ((i * SHORT_THREADS) as u32) < left {
+            access(i, i * SHORT_THREADS + thread as usize, i as u32 * slot(SHORT_THREADS as u32) + own_slot);
+        }
+    }
+}
+
+/// The most keys of a thread that loads and stores.
+const MOST_STRIDED: usize = 32;
+
+/// Loads the `count` keys of a tile to their slots.
+#[inline(always)]
+#[track_caller]
+fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
+    const { assert!(SLOTS.div_ceil(SHORT_THREADS) <= MOST_STRIDED, "a thread loads so many keys") };
+    let mut held = [coding.decode(B::MAX); MOST_STRIDED];
+    for_each_strided::<SLOTS>(count, |i, index, _| held[i] = keys.get(index));
+    coding.encode_all(&mut held);
+    for_each_strided::<SLOTS>(count, |i, _, slot| slots.set(slot, held[i]));
+}
+
+/// Stores the `count` keys of a tile from their slots.
+#[inline(always)]
+#[track_caller]
+fn store<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
+    let mut held = [B::MAX; MOST_STRIDED];
+    for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = slots.get(slot));
+    coding.decode_all(&mut held);
+    for_each_strided::<SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+}
+
+/// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
+const MOST_LISTED: usize = 4;
+
+impl<B: Bits> Memory<B> {
+    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones. The tile begins with key `base`.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, which are whole warps, with the same segments.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn list_segments<const SLOTS: usize>(self, bounds: Bounds, base: usize, first: usize, last: usize) {
+        let thread = thread::thread_idx_x();
+        let is_listed = |len: usize| (2..=MAX_SHORT).contains(&len);
+        if last - first > MOST_LISTED * SLOTS {
+            let each = SLOTS.div_ceil(SHORT_THREADS);
+            let (mut key, end) = (base + thread as usize * each, base + (thread as usize + 1) * each);
+            while key < end {
+                let q = bounds.first_from(key, first, last);
+                if q == last || bounds.start(q) >= end {
+                    break;
+                }
+                // The last one that begins there, as only that is not empty.
+                let start = bounds.start(q);
+                let stop = bounds.start(bounds.first_from(start + 1, q, last));
+                if is_listed(stop - start) {
+                    let class = class_of((stop - start) as u32);
+                    self.enter::<SLOTS>(class, self.counts.fetch_add(class, 1), start - base, stop - start);
+                }
+                self.note_longer(stop - start);
+                key = stop;
+            }
+            return;
+        }
+        let (lane, mut from) = (warp::lane_id(), (thread - warp::lane_id()) as usize + first);
+        while from < last {
+            let q = from + lane as usize;
+            let (start, stop) = if q < last { (bounds.start(q), bounds.start(q + 1)) } else { (0, 0) };
+            let len = stop - start;
+            let class = if is_listed(len) { class_of(len as u32) } else { CLASSES };
+            // One addition for those of a class.
+            // SAFETY: the 32 lanes of the warp are here, as `from` is the same for all of them.
+            let alike = unsafe { lanes_alike::<4>(class) };
+            let leader = alike.trailing_zeros();
+            let begin =
+                if lane == leader && class < CLASSES { self.counts.fetch_add(class, alike.count_ones()) } else { 0 };
+            // SAFETY: as above; the leader is one of the lanes.
+            let begin = unsafe { shuffle_idx(FULL_MASK, begin, leader) };
+            if class < CLASSES {
+                let before = (alike & ((1 << lane) - 1)).count_ones();
+                self.enter::<SLOTS>(class, begin + before, start - base, len);
+            }
+            self.note_longer(len);
+            from += SHORT_THREADS;
+        }
+    }
+
+    /// Makes entry `i` of a class be the segment of `len` keys from key `start` of the tile on.
+    #[inline(always)]
+    #[track_caller]
+    fn enter<const SLOTS: usize>(self, class: u32, i: u32, start: usize, len: usize) {
+        self.list.set(entries_before_class::<SLOTS>(class) + i, start as u32 | (len as u32) << 16);
+    }
+
+    /// Tells of a segment of `len` keys, if it is not listed.
+    #[inline(always)]
+    #[track_caller]
+    fn note_longer(self, len: usize) {
+        if len > MAX_SHORT {
+            self.has_longer.fetch_add(0, 1);
+        }
+    }
+
+    /// Entry `i` of a class: where the segment begins in the tile, and its length.
+    #[inline(always)]
+    #[track_caller]
+    fn entry<const SLOTS: usize>(self, class: u32, i: u32) -> (u32, u32) {
+        let entry = self.list.get(entries_before_class::<SLOTS>(class) + i);
+        (entry & 0xffff, entry >> 16)
+    }
+
+    /// Sorts the segments of more than 16 keys.
+    ///
+    /// # Safety
+    /// All threads of the block make this call, which are whole warps.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn sort_rows<const SLOTS: usize>(self) {
+        let mut row = thread::thread_idx_x();
+        loop {
+            // Read again for each row, instead of a register that would be kept for it.
+            let lane = recomputed(warp::lane_id());
+            // Classes are few: whose the row is takes less time to count than to look up.
+            let mut begin = 0;
+            let (mut segment, mut rows_begin) = (CLASSES, 0);
+            for class in (FIRST_OF_ROWS..CLASSES).rev() {
+                let end = begin + (self.counts.get(class) << (class - FIRST_OF_ROWS));
+                if row >= begin && row < end {
+                    (segment, rows_begin) = (class, begin);
+                }
+                begin = end;
+            }
+            // The same for all lanes of the warp.
+            if row - lane >= begin {
+                break;
+            }
+            let (mut part, mut group) = (LaneRow { first: 0, len: 0 }, Group { first: lane, lanes: 1 });
+            if segment < CLASSES {
+                let shift = segment - FIRST_OF_ROWS;
+                let (start, len) = self.entry::<SLOTS>(segment, (row - rows_begin) >> shift);
+                // Classes of more lanes come first: each begins at a multiple of its own.
+                let number = lane & ((1 << shift) - 1);
+                let (offset, lanes) = (number * LANE_KEYS as u32, len.div_ceil(LANE_KEYS as u32));
+                if number < lanes {
+                    part = LaneRow { first: start + offset, len: (len - offset).min(LANE_KEYS as u32) };
+                    group = Group { first: lane - number, lanes };
+                }
+            }
+            // SAFETY: all lanes are here, as the loop ends for all of them at once, and lanes of a group have the same one, which are a part of
+            // the warp.
+            unsafe {
+                let whole = part.are_whole();
+                let mut keys = part.read(self.keys, whole);
+                sort_lanes(&mut keys, group);
+                part.write(&keys, self.keys, whole);
+            }
+            row += SHORT_THREADS as u32;
+        }
+    }
+
+    /// Sorts the segments of `class`, which have up to `N` keys.
+    #[inline(always)]
+    #[track_caller]
+    fn sort_small<const N: usize, const SLOTS: usize>(self, class: u32) {
+        // The last threads first: those that have no rows, if any.
+        let (count, mut i) = (self.counts.get(class), SHORT_THREADS as u32 - 1 - thread::thread_idx_x());
+        while i < count {
+            let (first, len) = self.entry::<SLOTS>(class, i);
+            let row = LaneRow { first, len };
+            let mut keys = row.read::<B, N>(self.keys, false);
+            sort_registers(&mut keys);
+            row.write(&keys, self.keys, false);
+            i += SHORT_THREADS as u32;
+        }
+    }
+}
+
+/// [`entries_before`] of a class that is known at run time only.
+#[inline(always)]
+fn entries_before_class<const SLOTS: usize>(class: u32) -> u32 {
+    let mut entries = 0;
+    for c in 0..CLASSES {
+        if c == class {
+            entries = entries_before(c, SLOTS);
+        }
+    }
+    entries
+}

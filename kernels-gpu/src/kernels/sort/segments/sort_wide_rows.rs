@@ -1,0 +1,129 @@
+//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers.
+//!
+//! ```text
+//!   global      │a a a a a a a a│b b b b b b b b│     key i of a warp's segments by lane i modulo 32
+//!   shared      │a a a a░a a a a│b b b b░b b b b│     a slot is left out after 32, so that lanes read from different banks
+//!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
+//! ```
+//!
+//! Each warp works on its own, with barriers for its lanes alone.
+
+use super::padded::{LaneRow, slot};
+use crate::key::{Bits, Coding};
+use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use cuda_std::prelude::*;
+use cuda_std::recomputed;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
+
+/// Slots of a warp.
+const WARP_SLOTS: usize = WARP_SIZE as usize * (LANE_KEYS + 1);
+
+/// The most keys of a segment.
+pub const MAX_WIDE_ROW: usize = WARP_SIZE as usize * LANE_KEYS;
+
+/// Threads of a block.
+pub const WIDE_ROW_THREADS: usize = 128;
+
+/// Warps of a block.
+const WARPS: usize = WIDE_ROW_THREADS / WARP_SIZE as usize;
+
+/// Segments of a warp, of `length` keys each, from 1 to [`MAX_WIDE_ROW`].
+const fn rows_per_warp(length: usize) -> usize {
+    WARP_SIZE as usize / length.div_ceil(LANE_KEYS)
+}
+
+/// Segments of a block, of `length` keys each, from 1 to [`MAX_WIDE_ROW`].
+pub const fn rows_per_block(length: usize) -> usize {
+    WARPS * rows_per_warp(length)
+}
+
+/// Bytes of dynamic shared memory for keys of `key_bytes` bytes.
+pub const fn shared_bytes(key_bytes: usize) -> u32 {
+    (WARPS * WARP_SLOTS * key_bytes) as u32
+}
+
+/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them.
+///
+/// # Safety
+/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_WIDE_ROW`]. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
+/// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32> within (WIDE_ROW_THREADS, 6), u64 = <u64> within (WIDE_ROW_THREADS, 3))]
+pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>) {
+    let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    let lanes = length.div_ceil(LANE_KEYS as u32);
+    // SAFETY: `length` is not 0. A division by 0 would bring in the code of a panic.
+    unsafe { core::hint::assert_unchecked(lanes != 0) };
+    let rows = WARP_SIZE / lanes;
+    let tile = rows * length;
+    let start = (thread::block_idx_x() as usize * WARPS + warp as usize) * tile as usize;
+    if start >= n {
+        return;
+    }
+    // SAFETY: the array has `n` keys, and `start` is below `n`. Warps use different keys. The slots are the warp's own of the `shared_bytes`
+    // of the launch; barriers of the warp come between the accesses of different lanes to one.
+    let (keys, slots) = unsafe {
+        (
+            GlobalMut::new(keys, n).slice(start, (tile as usize).min(n - start)),
+            Shared::dynamic(warp * (WARP_SLOTS * size_of::<B>()) as u32, WARP_SLOTS as u32),
+        )
+    };
+    let count = keys.len() as u32;
+    let (row, number) = (lane / lanes, lane % lanes);
+    let offset = number * LANE_KEYS as u32;
+    let first = (row * length + offset).min(count);
+    let part = LaneRow { first, len: (length - offset).min(LANE_KEYS as u32).min(count - first) };
+    // Lanes that are left over have no keys, as `row` is behind the last.
+    let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
+    // The two have the same instructions for whole tiles but for tests of what is there.
+    let is_full = count == MAX_WIDE_ROW as u32;
+    if is_full {
+        load::<B, true>(keys, slots, coding)
+    } else {
+        load::<B, false>(keys, slots, coding)
+    }
+    // SAFETY: all lanes are here, also for the other calls.
+    let whole = unsafe {
+        sync_warp(FULL_MASK);
+        part.are_whole()
+    };
+    let mut row = part.read(slots, whole);
+    // SAFETY: as above. The lanes of a group have the parts of its row.
+    unsafe { sort_lanes(&mut row, group) };
+    part.write(&row, slots, whole);
+    // SAFETY: as above.
+    unsafe { sync_warp(FULL_MASK) };
+    if is_full { store::<B, true>(keys, slots, coding) } else { store::<B, false>(keys, slots, coding) }
+}
+
+/// Calls `access` for each of `count` keys that this lane loads and stores: the key of its number among each 32. They are all there if `FULL`.
+#[inline(always)]
+fn for_each_strided<const FULL: bool>(count: usize, mut access: impl FnMut(usize, usize, u32)) {
+    let lane = recomputed(warp::lane_id());
+    // Counted anew for each loop over the keys, instead of a predicate that would be kept for each key.
+    let left = (count as u32).saturating_sub(lane);
+    for i in 0..LANE_KEYS {
+        if FULL || i as u32 * WARP_SIZE < left {
+            access(i, i * WARP_SIZE as usize + lane as usize, i as u32 * slot(WARP_SIZE) + lane);
+        }
+    }
+}
+
+/// Loads the keys of a warp to their slots.
+#[inline(always)]
+#[track_caller]
+fn load<B: Bits, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<B>, coding: Coding<B>) {
+    let mut held = [coding.decode(B::MAX); LANE_KEYS];
+    for_each_strided::<FULL>(keys.len(), |i, index, _| held[i] = keys.get(index));
+    coding.encode_all(&mut held);
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| slots.set(slot, held[i]));
+}
+
+/// Stores the keys of a warp from their slots.
+#[inline(always)]
+#[track_caller]
+fn store<B: Bits, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<B>, coding: Coding<B>) {
+    let mut held = [B::MAX; LANE_KEYS];
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| held[i] = slots.get(slot));
+    coding.decode_all(&mut held);
+    for_each_strided::<FULL>(keys.len(), |i, index, _| keys.set(index, held[i]));
+}
