@@ -35,6 +35,10 @@ use crate::kernels::sort::merge_pass::{
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
+use crate::kernels::sort::segments::long::{
+    count_long_segments::COUNT_LONG_SEGMENTS, find_long_segments::FIND_LONG_SEGMENTS,
+    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sweep_long_segments::SWEEP_LONG_SEGMENTS,
+};
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
 };
@@ -49,7 +53,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 14] = [
+pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -80,6 +84,10 @@ pub const FAMILIES: [(&str, &[Kernel]); 14] = [
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS]),
+    (
+        "long_segments",
+        &[FIND_LONG_SEGMENTS, SORT_MIDDLE_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS],
+    ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

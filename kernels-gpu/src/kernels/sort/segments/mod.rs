@@ -18,8 +18,10 @@
 //! | `segment_tile` | the sort of a tile whose merges end where segments do |
 //! | [`sort_rows`] | short segments of one length, each by one thread |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
+//! | [`long`] | long segments of keys of 4 bytes alone, sorted by all bits instead |
 
 pub mod find_segments;
+pub mod long;
 pub mod merge_segments;
 mod segment_tile;
 pub mod sort_rows;
