@@ -37,6 +37,10 @@ use crate::kernels::sort::merge_pass::{
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
+use crate::kernels::sort::segments::long::{
+    count_long_segments::COUNT_LONG_SEGMENTS, find_long_segments::FIND_LONG_SEGMENTS,
+    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sweep_long_segments::SWEEP_LONG_SEGMENTS,
+};
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
     sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
@@ -86,6 +90,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 15] = [
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
+    ("long_segments", &[FIND_LONG_SEGMENTS, SORT_MIDDLE_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

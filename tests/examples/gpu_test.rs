@@ -123,7 +123,9 @@ fn main() -> ExitCode {
     }
     let chosen: Vec<Part> = PARTS.into_iter().filter(|part| has(part.option)).collect();
     if !chosen.is_empty() && (has("--sorts") || has("--groups")) {
-        eprintln!("gpu_test: --many-runs, --segments, --sets and --top go with each other, and not with --sorts or --groups");
+        eprintln!(
+            "gpu_test: --many-runs, --segments, --sets and --top go with each other, and not with --sorts or --groups"
+        );
         return ExitCode::FAILURE;
     }
     if (has("--sorts") || has("--keys")) && has("--no-check") {

@@ -86,20 +86,20 @@ pub(super) struct Span {
 shared_memory! {
     /// Shared memory of a tile, for blocks of `threads` threads with `items_per_thread` keys each.
     pub(super) struct TileMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
-        keys: [B; threads * items_per_thread],
-        values: [V; threads * items_per_thread],
+        pub keys: [B; threads * items_per_thread],
+        pub values: [V; threads * items_per_thread],
         /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
-        counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
+        pub counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
         scan: [u32; BLOCK_WORDS],
         /// For each digit how far its slots are from where the keys go.
-        distances: [u32; DIGITS],
+        pub distances: [u32; DIGITS],
     }
 }
 
 impl<B: Bits, V: Word> TileMemory<B, V> {
     /// The counter of `digit` of warp `warp`.
     #[inline(always)]
-    fn counter(warp: u32, digit: u32) -> u32 {
+    pub fn counter(warp: u32, digit: u32) -> u32 {
         warp * DIGITS + digit
     }
 
@@ -109,7 +109,7 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    unsafe fn place_warps<const NT: usize>(self, places: &impl Places) {
+    pub unsafe fn place_warps<const NT: usize>(self, places: &impl Places) {
         let Self { counters, scan, distances, .. } = self;
         let (thread, warps) = (thread::thread_idx_x(), const { NT as u32 / WARP_SIZE });
         let (mut first, mut before) = (0, 0);
@@ -226,7 +226,14 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
+pub(super) unsafe fn move_to_slots<
+    B: Bits,
+    V: Word,
+    D: ToDigit<B>,
+    const NT: usize,
+    const VT: usize,
+    const FULL: bool,
+>(
     own: [B; VT],
     tile: Span,
     digits: D,
@@ -278,7 +285,7 @@ unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const 
 /// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it is not kept in
 /// registers from one step to the next.
 #[inline(always)]
-fn first_row<const VT: usize>() -> u32 {
+pub(super) fn first_row<const VT: usize>() -> u32 {
     let thread = recomputed(thread::thread_idx_x());
     thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
 }

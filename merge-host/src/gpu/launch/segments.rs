@@ -2,6 +2,8 @@
 //!
 //! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the offsets.
 
+mod long;
+
 use super::{
     Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values,
 };
@@ -23,6 +25,7 @@ use kernels_gpu::kernels::sort::segments::sort_wide_rows::{
 use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
+use long::LongPlan;
 use std::ptr;
 
 /// The most keys: those of a run in the last pass are fewer than 2^32, and twice the keys exceed the memory of any GPU.
@@ -66,6 +69,8 @@ struct Layout {
     firsts: usize,
     list: usize,
     longer: usize,
+    /// That of the sort of long segments by all bits, where there is one.
+    long: usize,
     units: usize,
     end: usize,
 }
@@ -79,14 +84,23 @@ impl SegmentPlan {
     }
 
     /// The workspace for `n` keys of type `K`, at most [`MAX_KEYS`].
-    const fn layout<K>(self, n: usize) -> Layout {
+    const fn layout<K: Key>(self, n: usize) -> Layout {
         let tiles = self.tiles.count(n);
         let values = align(n * size_of::<K>());
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let units = longer + align(if self.value_bytes == 0 { tiles * size_of::<u32>() } else { 0 });
-        Layout { values, firsts, list, longer, units, end: units + align(size_of::<u32>()) }
+        let long = longer + align(if self.value_bytes == 0 { tiles * size_of::<u32>() } else { 0 });
+        let units = match self.long::<K>(n) {
+            Some(plan) => long + plan.bytes(),
+            None => long,
+        };
+        Layout { values, firsts, list, longer, long, units, end: units + align(size_of::<u32>()) }
+    }
+
+    /// The sort of long segments by all bits, of types and numbers of keys that there is one for.
+    const fn long<K: Key>(self, n: usize) -> Option<LongPlan> {
+        LongPlan::of::<K>(n, self.value_bytes, self.tiles)
     }
 
     /// Whether segments of up to `longest` keys may be long ones. One of a tile begins at its last key at the latest.
@@ -118,6 +132,7 @@ impl SegmentPlan {
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let kernels = [FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS];
     let mut entries: Vec<Entry> = kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
+    entries.extend(long::entries::<K>(value_bytes));
     match value_bytes {
         0 => {
             entries.extend([SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS].map(|kernel| (kernel.name, suffix::<K>(0))))
@@ -217,6 +232,13 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
         if !plan.may_be_long(bounds.longest) {
             return Ok(());
+        }
+        if let Some(plan) = plan.long::<K>(n) {
+            let sides = (keys.keys as Address, scratch.keys as Address);
+            // SAFETY: as above.
+            return unsafe {
+                plan.sort::<K>(queue, coding, (segments, firsts, bounds.longest), sides, part(layout.long))
+            };
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
         let runs = SortSegments { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };

@@ -21,8 +21,10 @@
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
+//! | [`long`] | long segments of keys of 4 bytes alone, sorted by all bits instead |
 
 pub mod find_segments;
+pub mod long;
 pub mod merge_segments;
 mod padded;
 mod segment_tile;
