@@ -34,9 +34,9 @@
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
 //! | sort values of any type by separate keys | [`sort_owned_pairs`](Engine::sort_owned_pairs) |
 //! | unite, intersect or subtract sorted arrays | [`set_operation`](Engine::set_operation) |
-//! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key) |
+//! | keep each key once, count or reduce equal keys | [`unique`](Engine::unique), [`run_lengths`](Engine::run_lengths), [`reduce_by_key`](Engine::reduce_by_key); of keys that are not sorted, [`sort_unique`](Engine::sort_unique) |
 //! | find sorted needles in sorted keys | [`lower_bounds`](Engine::lower_bounds), [`upper_bounds`](Engine::upper_bounds) |
-//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices) |
+//! | find the first keys of the order | [`top_k`](Engine::top_k), [`top_k_indices`](Engine::top_k_indices); of keys that come in parts, [`TopK`], [`TopKPairs`] |
 //! | work on several GPUs | [`gpus`](Engine::gpus), [`all_gpus`](Engine::all_gpus), [`auto_of`](Engine::auto_of) |
 //!
 //! A run is an ascending array of keys; descending ones are ascending arrays of [`Descending`] keys. The value of a key is the element with the same index of a second array.

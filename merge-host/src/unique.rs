@@ -26,6 +26,17 @@ const BLOCK: usize = 1 << 16;
 /// # Panics
 /// Panics if `payload` does not have `width` bytes for each key.
 pub fn unique<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: Option<K>) -> usize {
+    unique_on(usize::MAX, keys, payload, width, before)
+}
+
+/// [`unique`] on up to `threads` threads.
+pub(crate) fn unique_on<K: Key>(
+    threads: usize,
+    keys: &mut [K],
+    payload: &mut [u8],
+    width: usize,
+    before: Option<K>,
+) -> usize {
     assert_eq!(payload.len(), keys.len() * width, "bytes of the payload of {} keys", keys.len());
     let begins = (0..keys.len()).step_by(BLOCK);
     let befores: Vec<Option<K>> = begins.map(|begin| if begin == 0 { before } else { Some(keys[begin - 1]) }).collect();
@@ -34,7 +45,8 @@ pub fn unique<K: Key>(keys: &mut [K], payload: &mut [u8], width: usize, before: 
         _ => payload.chunks_mut(BLOCK * width).collect(),
     };
     let blocks = keys.chunks_mut(BLOCK).zip(parts).zip(befores);
-    let counts = parallel::map(blocks, |((keys, payload), before)| unique_in_block(keys, payload, width, before));
+    let counts =
+        parallel::map_on(threads, blocks, |((keys, payload), before)| unique_in_block(keys, payload, width, before));
     let mut end = 0;
     for (block, count) in counts.into_iter().enumerate() {
         let begin = block * BLOCK;

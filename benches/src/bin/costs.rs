@@ -6,7 +6,7 @@
 //!
 //! Without a GPU, those of a GPU keep their defaults. What the numbers come from goes to standard error.
 
-use merge_host::{CostModel, Engine, Error, Key, SortOrder, Timing};
+use merge_host::{CostModel, Engine, Error, Key, SetOperation, SortOrder, Timing};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,12 @@ fn measure_cpu(costs: &mut CostModel) -> Result<(), Error> {
         fit("sort, u32 with u32", &engines, |engine, bytes| sort_pairs::<u32>(engine, bytes / 8))?,
         fit("sort, u64 with u64", &engines, |engine, bytes| sort_pairs::<u64>(engine, bytes / 16))?,
     ]);
+    (costs.segments_thread, costs.segments_shared) =
+        fit("sort of segments of 100 keys, u32", &engines, |engine, bytes| sort_segments(engine, bytes / 4))?;
     (costs.merge_thread, costs.merge_shared) = fit("merge, u32", &engines, |engine, bytes| merge(engine, bytes / 4))?;
+    (costs.set_thread, costs.set_shared) = fit("union, u32", &engines, |engine, bytes| union(engine, bytes / 4))?;
+    (costs.top_k_thread, costs.top_k_shared) =
+        fit("first 1000 keys, u32", &engines, |engine, bytes| top_k(engine, bytes / 4))?;
     Ok(())
 }
 
@@ -132,11 +137,35 @@ fn sort_pairs<K: Key>(engine: &Engine, n: usize) -> Result<f64, Error> {
     })
 }
 
+fn sort_segments(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let input = keys::<u32>(n);
+    let (mut sorted, offsets) = (input.clone(), (0..n).step_by(100).chain([n]).collect::<Vec<_>>());
+    median(|| {
+        sorted.copy_from_slice(&input);
+        seconds(|| engine.sort_segments(SortOrder::Ascending, &mut sorted, &offsets).map(drop))
+    })
+}
+
 fn merge(engine: &Engine, n: usize) -> Result<f64, Error> {
-    let mut sides = [keys::<u32>(n / 2), keys::<u32>(n - n / 2)];
+    let ([a, b], mut out) = (sorted_halves(n), vec![0; n]);
+    median(|| seconds(|| engine.merge(&a, &b, &mut out).map(drop)))
+}
+
+fn union(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let ([a, b], mut out) = (sorted_halves(n), Vec::with_capacity(n));
+    median(|| seconds(|| engine.set_operation(SetOperation::Union, &a, &b, &mut out).map(drop)))
+}
+
+/// `n` keys in two sorted arrays.
+fn sorted_halves(n: usize) -> [Vec<u32>; 2] {
+    let mut sides = [keys(n / 2), keys(n - n / 2)];
     sides.iter_mut().for_each(|side| side.sort_unstable());
-    let mut out = vec![0; n];
-    median(|| seconds(|| engine.merge(&sides[0], &sides[1], &mut out).map(drop)))
+    sides
+}
+
+fn top_k(engine: &Engine, n: usize) -> Result<f64, Error> {
+    let (input, mut out) = (keys::<u32>(n), [0; 1000]);
+    median(|| seconds(|| engine.top_k(SortOrder::Ascending, &input, &mut out).map(drop)))
 }
 
 /// The seconds in which the program sorts a file of so many keys on an engine, start and end included.

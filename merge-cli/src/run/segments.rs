@@ -175,7 +175,7 @@ struct Capacity {
 }
 
 impl Capacity {
-    /// Whether so many keys in so many segments can be sorted at once by the CPU.
+    /// Whether the CPU has memory to sort this number of keys, in this number of segments, at once.
     fn fits_memory(self, keys: usize, segments: usize) -> bool {
         let per_key = self.shape.in_memory(1 << 33) >> 33;
         // Each segment but the first adds an offset.

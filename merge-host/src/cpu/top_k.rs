@@ -10,6 +10,7 @@
 use super::memory::out_of_memory;
 use crate::Error;
 use crate::parallel::map_on;
+use std::ops::Range;
 
 /// Items that a thread compares with the threshold at once.
 const BLOCK: usize = 1 << 16;
@@ -42,8 +43,13 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
         self.k
     }
 
-    /// Adds `item(0)` to `item(n - 1)`.
-    pub fn add(&mut self, n: usize, item: impl Fn(usize) -> T + Sync, threads: usize) -> Result<(), Error> {
+    /// Adds `n` items, those at the indices of any range as `items` gives them.
+    pub fn add<I: Iterator<Item = T>>(
+        &mut self,
+        n: usize,
+        items: impl Fn(Range<usize>) -> I + Sync,
+        threads: usize,
+    ) -> Result<(), Error> {
         if self.k == 0 {
             return Ok(());
         }
@@ -52,8 +58,11 @@ impl<T: Ord + Copy + Send + Sync> Selection<T> {
             let end = n.min(begin + round);
             let (k, threshold) = (self.k, self.threshold);
             let blocks = map_on(threads, (begin..end).step_by(BLOCK), |begin| {
-                let items = (begin..end.min(begin + BLOCK)).map(&item);
-                let mut passed: Vec<T> = items.filter(|item| threshold.is_none_or(|last| *item < last)).collect();
+                let items = items(begin..end.min(begin + BLOCK));
+                let mut passed: Vec<T> = match threshold {
+                    None => items.collect(),
+                    Some(last) => items.filter(|item| *item < last).collect(),
+                };
                 select(&mut passed, k);
                 passed
             });

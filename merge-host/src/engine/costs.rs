@@ -79,15 +79,15 @@ cost_model! {
     /// As for `sort4_shared`.
     merge_shared = 0.015,
     /// Sorts of short segments, without values: as for `sort4_thread`. Long segments are sorted as whole arrays are.
-    segments_thread = 0.4,
+    segments_thread = 0.35,
     /// As for `sort4_shared`.
     segments_shared = 0.03,
     /// Set operations on sorted keys, and groups of equal keys: as for `sort4_thread`.
-    set_thread = 0.37,
+    set_thread = 0.45,
     /// As for `sort4_shared`.
-    set_shared = 0.02,
+    set_shared = 0.022,
     /// Selections of the first keys of the order: as for `sort4_thread`.
-    top_k_thread = 0.1,
+    top_k_thread = 0.25,
     /// As for `sort4_shared`.
     top_k_shared = 0.01,
     /// What reading the keys of a file and writing them to another one adds to a sort on the CPU, in ns a byte.
@@ -156,7 +156,7 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Sort,
-    /// So many segments, each on its own.
+    /// A number of segments, each on its own.
     SortSegments(usize),
     Merge,
     Set,
@@ -172,19 +172,18 @@ impl Work {
         Self { task: Task::Sort, keys, key_bytes: size_of::<K>(), value_bytes: 0, from_files: false, on_one_gpu: false }
     }
 
-    /// A sort of each of so many segments, which have so many keys together.
+    /// A sort of `segments` segments, which have `keys` keys together.
     pub fn sort_segments<K>(keys: usize, segments: usize) -> Self {
-        // An average says nothing where there are no segments, and costs nothing.
         let is_long = keys / segments.max(1) >= LONG_SEGMENT;
         Self { task: if is_long { Task::Sort } else { Task::SortSegments(segments) }, ..Self::sort::<K>(keys) }
     }
 
-    /// A set operation on sorted arrays that have so many keys together, or groups of so many keys.
+    /// A set operation on sorted arrays that have `keys` keys together, or an operation on groups of equal keys among `keys` sorted ones.
     pub fn set_operation<K>(keys: usize) -> Self {
         Self { task: Task::Set, ..Self::sort::<K>(keys) }
     }
 
-    /// A selection of the first of so many keys, which are few of them.
+    /// A selection of a few of `keys` keys, the first ones.
     pub fn top_k<K>(keys: usize) -> Self {
         Self { task: Task::TopK, ..Self::sort::<K>(keys) }
     }

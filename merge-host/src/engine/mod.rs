@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `sort` | sorts of one array |
+//! | `sort_unique` | sorts that keep the first of equal keys |
 //! | `elements` | sorts and merges of elements of any type |
 //! | `segments` | sorts of the segments of an array |
 //! | `merge` | merges of two or more runs into one |
@@ -26,6 +27,7 @@ mod merge;
 mod segments;
 mod sets;
 mod sort;
+mod sort_unique;
 mod top_k;
 
 pub use check::MAX_BATCH_LENGTH;

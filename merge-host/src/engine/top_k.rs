@@ -10,6 +10,7 @@ use bytemuck::allocation::cast_vec;
 #[cfg(feature = "gpu")]
 use bytemuck::cast_slice;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 impl Engine {
     /// Fills `out` with the first `out.len()` of `keys` in the total order of their type, or descending: sorted.
@@ -133,7 +134,7 @@ impl<K: Key> TopK<K> {
 
     fn add_on_cpu(&mut self, engine: &Engine, keys: &[K]) -> Result<Timing, Error> {
         let Self { order, first } = self;
-        let bits = |i: usize| order.applied_to(keys[i].to_ordered());
+        let bits = |range: Range<usize>| keys[range].iter().map(|key| order.applied_to(key.to_ordered()));
         engine.workers.sort(keys.len(), |threads| first.add(keys.len(), bits, threads))
     }
 
@@ -214,10 +215,11 @@ impl<K: Key, V: Copy + Send + Sync> TopKPairs<K, V> {
         #[cfg(not(feature = "gpu"))]
         let of_part: Option<Vec<u64>> = None;
         let on_cpu = match of_part {
-            Some(indices) => engine
-                .workers
-                .sort(indices.len(), |threads| first.add(indices.len(), |i| item(indices[i] as usize), threads)),
-            None => engine.workers.sort(keys.len(), |threads| first.add(keys.len(), item, threads)),
+            Some(indices) => engine.workers.sort(indices.len(), |threads| {
+                let items = |range: Range<usize>| indices[range].iter().map(|&i| item(i as usize));
+                first.add(indices.len(), items, threads)
+            }),
+            None => engine.workers.sort(keys.len(), |threads| first.add(keys.len(), |range| range.map(&item), threads)),
         }?;
         *added += keys.len() as u64;
         timing.compute += on_cpu.compute;

@@ -7,7 +7,7 @@ use super::observer::{Observer, Phase};
 use super::source::{Input, Source};
 use crate::permutation::{fill_identity, gather};
 use crate::{Engine, Index, SortOrder, Timing, Word};
-use bytemuck::cast_slice_mut;
+use bytemuck::{Pod, cast_slice_mut};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -51,67 +51,79 @@ where
     /// Sorts a chunk with its payloads. Returns how many keys are left at its front, which are fewer only where just the
     /// first of equal keys are wanted.
     pub(super) fn sort(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
-        let count = chunk.slots.len();
-        let timing = match block.width() {
-            0 => self.run(block, chunk, |engine, keys, _| engine.sort(keys)),
-            4 => self.run(block, chunk, sort_pairs::<W, u32>),
-            8 => self.run(block, chunk, sort_pairs::<W, u64>),
-            _ if u32::try_from(count).is_ok() => self.sort_by_index::<u32>(block, chunk),
+        match block.width() {
+            0 if self.unique => {
+                self.run(block, chunk, |engine, keys, _| engine.sort_unique(SortOrder::Ascending, keys))
+            }
+            0 => self.run(block, chunk, |engine, keys, _| Ok((keys.len(), engine.sort(keys)?))),
+            4 => self.sort_numbers::<u32>(block, chunk),
+            8 => self.sort_numbers::<u64>(block, chunk),
+            _ if u32::try_from(chunk.slots.len()).is_ok() => self.sort_by_index::<u32>(block, chunk),
             _ => self.sort_by_index::<u64>(block, chunk),
-        }?;
-        self.observer.add(timing);
-        if !self.unique {
-            return Ok(count);
         }
-        Ok(self.observer.time(Phase::Compute, || block.unique::<W>(chunk.slots.clone(), None)))
     }
 
-    /// Runs `sort` on the keys and payloads of a chunk.
+    /// Runs `sort` on the keys and payloads of a chunk. Returns how many keys it returns.
     fn run(
         &mut self,
         block: &mut Block,
         chunk: &Chunk,
-        sort: impl Fn(&Engine, &mut [W], &mut [u8]) -> Result<Timing, crate::Error>,
-    ) -> Result<Timing, Error<E>> {
-        let sort = |engine: &Engine, block: &mut Block| {
+        sort: impl Fn(&Engine, &mut [W], &mut [u8]) -> Result<(usize, Timing), crate::Error>,
+    ) -> Result<usize, Error<E>> {
+        let sort = |engine: &Engine, (block, left): &mut (&mut Block, usize)| {
             let (keys, payload) = block.parts_mut(chunk.slots.clone());
-            Ok(sort(engine, keys, payload)?)
+            let timing;
+            (*left, timing) = sort(engine, keys, payload)?;
+            Ok(timing)
         };
-        let input = self.input;
-        Ok(self.engines.run(block, sort, |block| restore(input, block, chunk))?)
+        let (input, mut data) = (self.input, (block, 0));
+        let timing = self.engines.run(&mut data, sort, |(block, _)| restore(input, block, chunk))?;
+        self.observer.add(timing);
+        Ok(data.1)
+    }
+
+    /// Sorts keys with payloads that are numbers of type `V`.
+    fn sort_numbers<V: Pod + Send + Sync>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
+        let unique = self.unique;
+        self.run(block, chunk, |engine, keys, payload| {
+            sort_pairs::<W, V>(engine, unique, keys, cast_slice_mut(payload))
+        })
     }
 
     /// Sorts keys and their indices, and gathers the payloads in that order.
-    fn sort_by_index<I: Index>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<Timing, Error<E>> {
+    fn sort_by_index<I: Index>(&mut self, block: &mut Block, chunk: &Chunk) -> Result<usize, Error<E>> {
         let (width, count) = (block.width(), chunk.slots.len());
         reserve(&mut self.permutation, count, size_of::<I>())?;
         reserve(&mut self.gathered, count, width)?;
         let permutation: &mut [I] = &mut cast_slice_mut(&mut self.permutation)[..count];
         self.observer.time(Phase::Compute, || fill_identity(permutation));
 
-        let mut data = (&mut *block, permutation);
-        let sort = |engine: &Engine, (block, permutation): &mut (&mut Block, &mut [I])| {
+        let (unique, mut data) = (self.unique, (&mut *block, permutation, 0));
+        let sort = |engine: &Engine, (block, permutation, left): &mut (&mut Block, &mut [I], usize)| {
             let (keys, _) = block.parts_mut::<W>(chunk.slots.clone());
-            Ok(engine.sort_pairs(SortOrder::Ascending, keys, permutation)?)
+            let timing;
+            (*left, timing) = sort_pairs(engine, unique, keys, permutation)?;
+            Ok(timing)
         };
         let input = self.input;
-        let timing = self.engines.run(&mut data, sort, |(block, permutation)| {
+        let timing = self.engines.run(&mut data, sort, |(block, permutation, _)| {
             fill_identity(permutation);
             restore(input, block, chunk)
         })?;
+        self.observer.add(timing);
 
-        let (_, permutation) = data;
+        let (_, permutation, left) = data;
         let spare = &mut self.gathered;
         self.observer.time(Phase::Compute, || {
-            let gathered = &mut cast_slice_mut(spare)[..count * width];
-            gather(width, &[block.parts::<W>(chunk.slots.clone()).1], permutation, gathered);
+            let gathered = &mut cast_slice_mut(spare)[..left * width];
+            gather(width, &[block.parts::<W>(chunk.slots.clone()).1], &permutation[..left], gathered);
             if count == block.len() {
                 block.swap_payload(spare);
             } else {
-                block.parts_mut::<W>(chunk.slots.clone()).1.copy_from_slice(gathered);
+                block.parts_mut::<W>(chunk.slots.clone()).1[..left * width].copy_from_slice(gathered);
             }
         });
-        Ok(timing)
+        Ok(left)
     }
 }
 
@@ -124,12 +136,17 @@ fn reserve(memory: &mut Vec<u64>, count: usize, width: usize) -> Result<(), crat
     Ok(())
 }
 
-fn sort_pairs<W: Word, V: bytemuck::Pod + Send + Sync>(
+/// Sorts keys with values, and keeps the first of equal keys if it is `unique`. Returns the number of those that are left.
+fn sort_pairs<W: Word, V: Pod + Send + Sync>(
     engine: &Engine,
+    unique: bool,
     keys: &mut [W],
-    payload: &mut [u8],
-) -> Result<Timing, crate::Error> {
-    engine.sort_pairs::<W, V>(SortOrder::Ascending, keys, cast_slice_mut(payload))
+    values: &mut [V],
+) -> Result<(usize, Timing), crate::Error> {
+    if unique {
+        return engine.sort_unique_pairs(SortOrder::Ascending, keys, values);
+    }
+    Ok((keys.len(), engine.sort_pairs(SortOrder::Ascending, keys, values)?))
 }
 
 /// Reads a chunk again, if that is possible.

@@ -3,7 +3,7 @@
 use super::failure::OrFailure;
 use super::launch::runs::{self, ManyRuns};
 use super::launch::sort::{self, SortPlan};
-use super::launch::{Arrays, Entry, OnStream, batch, merge, segments};
+use super::launch::{Arrays, Entry, OnStream, batch, groups, merge, segments};
 use super::numbers::{bytes_of, bytes_of_mut};
 use super::{Address, Gpu, zeroed};
 use crate::permutation::fill_identity;
@@ -70,10 +70,11 @@ impl OnGpu {
         gpu.copy_to_gpu(values.bytes, &self.values)
     }
 
-    /// Downloads keys and the bytes of values, of which there are as many.
+    /// Downloads keys and the bytes of values, of which there are at least as many.
     fn download<K: GpuKey>(&self, gpu: &Gpu, keys: &mut [K], values: &mut [u8]) -> Result<(), Error> {
-        gpu.copy_from_gpu(&self.keys, keys)?;
-        gpu.copy_from_gpu(&self.values, values)
+        let (keys, values) = (&mut keys[..self.len], &mut values[..self.len * self.value_bytes]);
+        gpu.copy_from_gpu(&self.keys.index(..size_of_val(keys)), keys)?;
+        gpu.copy_from_gpu(&self.values.index(..values.len()), values)
     }
 
     pub(super) fn arrays(&self) -> Arrays {
@@ -120,7 +121,57 @@ impl Gpu {
         keys: &mut [K],
         values: &mut [V],
     ) -> Result<Timing, Error> {
-        self.pairs_in_place(keys, values, |keys, values| self.sort_slices(kernel, order, keys, values))
+        let (_, timing) =
+            self.pairs_in_place(keys, values, |keys, values| self.sort_slices(kernel, order, keys, values))?;
+        Ok(timing)
+    }
+
+    /// [`Engine::sort_unique`](crate::Engine::sort_unique).
+    pub(crate) fn sort_unique_host<K: GpuKey>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+    ) -> Result<(usize, Timing), Error> {
+        let sorted = self.sort_slices(kernel, order, keys, Values::NONE)?;
+        let (unique, mut timing) = self.unique_on_gpu::<K>(sorted)?;
+        ((), timing.download) = timed(|| unique.download(self, keys, &mut []))?;
+        Ok((unique.len, timing))
+    }
+
+    /// [`Engine::sort_unique_pairs`](crate::Engine::sort_unique_pairs). Lengths have been checked.
+    pub(crate) fn sort_unique_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        kernel: SortKernel,
+        order: SortOrder,
+        keys: &mut [K],
+        values: &mut [V],
+    ) -> Result<(usize, Timing), Error> {
+        self.pairs_in_place(keys, values, |keys, values| {
+            self.unique_on_gpu::<K>(self.sort_slices(kernel, order, keys, values)?)
+        })
+    }
+
+    /// The first of equal keys of an array that was sorted in the GPU's memory, with their values. Adds to the time that the sort took.
+    fn unique_on_gpu<K: GpuKey>(&self, (sorted, mut timing): (OnGpu, Timing)) -> Result<(OnGpu, Timing), Error> {
+        self.load(&groups::entries_of_unique::<K>(sorted.value_bytes))?;
+        // The workspace of the sort was as large, and has been freed.
+        let mut unique = OnGpu::new::<K>(self, sorted.len, sorted.value_bytes)?;
+        let workspace: DeviceBuffer<u8> = self.buffer(groups::workspace_bytes::<K>(sorted.len))?;
+        let count: DeviceBuffer<u8> = self.buffer(size_of::<u64>())?;
+        let stream = self.new_stream()?;
+        let (found, compute) = timed(|| {
+            let (from, to, workspace) = (sorted.arrays(), unique.arrays(), address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait.
+            unsafe { groups::unique::<K>(&self.queue(&stream)?, from, to, address(&count), workspace)? };
+            stream.synchronize().or_failure("unique keys on the GPU")?;
+            let mut found = [0u64];
+            self.copy_from_gpu(&count, &mut found)?;
+            Ok::<_, Error>(found[0])
+        })?;
+        unique.len = found as usize;
+        timing.compute += compute;
+        Ok((unique, timing))
     }
 
     /// [`Engine::argsort`](crate::Engine::argsort). Lengths have been checked.
@@ -158,7 +209,9 @@ impl Gpu {
         values: &mut [V],
         offsets: &[usize],
     ) -> Result<Timing, Error> {
-        self.pairs_in_place(keys, values, |keys, values| self.sort_segments_on_gpu(order, keys, values, offsets))
+        let (_, timing) =
+            self.pairs_in_place(keys, values, |keys, values| self.sort_segments_on_gpu(order, keys, values, offsets))?;
+        Ok(timing)
     }
 
     /// Uploads keys, values and offsets, and sorts the segments in the GPU's memory.
@@ -213,7 +266,9 @@ impl Gpu {
         let lengths = lengths(keys.iter().map(|run| run.len()));
         concatenate(&keys, out.0);
         concatenate(&values, out.1);
-        self.pairs_in_place(out.0, out.1, |keys, values| self.merge_runs_on_gpu(lengths, keys, values))
+        let (_, timing) =
+            self.pairs_in_place(out.0, out.1, |keys, values| self.merge_runs_on_gpu(lengths, keys, values))?;
+        Ok(timing)
     }
 
     /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.
@@ -320,7 +375,7 @@ impl Gpu {
         })
     }
 
-    /// Has `work` upload keys and values and put them in order, and downloads them.
+    /// Has `work` upload keys and values and put them in order, or some of them, and downloads these. Returns their number.
     ///
     /// Values that are numbers of 4 or 8 bytes are moved with the keys. For others the GPU moves the indices, and the values are
     /// gathered here.
@@ -329,18 +384,18 @@ impl Gpu {
         keys: &mut [K],
         values: &mut [V],
         work: impl FnOnce(&[K], Values<'_>) -> Result<(OnGpu, Timing), Error>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<(usize, Timing), Error> {
         if let Some(numbers) = Values::of_numbers(values) {
             let (done, mut timing) = work(keys, numbers)?;
             let numbers = bytes_of_mut(values).unwrap_or_default();
             ((), timing.download) = timed(|| done.download(self, keys, numbers))?;
-            return Ok(timing);
+            return Ok((done.len, timing));
         }
         let mut permutation = identity(keys.len())?;
         let (done, mut timing) = work(keys, Values::of_indices(&permutation))?;
         ((), timing.download) = timed(|| done.download(self, keys, cast_slice_mut(&mut permutation)))?;
-        gather(values, &permutation)?;
-        Ok(timing)
+        gather(values, &permutation[..done.len])?;
+        Ok((done.len, timing))
     }
 
     /// Uploads keys and values in runs of these lengths, and merges the runs in the GPU's memory: many at once, unless there are
@@ -582,17 +637,17 @@ fn identity(len: usize) -> Result<Box<[u64]>, Error> {
     Ok(indices)
 }
 
-/// Puts `values` in the order of `permutation`: each is replaced by the value at the index that is there.
+/// Puts `values` in the order of `permutation`: the first ones are replaced by the values at the indices that are there.
 pub(super) fn gather<T: Copy + Send + Sync>(values: &mut [T], permutation: &[u64]) -> Result<(), Error> {
     let mut gathered: Vec<T> = Vec::new();
-    let memory = gathered.try_reserve_exact(values.len());
-    memory.map_err(|_| Error::OutOfHostMemory { needed: size_of_val(values) as u64 })?;
-    let slots = &mut gathered.spare_capacity_mut()[..values.len()];
+    let memory = gathered.try_reserve_exact(permutation.len());
+    memory.map_err(|_| Error::OutOfHostMemory { needed: (permutation.len() * size_of::<T>()) as u64 })?;
+    let slots = &mut gathered.spare_capacity_mut()[..permutation.len()];
     parallel::for_each(slots.chunks_mut(BLOCK).zip(permutation.chunks(BLOCK)), |(slots, indices)| {
         slots.iter_mut().zip(indices).for_each(|(slot, &index)| _ = slot.write(values[index as usize]));
     });
-    // SAFETY: there is an index for each value, so that each slot has been written, or `for_each` has panicked.
-    unsafe { gathered.set_len(values.len()) };
-    values.copy_from_slice(&gathered);
+    // SAFETY: there is an index for each slot, so that each slot has been written, or `for_each` has panicked.
+    unsafe { gathered.set_len(permutation.len()) };
+    values[..permutation.len()].copy_from_slice(&gathered);
     Ok(())
 }

@@ -6,3 +6,4 @@ mod pairs;
 mod segments;
 mod skewed;
 mod streamed;
+mod unique;
