@@ -35,17 +35,6 @@ pub fn zeroed<T: Pod>(count: u64, purpose: &str) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused(needed, purpose))
 }
 
-/// Reserves capacity for at least `additional` elements more than `elements` has, and at least doubles the length when the
-/// capacity grows.
-pub fn reserve<T>(elements: &mut Vec<T>, additional: usize, purpose: &str) -> Result<()> {
-    if elements.capacity() - elements.len() >= additional {
-        return Ok(());
-    }
-    let needed = additional.max(elements.len()) as u128 * size_of::<T>() as u128;
-    check(needed, purpose)?;
-    elements.try_reserve(additional).map_err(|_| refused(needed, purpose))
-}
-
 /// An error if `needed` bytes are more than the system can provide. `purpose` names what they are for.
 pub fn check(needed: u128, purpose: &str) -> Result<()> {
     if needed < LARGE {
@@ -231,8 +220,6 @@ mod tests {
     #[test]
     fn more_than_there_is_is_an_error_that_says_what_for() {
         let failure = zeroed::<u64>(1 << 50, "the test").unwrap_err();
-        assert!(failure.message().unwrap().starts_with("the test takes 9007199254740992 bytes of memory, and "));
-        let failure = reserve(&mut Vec::<u64>::new(), 1 << 50, "the test").unwrap_err();
         assert!(failure.message().unwrap().starts_with("the test takes 9007199254740992 bytes of memory, and "));
         assert_eq!(zeroed::<u32>(3, "the test").unwrap(), [0; 3]);
     }

@@ -17,7 +17,8 @@ macro_rules! cost_model {
     ($($(#[$doc:meta])* $field:ident = $value:literal,)*) => {
         /// The constants of the model by which [`Engine::auto`](crate::Engine::auto) chooses between the CPU and a GPU.
         ///
-        /// The default is measured on one machine: 16 cores of an Intel Xeon, and an H200. The script `scripts/measure-costs` measures them on
+        /// The default is measured on one machine: 16 cores of an Intel Xeon, and an H200. Those of segments, set operations and selections are
+        /// estimates: what they take on another machine, relative to its sorts and merges. The script `scripts/measure-costs` measures them on
         /// another one and prints them in the form that [`FromStr`] reads, for the environment variable [`COSTS`]: `name=value`, separated by
         /// commas, where a name that is left out keeps its default.
         ///
