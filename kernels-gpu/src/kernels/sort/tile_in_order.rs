@@ -226,7 +226,14 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-pub(super) unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
+pub(super) unsafe fn move_to_slots<
+    B: Bits,
+    V: Word,
+    D: ToDigit<B>,
+    const NT: usize,
+    const VT: usize,
+    const FULL: bool,
+>(
     own: [B; VT],
     tile: Span,
     digits: D,

@@ -13,17 +13,15 @@ use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::sort_middle_segments::{
     self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::sweep_long_segments::{
-    self, SWEEP_LONG_SEGMENTS, SweepLongSegments,
-};
+use kernels_gpu::kernels::sort::segments::long::sweep_long_segments::{self, SWEEP_LONG_SEGMENTS, SweepLongSegments};
 use kernels_gpu::kernels::sort::segments::long::{
     self, COUNTERS, LONG_TILE, LongSegments, MIDDLE_TILES, MIDDLES, most_units,
 };
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor that count, each a share of the units.
-const COUNT_BLOCKS: usize = 8;
+/// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
+const COUNT_BLOCKS: usize = 12;
 
 /// How the names of the kernels for the middle segments of each class end.
 const CLASSES: [&str; MIDDLES] = ["small", ""];
@@ -90,16 +88,9 @@ impl LongPlan {
         workspace: Address,
     ) -> Result<(), Error> {
         let (layout, suffix) = (self.layout(), suffix::<K>(0));
-        let [scan, counters, sums, counted, counts, units, middle] = [
-            0,
-            layout.counters,
-            layout.sums,
-            layout.counted,
-            layout.counts,
-            layout.units,
-            layout.middle,
-        ]
-        .map(|begin| workspace + begin as Address);
+        let [scan, counters, sums, counted, counts, units, middle] =
+            [0, layout.counters, layout.sums, layout.counted, layout.counts, layout.units, layout.middle]
+                .map(|begin| workspace + begin as Address);
         let long = LongSegments {
             scan: scan as *mut u64,
             counters: counters as *mut u32,

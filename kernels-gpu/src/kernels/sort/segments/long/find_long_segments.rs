@@ -15,7 +15,10 @@ pub const FIND_THREADS: u32 = 128;
 const UNIT_BITS: u32 = 11;
 const MIDDLE_BITS: u32 = 10;
 const _: () = assert!(
-    2 * FIND_THREADS < 1 << UNIT_BITS && FIND_THREADS < 1 << MIDDLE_BITS && UNIT_BITS + 2 * MIDDLE_BITS < u32::BITS && MIDDLES == 2,
+    2 * FIND_THREADS < 1 << UNIT_BITS
+        && FIND_THREADS < 1 << MIDDLE_BITS
+        && UNIT_BITS + 2 * MIDDLE_BITS < u32::BITS
+        && MIDDLES == 2,
     "sums over a block fit"
 );
 
@@ -58,7 +61,12 @@ pub const fn shared_bytes() -> u32 {
 #[kernel(u32 = <{ ROW.sort_segments.of(4, 0).keys() }>)]
 pub unsafe fn find_long_segments<const SLOTS: usize>(segments: Segments, firsts: *const usize, long: LongSegments) {
     let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
-    const { assert!(Tiles::of(SLOTS).keys <= UNIT_KEYS, "at most one unit of a segment begins in a tile, but for its first one") };
+    const {
+        assert!(
+            Tiles::of(SLOTS).keys <= UNIT_KEYS,
+            "at most one unit of a segment begins in a tile, but for its first one"
+        )
+    };
     let (n, tiles) = (long.n as usize, long.tiles as usize);
     // SAFETY: the caller promises the offsets, `firsts` for each tile and for the end, and the workspace; the launch has `shared_bytes`, and a
     // barrier comes between what writes a part of the memory and what reads it.

@@ -108,7 +108,8 @@ unsafe fn sort_tile<B: Bits, const NT: usize, const VT: usize>(
         // SAFETY: all threads of the block are here, after the barrier; the tile is full, as it has been filled up. There are no values to be read.
         unsafe {
             memory.place_warps::<NT>(&InShared);
-            let (tile, values) = (Span { begin: 0, len: NT as u32 * VT as u32 }, GlobalMut::new(core::ptr::null_mut(), 0));
+            let (tile, values) =
+                (Span { begin: 0, len: NT as u32 * VT as u32 }, GlobalMut::new(core::ptr::null_mut(), 0));
             move_to_slots::<B, (), _, NT, VT, true>(own, tile, digits(), values, false, memory);
         }
         thread::sync_threads();

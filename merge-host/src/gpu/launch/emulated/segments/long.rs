@@ -27,7 +27,10 @@ fn segments_around_the_bounds_of_their_classes() {
 fn long_segments_beside_short_middle_and_empty_ones() {
     let (slots, tiles) = tiles::<u32, ()>();
     check_lengths(&[3, 2 * UNIT + 7, 0, 0, 9, slots + 1, UNIT + 1, 1, SMALL + 1, 5], &[Keys::Any]);
-    check_lengths(&[tiles.keys - 1, tiles.overhang + 2, UNIT + tiles.keys, tiles.keys, UNIT + 1, UNIT + 2], &[Keys::Any]);
+    check_lengths(
+        &[tiles.keys - 1, tiles.overhang + 2, UNIT + tiles.keys, tiles.keys, UNIT + 1, UNIT + 2],
+        &[Keys::Any],
+    );
 }
 
 /// More tiles than a group of those that look back has, and a segment whose units begin within a group.
