@@ -98,10 +98,14 @@ impl Record {
     }
 
     fn sort_segments<K: GpuKey>(&self, value_bytes: usize) -> Result<(), Error> {
-        let (at, order) = (arrays(100_000, value_bytes), SortOrder::Ascending);
-        for bounds in [segments::Bounds::of_offsets(AT, 10, at.len), segments::Bounds::of_length(9, at.len)] {
-            // SAFETY: nothing is launched.
-            unsafe { segments::sort_segments::<K>(self, order, at, bounds, value_bytes > 0, AT)? };
+        let order = SortOrder::Ascending;
+        // Indices of the latter have more than 32 bits.
+        for n in [100_000, 1 << 33] {
+            let at = arrays(n, value_bytes);
+            for bounds in [segments::Bounds::of_offsets(AT, 10, n), segments::Bounds::of_length(9, n)] {
+                // SAFETY: nothing is launched.
+                unsafe { segments::sort_segments::<K>(self, order, at, bounds, value_bytes > 0, AT)? };
+            }
         }
         Ok(())
     }

@@ -18,28 +18,42 @@ shared_memory! {
     }
 }
 
-impl CountMemory {
-    /// Sets all counters to 0. Before and after a barrier.
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
+/// The counters, as a thread uses them.
+pub(in crate::kernels::sort) struct Counters {
+    counters: Shared<u32>,
+    /// The copy that the thread adds to.
+    copy: u32,
+}
+
+impl Counters {
+    /// Those in this memory.
+    #[inline(always)]
+    pub fn new(CountMemory { counters }: CountMemory) -> Self {
+        Self { counters, copy: lane_id() % COPIES }
+    }
+
+    /// Sets all to 0, between two barriers.
     #[inline(always)]
     #[track_caller]
-    pub fn clear<const NT: usize>(self) {
+    pub fn clear<const NT: usize>(&self) {
         crate::kernels::sort::clear::<NT>(self.counters, COUNTERS);
     }
 
-    /// Counts the digits of `keys`, as `coding` encodes them, in this thread's [copy](own_copy) of the counters. All `NT` threads of the block make this
-    /// call.
+    /// Counts the digits of `keys`, as `coding` encodes them. All `NT` threads of the block make this call.
     #[inline(always)]
     #[track_caller]
-    pub fn count<B: Bits, const NT: usize>(self, keys: GlobalMut<B>, coding: Coding<B>, copy: u32) {
-        let thread = thread::thread_idx_x();
+    pub fn count<B: Bits, const NT: usize>(&self, keys: GlobalMut<B>, coding: Coding<B>) {
         let add = |key: B| {
             let bits = coding.encode(key).to_register() as u32;
             for sweep in 0..SWEEPS {
                 let digit = bits >> (sweep * DIGIT_BITS) & (DIGITS - 1);
-                self.counters.fetch_add((sweep * DIGITS + digit) * COPIES + copy, 1);
+                self.counters.fetch_add((sweep * DIGITS + digit) * COPIES + self.copy, 1);
             }
         };
-        let mut i = thread as usize;
+        let mut i = thread::thread_idx_x() as usize;
         while i + (BATCH - 1) * NT < keys.len() {
             let mut own = [B::MIN; BATCH];
             for at in 0..BATCH {
@@ -56,33 +70,17 @@ impl CountMemory {
         }
     }
 
-    /// Adds what has been counted to `counts`, which are those of each digit, sweep by sweep. All `NT` threads of the block make this call, after
-    /// a barrier.
+    /// How many keys have been counted of digit `digit % DIGITS` of sweep `digit / DIGITS`, after a barrier.
     #[inline(always)]
     #[track_caller]
-    pub fn add_to<const NT: usize>(self, counts: GlobalMut<u32>) {
-        let mut digit = thread::thread_idx_x();
-        while digit < SWEEPS * DIGITS {
-            let mut sum = 0;
-            for copy in 0..COPIES {
-                sum += self.counters.get(digit * COPIES + copy);
-            }
-            if sum > 0 {
-                counts.fetch_add(digit as usize, sum);
-            }
-            digit += NT as u32;
+    pub fn of(&self, digit: u32) -> u32 {
+        let mut sum = 0;
+        for copy in 0..COPIES {
+            sum += self.counters.get(digit * COPIES + copy);
         }
+        sum
     }
 }
-
-/// The copy of the counters that this thread adds to.
-#[inline(always)]
-pub(in crate::kernels::sort) fn own_copy() -> u32 {
-    lane_id() % COPIES
-}
-
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
 
 /// Counts the digits of a share of `keys`, as `coding` encodes them, and sets a share of what tiles publish to 0.
 ///
@@ -98,13 +96,20 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
 ) {
     // SAFETY: `job` and its `n` keys are as `Job` says, which are only read.
     let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
-    let copy = own_copy();
-    memory.clear::<NT>();
-    workspace.published.clear(share as usize * NT + thread::thread_idx_x() as usize, job.shares as usize * NT);
+    let (thread, counters) = (thread::thread_idx_x(), Counters::new(memory));
+    counters.clear::<NT>();
+    workspace.published.clear(share as usize * NT + thread as usize, job.shares as usize * NT);
     thread::sync_threads();
     let len = keys.len().div_ceil(job.shares.max(1) as usize);
     let first = (share as usize * len).min(keys.len());
-    memory.count::<B, NT>(keys.slice(first, len.min(keys.len() - first)), coding, copy);
+    counters.count::<B, NT>(keys.slice(first, len.min(keys.len() - first)), coding);
     thread::sync_threads();
-    memory.add_to::<NT>(workspace.counts());
+    let mut digit = thread;
+    while digit < SWEEPS * DIGITS {
+        let sum = counters.of(digit);
+        if sum > 0 {
+            workspace.counts().fetch_add(digit as usize, sum);
+        }
+        digit += NT as u32;
+    }
 }

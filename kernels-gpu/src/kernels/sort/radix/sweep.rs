@@ -117,31 +117,31 @@ impl TaskWords {
 
 /// A tile that a block sweeps, and what it shares with the other tiles of its array: what is known of these is read anew at each call, as to keep
 /// it takes registers.
-pub(in crate::kernels::sort) trait SweptTile: Copy {
+pub(in crate::kernels::sort) trait SweptTile {
     /// The number of the sweep.
-    fn sweep(self) -> u32;
+    fn sweep(&self) -> u32;
 
     /// The number of the tile in its array.
-    fn tile(self) -> u32;
+    fn tile(&self) -> u32;
 
     /// How many tiles the array has.
-    fn tiles(self) -> u32;
+    fn tiles(&self) -> u32;
 
     /// The index of the array's first key among all keys.
-    fn first_key(self) -> u32;
+    fn first_key(&self) -> u32;
 
     /// How many keys the array has.
-    fn keys(self) -> u32;
+    fn keys(&self) -> u32;
 
     /// What its tiles publish.
-    fn published(self) -> Published;
+    fn published(&self) -> Published;
 
     /// Whether the block has found where digits begin with another tile of the same sweep and array.
-    fn begins_are_known(self) -> bool;
+    fn begins_are_known(&self) -> bool;
 
     /// How many keys of the array have each digit of this sweep. Each thread asks for digits of its own, whose words in `begins` may hold what
     /// has been loaded ahead.
-    fn counts(self, begins: Shared<u32>) -> impl Fn(u32) -> u32;
+    fn counts(&self, begins: Shared<u32>) -> impl Fn(u32) -> u32;
 }
 
 /// The tile of a [`Job`] that is the block's task.
@@ -154,7 +154,7 @@ pub(super) struct TileOfJob<'a> {
 impl TileOfJob<'_> {
     /// The words that all tiles share. Found anew at each call: to keep their addresses takes registers.
     #[inline(always)]
-    fn workspace(self) -> Workspace {
+    fn workspace(&self) -> Workspace {
         // SAFETY: `Job` is what the kernel was called with: its words are as long as it says, and no other kernel uses
         // them during this launch.
         unsafe { self.job.open() }
@@ -163,42 +163,42 @@ impl TileOfJob<'_> {
 
 impl SweptTile for TileOfJob<'_> {
     #[inline(always)]
-    fn sweep(self) -> u32 {
+    fn sweep(&self) -> u32 {
         self.words.phase() - 1
     }
 
     #[inline(always)]
-    fn tile(self) -> u32 {
+    fn tile(&self) -> u32 {
         self.words.task()
     }
 
     #[inline(always)]
-    fn tiles(self) -> u32 {
+    fn tiles(&self) -> u32 {
         self.job.tiles
     }
 
     #[inline(always)]
-    fn first_key(self) -> u32 {
+    fn first_key(&self) -> u32 {
         0
     }
 
     #[inline(always)]
-    fn keys(self) -> u32 {
+    fn keys(&self) -> u32 {
         self.job.n
     }
 
     #[inline(always)]
-    fn published(self) -> Published {
+    fn published(&self) -> Published {
         self.workspace().published
     }
 
     #[inline(always)]
-    fn begins_are_known(self) -> bool {
+    fn begins_are_known(&self) -> bool {
         self.words.begun() > 1
     }
 
     #[inline(always)]
-    fn counts(self, _: Shared<u32>) -> impl Fn(u32) -> u32 {
+    fn counts(&self, _: Shared<u32>) -> impl Fn(u32) -> u32 {
         let counts = self.workspace().counts().slice((self.sweep() * DIGITS) as usize, DIGITS as usize);
         move |digit| counts.get(digit as usize)
     }
@@ -241,7 +241,7 @@ pub(in crate::kernels::sort) unsafe fn sweep_tile<
     let span = Span { begin: at.first_key() + begin, len: (at.keys() - begin).min(const { (NT * VT) as u32 }) };
     // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
     let digits = || BitsAt(at.sweep() * DIGIT_BITS);
-    let places = Swept::<T, NT, OWN> { at, counts, sums, begins };
+    let places = Swept::<T, NT, OWN> { at: &at, counts, sums, begins };
     let codings = (encode, |key| decode.decode(key));
     let makes_indices = sweep == 0 && indexes;
     // SAFETY: all threads of the block are here. Tiles that are not full are filled up; each has one key at least, as
@@ -268,8 +268,8 @@ impl<B: Bits> ToDigit<B> for BitsAt {
 }
 
 /// The places of a tile's keys: after those of lower digits, and after those of the same digit in the tiles before.
-struct Swept<T, const NT: usize, const OWN: usize> {
-    at: T,
+struct Swept<'a, T, const NT: usize, const OWN: usize> {
+    at: &'a T,
     counts: Counts,
     /// A word for each digit, at first 0.
     sums: Shared<u32>,
@@ -277,7 +277,7 @@ struct Swept<T, const NT: usize, const OWN: usize> {
     begins: Shared<u32>,
 }
 
-impl<T: SweptTile, const NT: usize, const OWN: usize> Places for Swept<T, NT, OWN> {
+impl<T: SweptTile, const NT: usize, const OWN: usize> Places for Swept<'_, T, NT, OWN> {
     #[inline(always)]
     unsafe fn begin(&self, distances: Shared<u32>, scan: Shared<u32>) {
         if self.at.begins_are_known() {

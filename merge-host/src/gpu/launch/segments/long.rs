@@ -20,8 +20,8 @@ use kernels_gpu::kernels::sort::segments::long::{
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
-/// Blocks of a multiprocessor that count, each a share of the units.
-const COUNT_BLOCKS: usize = 8;
+/// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
+const COUNT_BLOCKS: usize = 12;
 
 /// How the names of the kernels for the middle segments of each class end.
 const CLASSES: [&str; MIDDLES] = ["small", ""];

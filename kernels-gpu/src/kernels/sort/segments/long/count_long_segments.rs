@@ -3,7 +3,9 @@
 use super::{LONG_TILE, LongSegments, UNIT_KEYS};
 use crate::block::shared_memory;
 use crate::kernels::sort::is_whole_warps;
-use crate::kernels::sort::radix::count::{CountMemory, own_copy};
+use crate::kernels::sort::radix::SWEEPS;
+use crate::kernels::sort::radix::count::{CountMemory, Counters};
+use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
@@ -27,8 +29,8 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(keys: *mut B, long: 
     const { shared_memory::check(shared_bytes()) };
     // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come between counting, adding and clearing.
     let (keys, workspace, counters) =
-        unsafe { (GlobalMut::new(keys, long.n as usize), long.open(), CountMemory::at_start()) };
-    let (units, copy) = (workspace.units() as usize, own_copy());
+        unsafe { (GlobalMut::new(keys, long.n as usize), long.open(), Counters::new(CountMemory::at_start())) };
+    let units = workspace.units() as usize;
     let share = |block: u32| (block as usize * units / thread::grid_dim_x() as usize) as u32;
     let (mut i, last) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
     while i < last {
@@ -40,9 +42,16 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(keys: *mut B, long: 
         let end = (begin + (next - i) as usize * UNIT_KEYS).min(unit.end as usize);
         counters.clear::<NT>();
         thread::sync_threads();
-        counters.count::<B, NT>(keys.slice(begin, end - begin), coding, copy);
+        counters.count::<B, NT>(keys.slice(begin, end - begin), coding);
         thread::sync_threads();
-        counters.add_to::<NT>(workspace.counts(first));
+        let mut digit = thread::thread_idx_x();
+        while digit < SWEEPS * DIGITS {
+            let sum = counters.of(digit);
+            if sum > 0 {
+                workspace.counts(first).fetch_add(digit as usize, sum);
+            }
+            digit += NT as u32;
+        }
         thread::sync_threads();
         i = next;
     }

@@ -1,9 +1,9 @@
 //! The sort of long segments of keys of 4 bytes alone, by all bits of the keys.
 //!
 //! ```text
-//!   short       …                    two of these and less than a block's tile: sorted by `sort_segments`
-//!   middle      │ one tile │         a block sorts it by all bits, in shared memory
-//!   long        │ tile 0 │ tile 1 │ tile 2 │ …      many blocks, by sweeps: each segment as if it were an array alone
+//!   short       │ │  │ │                 sorted by `sort_segments`, several by a block
+//!   middle      │ tile │                 more than that, up to a tile: sorted by one block, in shared memory
+//!   long        │ unit 0 │ unit 1 │ 2 │  more than a tile: swept by many blocks, a unit by each
 //! ```
 //!
 //! A long segment is swept as the sort [by all bits](crate::kernels::sort::radix) sweeps an array: its tiles look back at tiles of their own segment
@@ -59,10 +59,13 @@ const UNIT_WORDS: usize = 3;
 /// Counts of the keys of a segment, for each digit of each sweep.
 const SEGMENT_COUNTS: usize = (SWEEPS * DIGITS) as usize;
 
-/// Which of the counters is the number of units, which ones are the numbers of middle segments, and which ones are those of units that have been taken
-/// by each sweep.
+/// Which of the counters is the number of units,
 const UNITS: usize = 0;
+
+/// which is the first of those of middle segments, one for each class,
 const MIDDLE: usize = 1;
+
+/// and which is the first of those of units that have been taken, one for each sweep.
 const TAKEN: usize = MIDDLE + MIDDLES;
 
 /// How many counters there are.
@@ -82,9 +85,9 @@ pub struct LongSegments {
     pub counted: *mut u32,
     /// As many words as [`counts`] says.
     pub counts: *mut u32,
-    /// Lists of as many words as [`unit_words`] says,
+    /// The list of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
-    /// and as [`middle_words`] says.
+    /// The lists of middle segments: as many words as [`middle_words`] says.
     pub middle: *mut u32,
     /// How many keys there are, of all segments: fewer than 2^32.
     pub n: u32,

@@ -128,42 +128,42 @@ impl TileOfSegment<'_> {
 
 impl SweptTile for TileOfSegment<'_> {
     #[inline(always)]
-    fn sweep(self) -> u32 {
+    fn sweep(&self) -> u32 {
         self.words.get(SWEEP)
     }
 
     #[inline(always)]
-    fn tile(self) -> u32 {
+    fn tile(&self) -> u32 {
         self.words.get(NUMBER)
     }
 
     #[inline(always)]
-    fn tiles(self) -> u32 {
+    fn tiles(&self) -> u32 {
         Unit { start: self.words.get(START), end: self.words.get(END), number: 0 }.units()
     }
 
     #[inline(always)]
-    fn first_key(self) -> u32 {
+    fn first_key(&self) -> u32 {
         self.words.get(START)
     }
 
     #[inline(always)]
-    fn keys(self) -> u32 {
+    fn keys(&self) -> u32 {
         self.words.get(END) - self.words.get(START)
     }
 
     #[inline(always)]
-    fn published(self) -> Published {
+    fn published(&self) -> Published {
         self.workspace().published(self.words.get(FIRST), self.tiles())
     }
 
     #[inline(always)]
-    fn begins_are_known(self) -> bool {
+    fn begins_are_known(&self) -> bool {
         false
     }
 
     #[inline(always)]
-    fn counts(self, begins: Shared<u32>) -> impl Fn(u32) -> u32 {
+    fn counts(&self, begins: Shared<u32>) -> impl Fn(u32) -> u32 {
         shared::wait_for_copies();
         move |digit| begins.get(digit)
     }
