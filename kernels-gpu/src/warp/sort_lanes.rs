@@ -127,7 +127,7 @@ fn merge_registers<B: Bits>(keys: &mut [B; LANE_KEYS], in_order: impl Fn(usize, 
     const COMPARISONS: usize = LANE_KEYS / 2 * LANE_KEYS.ilog2() as usize;
     for at in 0..COMPARISONS {
         let (step, pair) = (at / (LANE_KEYS / 2), at % (LANE_KEYS / 2));
-        let distance = LANE_KEYS / 2 >> step;
+        let distance = (LANE_KEYS / 2) >> step;
         let lower = pair / distance * 2 * distance + pair % distance;
         let (lesser, greater) = in_order(at, keys[lower], keys[lower + distance]);
         keys[lower] = lesser;

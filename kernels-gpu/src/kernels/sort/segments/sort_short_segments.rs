@@ -38,7 +38,7 @@ const FIRST_OF_ROWS: u32 = 3;
 #[inline(always)]
 const fn class_of(len: u32) -> u32 {
     let bits = u32::BITS - (len - 1).leading_zeros();
-    if bits < 2 { 0 } else { bits - 2 }
+    bits.saturating_sub(2)
 }
 
 /// The least keys of a segment of `class`.
