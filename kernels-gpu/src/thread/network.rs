@@ -158,10 +158,16 @@ impl<const N: usize> Network<N> {
 /// Sorts `keys`.
 #[inline(always)]
 pub fn sort_registers<W: Wire, const N: usize>(keys: &mut [W; N]) {
+    sort_registers_by(keys, |_, key, other| key.in_order(other));
+}
+
+/// Sorts `keys` by a function that returns the lesser of two and the greater, given the number of the comparison as well.
+#[inline(always)]
+pub fn sort_registers_by<W: Copy, const N: usize>(keys: &mut [W; N], in_order: impl Fn(usize, W, W) -> (W, W)) {
     let mut at = 0;
     while at < const { Network::<N>::PARTS.0.count } {
         let (first, second) = const { Network::<N>::PARTS.0.list }[at];
-        let (lesser, greater) = keys[first as usize].in_order(keys[second as usize]);
+        let (lesser, greater) = in_order(at, keys[first as usize], keys[second as usize]);
         keys[first as usize] = lesser;
         keys[second as usize] = greater;
         at += 1;

@@ -15,13 +15,16 @@
 //! in each of them.
 
 use crate::key::Bits;
-use crate::thread::network::{Wire, sort_registers};
+use crate::thread::network::sort_registers_by;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, reduce_max, shuffle_idx};
 
 /// Keys of a lane.
 pub const LANE_KEYS: usize = 32;
+
+/// What kernels get as an argument, for [`sort_lanes`].
+pub const MINUS_ONE: u32 = u32::MAX;
 
 /// Lanes that hold the keys of one array, the first 32 of these in the first lane.
 #[derive(Clone, Copy)]
@@ -54,13 +57,35 @@ fn one_of<B: Bits>(is_lower: bool, key: B, other: B) -> B {
     select_unpredictable(is_lower, lesser, greater)
 }
 
-/// Sorts the keys of each group of the warp: those of its first lane are the least. Not stable.
+/// Of so many comparisons within a lane, one has its greater key selected, and the others computed.
+const COMPARED: usize = 2;
+
+/// The lesser of two keys and the greater, for the comparison `at` of a lane's.
+///
+/// Minimum and maximum take the same units of a multiprocessor, which would be all that is busy, with an instruction every other cycle. So of some
+/// comparisons of keys of 4 bytes the greater is the sum without the lesser, by two products with -1, which other units compute. `minus_one` comes
+/// from the host, since the compiler would make sums of products with a number that it knows.
+#[inline(always)]
+fn in_order<B: Bits>(at: usize, key: B, other: B, minus_one: u32) -> (B, B) {
+    if size_of::<B>() != 4 || at.is_multiple_of(COMPARED) {
+        return key.in_order(other);
+    }
+    let [key, other] = [key, other].map(|key| key.to_register() as u32);
+    let lesser = key.min(other);
+    let above_key = key.wrapping_mul(minus_one).wrapping_add(lesser);
+    let greater = above_key.wrapping_mul(minus_one).wrapping_add(other);
+    (B::from_register(lesser as u64), B::from_register(greater as u64))
+}
+
+/// Sorts the keys of each group of the warp: those of its first lane are the least. Not stable. `minus_one` is [`MINUS_ONE`], which the compiler
+/// must not know.
 ///
 /// # Safety
 /// All lanes of the warp make this call, those of a group with the same one.
 #[inline(always)]
-pub unsafe fn sort_lanes<B: Bits>(keys: &mut [B; LANE_KEYS], Group { first, lanes }: Group) {
-    sort_registers(keys);
+pub unsafe fn sort_lanes<B: Bits>(keys: &mut [B; LANE_KEYS], Group { first, lanes }: Group, minus_one: u32) {
+    let in_order = |at: usize, key: B, other: B| in_order(at, key, other, minus_one);
+    sort_registers_by(keys, in_order);
     let number = warp::lane_id() - first;
     // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together.
     let most = unsafe { reduce_max(FULL_MASK, lanes) };
@@ -91,20 +116,20 @@ pub unsafe fn sort_lanes<B: Bits>(keys: &mut [B; LANE_KEYS], Group { first, lane
             }
             distance /= 2;
         }
-        merge_registers(keys);
+        merge_registers(keys, in_order);
         half *= 2;
     }
 }
 
 /// Sorts keys of which some first ones ascend and the others descend, or the rotation of such.
 #[inline(always)]
-fn merge_registers<W: Wire>(keys: &mut [W; LANE_KEYS]) {
+fn merge_registers<B: Bits>(keys: &mut [B; LANE_KEYS], in_order: impl Fn(usize, B, B) -> (B, B)) {
     const COMPARISONS: usize = LANE_KEYS / 2 * LANE_KEYS.ilog2() as usize;
     for at in 0..COMPARISONS {
         let (step, pair) = (at / (LANE_KEYS / 2), at % (LANE_KEYS / 2));
-        let distance = LANE_KEYS / 2 >> step;
+        let distance = (LANE_KEYS / 2) >> step;
         let lower = pair / distance * 2 * distance + pair % distance;
-        let (lesser, greater) = keys[lower].in_order(keys[lower + distance]);
+        let (lesser, greater) = in_order(at, keys[lower], keys[lower + distance]);
         keys[lower] = lesser;
         keys[lower + distance] = greater;
     }

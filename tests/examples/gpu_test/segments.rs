@@ -92,7 +92,10 @@ impl Test {
                 self.expect(|| format!("{what}, indices"), Ok(indices), &permutation);
             }
         }
-        for length in [1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 32, 33, 100, 1024, 3000, 10_000, 1_000_000] {
+        for length in [
+            1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 64, 100, 256, 300, 600, 1023, 1024, 1025, 3000, 10_000,
+            1_000_000,
+        ] {
             let keys = self.keys::<K>(1_234_567, KINDS[0].1);
             let mut sorted = keys.clone();
             let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();

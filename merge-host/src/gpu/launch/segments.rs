@@ -17,14 +17,15 @@ use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS,
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{
-    self, MAX_SHORT, SHORT_THREADS, SORT_SHORT_SEGMENTS, SortShortSegments,
+    self, MAX_SHORT, SORT_SHORT_SEGMENTS, SortShortSegments, short_threads,
 };
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::{
-    self, MAX_WIDE_ROW, SORT_WIDE_ROWS, SortWideRows, WIDE_ROW_THREADS,
+    self, SORT_WIDE_ROWS, SortWideRows, WIDE_ROW_THREADS, has_wide_rows,
 };
 use kernels_gpu::kernels::sort::segments::{self, Segments, Tiles, UNIT_WORDS, most_units, passes};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
+use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 use long::LongPlan;
 use std::ptr;
 
@@ -90,7 +91,7 @@ impl SegmentPlan {
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let long = longer + align(if self.value_bytes == 0 { tiles * size_of::<u32>() } else { 0 });
+        let long = longer + align(if self.value_bytes == 0 { (tiles + 1) * size_of::<u32>() } else { 0 });
         let units = match self.long::<K>(n) {
             Some(plan) => long + plan.bytes(),
             None => long,
@@ -118,7 +119,7 @@ impl SegmentPlan {
     /// The launch of a block for each of `tiles` tiles, which sorts those of its segments that have few keys.
     fn sort_short_shape<K>(self, tiles: usize) -> Shape {
         let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.block.keys());
-        Shape { blocks: tiles, threads: SHORT_THREADS as u32, shared_bytes }
+        Shape { blocks: tiles, threads: short_threads(size_of::<K>()) as u32, shared_bytes }
     }
 
     /// The launch of `blocks` blocks that merge tiles.
@@ -181,6 +182,17 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     if bounds.longest <= 1 {
         return Ok(());
     }
+    if segments.offsets.is_null() && has_wide_rows(bounds.longest) && value_bytes == 0 {
+        let shape = Shape {
+            blocks: segments.count.div_ceil(sort_wide_rows::rows_per_block(bounds.longest)),
+            threads: WIDE_ROW_THREADS as u32,
+            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>()),
+        };
+        let rows =
+            SortWideRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding, minus_one: MINUS_ONE };
+        // SAFETY: as above.
+        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
+    }
     if segments.offsets.is_null() && bounds.longest <= MAX_ROW && value_bytes == 0 {
         let shape = Shape {
             blocks: segments.count.div_ceil(sort_rows::rows_per_block(bounds.longest)),
@@ -188,16 +200,6 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             shared_bytes: sort_rows::shared_bytes(size_of::<K>(), bounds.longest),
         };
         let rows = SortRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
-        // SAFETY: as above.
-        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
-    }
-    if segments.offsets.is_null() && bounds.longest <= MAX_WIDE_ROW && value_bytes == 0 {
-        let shape = Shape {
-            blocks: segments.count.div_ceil(sort_wide_rows::rows_per_block(bounds.longest)),
-            threads: WIDE_ROW_THREADS as u32,
-            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>()),
-        };
-        let rows = SortWideRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding };
         // SAFETY: as above.
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
@@ -217,9 +219,13 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let has_short = value_bytes == 0 && !segments.offsets.is_null();
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
-        let short = SortShortSegments { segments, keys: keys as *mut K::Bits, n, firsts, longer, coding };
-        // SAFETY: as above; the numbers of tiles are in the workspace.
-        unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)? };
+        let short =
+            SortShortSegments { segments, keys: keys as *mut K::Bits, n, firsts, longer, coding, minus_one: MINUS_ONE };
+        // SAFETY: as above; the list of tiles is in the workspace.
+        unsafe {
+            queue.clear(part(layout.longer), 1)?;
+            queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)?;
+        }
         if bounds.longest <= MAX_SHORT {
             return Ok(());
         }

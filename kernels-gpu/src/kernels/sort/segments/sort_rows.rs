@@ -68,19 +68,21 @@ pub unsafe fn sort_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Co
 #[track_caller]
 fn sort_rows_of<B: Bits, const N: usize>(keys: GlobalMut<B>, rows: Shared<B>, length: u32, coding: Coding<B>) {
     let (thread, keys_of_thread) = (thread::thread_idx_x(), (MAX_ROW / N) as u32 * length);
-    let strided = |i: usize| thread + (i * ROW_THREADS) as u32;
+    // Sums of what differs between threads and what the compiler knows.
+    let strided = |i: usize| thread as usize + i * ROW_THREADS;
+    let strided_slot = |i: usize| slot(thread) + i as u32 * slot(ROW_THREADS as u32);
     let is_there = |i: usize| (i as u32) < keys_of_thread;
     // The greatest key where there is none.
     let mut held = [coding.decode(B::MAX); MAX_ROW];
     for i in 0..MAX_ROW {
-        if is_there(i) && (strided(i) as usize) < keys.len() {
-            held[i] = keys.get(strided(i) as usize);
+        if is_there(i) && strided(i) < keys.len() {
+            held[i] = keys.get(strided(i));
         }
     }
     coding.encode_all(&mut held);
     for i in 0..MAX_ROW {
         if is_there(i) {
-            rows.set(slot(strided(i)), held[i]);
+            rows.set(strided_slot(i), held[i]);
         }
     }
     thread::sync_threads();
@@ -104,8 +106,8 @@ fn sort_rows_of<B: Bits, const N: usize>(keys: GlobalMut<B>, rows: Shared<B>, le
     }
     thread::sync_threads();
     for i in 0..MAX_ROW {
-        if is_there(i) && (strided(i) as usize) < keys.len() {
-            keys.set(strided(i) as usize, coding.decode(rows.get(slot(strided(i)))));
+        if is_there(i) && strided(i) < keys.len() {
+            keys.set(strided(i), coding.decode(rows.get(strided_slot(i))));
         }
     }
 }

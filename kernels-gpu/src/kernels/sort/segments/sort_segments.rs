@@ -12,14 +12,14 @@ use cuda_std::prelude::*;
 /// Kernel: sorts each short segment to where it is, one block the segments of one tile; or, if `firsts` is null, the runs of `NT * VT` keys of
 /// long segments, which are units of `list`, to `keys` or to `scratch`, from which an even number of passes is left.
 ///
-/// If `longer` is not null, only tiles are sorted for which it has another number than 0.
+/// If `longer` is not null, of tiles only those are sorted that it lists.
 ///
 /// Keys are encoded by `coding` where they are loaded, and decoded where no passes follow. Blocks take one tile or unit after the other.
 ///
 /// # Safety
 /// `segments` are those of the `n` elements of `keys`; `scratch` has capacity for as many and does not overlap them. `firsts`, `list` and `units`
-/// are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or has a number for each tile. Blocks are of `NT` threads, a power of two from 32 to 1024, with
-/// [`shared_bytes`] of dynamic shared memory.
+/// are what `find_segments` wrote for [`Tiles::of`] of `NT * VT`; `longer` is null, or what `sort_short_segments` wrote for these.
+/// Blocks are of `NT` threads, a power of two from 32 to 1024, with [`shared_bytes`] of dynamic shared memory.
 #[kernel(
     u32 = <u32, (), f64, { ROW.sort_segments.of(4, 0).threads }, { ROW.sort_segments.of(4, 0).items_per_thread }>
         within (ROW.sort_segments.of(4, 0).threads, 2),
@@ -59,22 +59,25 @@ pub unsafe fn sort_segments<B: Bits, V: Word, T: Tagged<B>, const NT: usize, con
     let firsts_len = if firsts.is_null() { 0 } else { tiles.count(n) + 1 };
     // SAFETY: `firsts` is null, or has a number for each tile and for the end.
     let firsts = unsafe { Global::new(firsts, firsts_len) };
-    let longer_len = if longer.is_null() { 0 } else { tiles.count(n) };
-    // SAFETY: `longer` is null, or has a number for each tile.
-    let longer = unsafe { Global::new(longer, longer_len) };
-    let items = if firsts.is_empty() { count } else { tiles.count(n) };
+    // SAFETY: `longer` is null, or its first number is of those that follow.
+    let longer = unsafe {
+        let listed = if longer.is_null() { 0 } else { Global::new(longer, 1).get(0) as usize + 1 };
+        Global::new(longer, listed)
+    };
+    let items = match (firsts.is_empty(), longer.is_empty()) {
+        (true, _) => count,
+        (false, true) => tiles.count(n),
+        (false, false) => longer.len() - 1,
+    };
 
     let mut item = thread::block_idx_x() as usize;
     while item < items {
         let is_run = firsts.is_empty();
-        if !longer.is_empty() && longer.get(item) == 0 {
-            item += thread::grid_dim_x() as usize;
-            continue;
-        }
         let Part { first, last, base, len, passes } = if is_run {
             run_of_unit(list.get(item), NT * VT)
         } else {
-            short_segments(bounds, item, tiles, firsts.get(item), firsts.get(item + 1))
+            let t = if longer.is_empty() { item } else { longer.get(1 + item) as usize };
+            short_segments(bounds, t, tiles, firsts.get(t), firsts.get(t + 1))
         };
         if len > 0 {
             let (from, in_place) = (keys.slice(base, len), passes.is_multiple_of(2));

@@ -23,8 +23,10 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
 /// The most keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
-/// Threads of a block.
-pub const SHORT_THREADS: usize = 256;
+/// Threads of a block, for keys of `key_bytes` bytes: fewer of those that take twice the registers, so that a multiprocessor has several blocks.
+pub const fn short_threads(key_bytes: usize) -> usize {
+    if key_bytes == 8 { 128 } else { 256 }
+}
 
 /// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
 const CLASSES: u32 = 9;
@@ -36,7 +38,7 @@ const FIRST_OF_ROWS: u32 = 3;
 #[inline(always)]
 const fn class_of(len: u32) -> u32 {
     let bits = u32::BITS - (len - 1).leading_zeros();
-    if bits < 2 { 0 } else { bits - 2 }
+    bits.saturating_sub(2)
 }
 
 /// The least keys of a segment of `class`.
@@ -60,8 +62,8 @@ shared_memory! {
         keys: [B; slot(slots as u32)],
         /// Where a segment begins in the tile, and its length in the upper half.
         list: [u32; entries_before(CLASSES, slots)],
-        /// Segments of each class.
-        counts: [u32; CLASSES],
+        /// Where the entries of each class end.
+        ends: [u32; CLASSES],
         /// Whether there are segments of more keys.
         has_longer: [u32; 1],
         /// Keys of the tile, which a register would be kept for.
@@ -77,15 +79,16 @@ pub const fn shared_bytes(key_bytes: usize, slots: usize) -> u32 {
     }
 }
 
-/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, and writes to `longer[t]` whether
-/// there are others in tile `t`. These are left as they are.
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile. Others are left as they are; tiles
+/// that have any are appended to `longer`, whose first number counts them.
 ///
 /// # Safety
 /// `segments` are those of the `n` keys of `keys`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
-/// has a number for each tile. There is a block for each of these, of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared memory.
+/// has capacity for a number more than there are tiles, and the first is 0 before the launch. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
+/// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 3),
-    u64 = <u64, { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 1),
+    u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4), 3),
+    u64 = <u64, { ROW.sort_segments.of(8, 0).keys() }> within (short_threads(8), 3),
 )]
 pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     segments: Segments,
@@ -94,6 +97,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     firsts: *const usize,
     longer: *mut u32,
     coding: Coding<B>,
+    minus_one: u32,
 ) {
     const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), SLOTS)) };
@@ -104,7 +108,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
         (
             segments.of(n),
             Global::new(firsts, tiles.count(n) + 1),
-            GlobalMut::new(longer, tiles.count(n)),
+            GlobalMut::new(longer, tiles.count(n) + 1),
             Memory::<B>::at_start(SLOTS),
         )
     };
@@ -115,7 +119,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     // SAFETY: the array has `n` keys, of which blocks use different ones.
     let keys = unsafe { GlobalMut::new(keys, n).slice(base, len) };
     if thread < CLASSES {
-        memory.counts.set(thread, 0);
+        memory.ends.set(thread, entries_before_class::<SLOTS>(thread));
     }
     if thread == 0 {
         memory.has_longer.set(0, 0);
@@ -126,11 +130,11 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     // SAFETY: all threads of the block are here with the same segments.
     unsafe { memory.list_segments::<SLOTS>(bounds, base, first, last) };
     thread::sync_threads();
-    if thread == 0 {
-        longer.set(t, memory.has_longer.get(0).min(1));
+    if thread == 0 && memory.has_longer.get(0) > 0 {
+        longer.set(1 + longer.fetch_add(0, 1) as usize, t as u32);
     }
     // SAFETY: as above; each segment is of one row or group of rows.
-    unsafe { memory.sort_rows::<SLOTS>() };
+    unsafe { memory.sort_rows::<SLOTS>(minus_one) };
     memory.sort_small::<4, SLOTS>(0);
     memory.sort_small::<8, SLOTS>(1);
     memory.sort_small::<16, SLOTS>(2);
@@ -140,28 +144,29 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
 
 /// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
 #[inline(always)]
-fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
+fn for_each_strided<B: Bits, const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
     let thread = recomputed(thread::thread_idx_x());
     let (left, own_slot) = (count.saturating_sub(thread), slot(thread));
-    for i in 0..SLOTS.div_ceil(SHORT_THREADS) {
-        if ((i * SHORT_THREADS) as u32) < left {
-            access(i, i * SHORT_THREADS + thread as usize, i as u32 * slot(SHORT_THREADS as u32) + own_slot);
+    let threads = const { short_threads(size_of::<B>()) };
+    for i in 0..SLOTS.div_ceil(threads) {
+        if ((i * threads) as u32) < left {
+            access(i, i * threads + thread as usize, i as u32 * slot(threads as u32) + own_slot);
         }
     }
 }
 
 /// The most keys of a thread that loads and stores.
-const MOST_STRIDED: usize = 32;
+const MOST_STRIDED: usize = 36;
 
 /// Loads the `count` keys of a tile to their slots.
 #[inline(always)]
 #[track_caller]
 fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
-    const { assert!(SLOTS.div_ceil(SHORT_THREADS) <= MOST_STRIDED, "a thread loads so many keys") };
+    const { assert!(SLOTS.div_ceil(short_threads(size_of::<B>())) <= MOST_STRIDED, "a thread loads so many keys") };
     let mut held = [coding.decode(B::MAX); MOST_STRIDED];
-    for_each_strided::<SLOTS>(count, |i, index, _| held[i] = keys.get(index));
+    for_each_strided::<B, SLOTS>(count, |i, index, _| held[i] = keys.get(index));
     coding.encode_all(&mut held);
-    for_each_strided::<SLOTS>(count, |i, _, slot| slots.set(slot, held[i]));
+    for_each_strided::<B, SLOTS>(count, |i, _, slot| slots.set(slot, held[i]));
 }
 
 /// Stores the `count` keys of a tile from their slots.
@@ -169,15 +174,18 @@ fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shar
 #[track_caller]
 fn store<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
     let mut held = [B::MAX; MOST_STRIDED];
-    for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = slots.get(slot));
+    for_each_strided::<B, SLOTS>(count, |i, _, slot| held[i] = slots.get(slot));
     coding.decode_all(&mut held);
-    for_each_strided::<SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+    for_each_strided::<B, SLOTS>(count, |i, index, _| keys.set(index, held[i]));
 }
 
 /// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
 const MOST_LISTED: usize = 4;
 
 impl<B: Bits> Memory<B> {
+    /// Threads of the block.
+    const THREADS: usize = short_threads(size_of::<B>());
+
     /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones. The tile begins with key `base`.
     ///
     /// # Safety
@@ -186,9 +194,9 @@ impl<B: Bits> Memory<B> {
     #[track_caller]
     unsafe fn list_segments<const SLOTS: usize>(self, bounds: Bounds, base: usize, first: usize, last: usize) {
         let thread = thread::thread_idx_x();
-        let is_listed = |len: usize| (2..=MAX_SHORT).contains(&len);
+        let is_listed = |len: u32| (2..=MAX_SHORT as u32).contains(&len);
         if last - first > MOST_LISTED * SLOTS {
-            let each = SLOTS.div_ceil(SHORT_THREADS);
+            let each = SLOTS.div_ceil(Self::THREADS);
             let (mut key, end) = (base + thread as usize * each, base + (thread as usize + 1) * each);
             while key < end {
                 let q = bounds.first_from(key, first, last);
@@ -198,59 +206,60 @@ impl<B: Bits> Memory<B> {
                 // The last one that begins there, as only that is not empty.
                 let start = bounds.start(q);
                 let stop = bounds.start(bounds.first_from(start + 1, q, last));
-                if is_listed(stop - start) {
-                    let class = class_of((stop - start) as u32);
-                    self.enter::<SLOTS>(class, self.counts.fetch_add(class, 1), start - base, stop - start);
+                let len = (stop - start) as u32;
+                if is_listed(len) {
+                    self.enter(self.ends.fetch_add(class_of(len), 1), (start - base) as u32, len);
                 }
-                self.note_longer(stop - start);
-                key = stop;
+                self.note_longer(len);
+                // Behind `start` in any case: nothing is left if empty ones alone begin there.
+                key = stop.max(start + 1);
             }
             return;
         }
         let (lane, mut from) = (warp::lane_id(), (thread - warp::lane_id()) as usize + first);
         while from < last {
             let q = from + lane as usize;
-            let (start, stop) = if q < last { (bounds.start(q), bounds.start(q + 1)) } else { (0, 0) };
+            // Both are in the tile or at its end.
+            let index = |q: usize| (bounds.start(q) - base) as u32;
+            let (start, stop) = if q < last { (index(q), index(q + 1)) } else { (0, 0) };
             let len = stop - start;
-            let class = if is_listed(len) { class_of(len as u32) } else { CLASSES };
+            let class = if is_listed(len) { class_of(len) } else { CLASSES };
             // One addition for those of a class.
             // SAFETY: the 32 lanes of the warp are here, as `from` is the same for all of them.
             let alike = unsafe { lanes_alike::<4>(class) };
             let leader = alike.trailing_zeros();
-            let begin =
-                if lane == leader && class < CLASSES { self.counts.fetch_add(class, alike.count_ones()) } else { 0 };
+            let at = if lane == leader && class < CLASSES { self.ends.fetch_add(class, alike.count_ones()) } else { 0 };
             // SAFETY: as above; the leader is one of the lanes.
-            let begin = unsafe { shuffle_idx(FULL_MASK, begin, leader) };
+            let at = unsafe { shuffle_idx(FULL_MASK, at, leader) };
             if class < CLASSES {
-                let before = (alike & ((1 << lane) - 1)).count_ones();
-                self.enter::<SLOTS>(class, begin + before, start - base, len);
+                self.enter(at + (alike & ((1 << lane) - 1)).count_ones(), start, len);
             }
             self.note_longer(len);
-            from += SHORT_THREADS;
+            from += Self::THREADS;
         }
     }
 
-    /// Makes entry `i` of a class be the segment of `len` keys from key `start` of the tile on.
+    /// Makes entry `at` of the list be the segment of `len` keys from key `start` of the tile on.
     #[inline(always)]
     #[track_caller]
-    fn enter<const SLOTS: usize>(self, class: u32, i: u32, start: usize, len: usize) {
-        self.list.set(entries_before_class::<SLOTS>(class) + i, start as u32 | (len as u32) << 16);
+    fn enter(self, at: u32, start: u32, len: u32) {
+        self.list.set(at, start | len << 16);
     }
 
     /// Tells of a segment of `len` keys, if it is not listed.
     #[inline(always)]
     #[track_caller]
-    fn note_longer(self, len: usize) {
-        if len > MAX_SHORT {
+    fn note_longer(self, len: u32) {
+        if len > MAX_SHORT as u32 {
             self.has_longer.fetch_add(0, 1);
         }
     }
 
-    /// Entry `i` of a class: where the segment begins in the tile, and its length.
+    /// Entry `at` of the list: where the segment begins in the tile, and its length.
     #[inline(always)]
     #[track_caller]
-    fn entry<const SLOTS: usize>(self, class: u32, i: u32) -> (u32, u32) {
-        let entry = self.list.get(entries_before_class::<SLOTS>(class) + i);
+    fn entry(self, at: u32) -> (u32, u32) {
+        let entry = self.list.get(at);
         (entry & 0xffff, entry >> 16)
     }
 
@@ -260,18 +269,19 @@ impl<B: Bits> Memory<B> {
     /// All threads of the block make this call, which are whole warps.
     #[inline(always)]
     #[track_caller]
-    unsafe fn sort_rows<const SLOTS: usize>(self) {
+    unsafe fn sort_rows<const SLOTS: usize>(self, minus_one: u32) {
         let mut row = thread::thread_idx_x();
         loop {
             // Read again for each row, instead of a register that would be kept for it.
             let lane = recomputed(warp::lane_id());
             // Classes are few: whose the row is takes less time to count than to look up.
             let mut begin = 0;
-            let (mut segment, mut rows_begin) = (CLASSES, 0);
+            let (mut shift, mut own_begin, mut entries) = (0, u32::MAX, 0);
             for class in (FIRST_OF_ROWS..CLASSES).rev() {
-                let end = begin + (self.counts.get(class) << (class - FIRST_OF_ROWS));
+                let before = entries_before(class, SLOTS);
+                let end = begin + ((self.ends.get(class) - before) << (class - FIRST_OF_ROWS));
                 if row >= begin && row < end {
-                    (segment, rows_begin) = (class, begin);
+                    (shift, own_begin, entries) = (class - FIRST_OF_ROWS, begin, before);
                 }
                 begin = end;
             }
@@ -280,9 +290,8 @@ impl<B: Bits> Memory<B> {
                 break;
             }
             let (mut part, mut group) = (LaneRow { first: 0, len: 0 }, Group { first: lane, lanes: 1 });
-            if segment < CLASSES {
-                let shift = segment - FIRST_OF_ROWS;
-                let (start, len) = self.entry::<SLOTS>(segment, (row - rows_begin) >> shift);
+            if own_begin <= row {
+                let (start, len) = self.entry(entries + ((row - own_begin) >> shift));
                 // Classes of more lanes come first: each begins at a multiple of its own.
                 let number = lane & ((1 << shift) - 1);
                 let (offset, lanes) = (number * LANE_KEYS as u32, len.div_ceil(LANE_KEYS as u32));
@@ -296,10 +305,10 @@ impl<B: Bits> Memory<B> {
             unsafe {
                 let whole = part.are_whole();
                 let mut keys = part.read(self.keys, whole);
-                sort_lanes(&mut keys, group);
+                sort_lanes(&mut keys, group, minus_one);
                 part.write(&keys, self.keys, whole);
             }
-            row += SHORT_THREADS as u32;
+            row += Self::THREADS as u32;
         }
     }
 
@@ -308,14 +317,15 @@ impl<B: Bits> Memory<B> {
     #[track_caller]
     fn sort_small<const N: usize, const SLOTS: usize>(self, class: u32) {
         // The last threads first: those that have no rows, if any.
-        let (count, mut i) = (self.counts.get(class), SHORT_THREADS as u32 - 1 - thread::thread_idx_x());
-        while i < count {
-            let (first, len) = self.entry::<SLOTS>(class, i);
+        let first_entry = entries_before(class, SLOTS) + Self::THREADS as u32 - 1;
+        let (end, mut at) = (self.ends.get(class), first_entry - thread::thread_idx_x());
+        while at < end {
+            let (first, len) = self.entry(at);
             let row = LaneRow { first, len };
             let mut keys = row.read::<B, N>(self.keys, false);
             sort_registers(&mut keys);
             row.write(&keys, self.keys, false);
-            i += SHORT_THREADS as u32;
+            at += Self::THREADS as u32;
         }
     }
 }

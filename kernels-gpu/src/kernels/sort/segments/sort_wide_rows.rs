@@ -1,4 +1,4 @@
-//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers.
+//! Segments of one length, up to 1024 keys: some lanes of a warp sort each in their registers, or one lane sorts some of up to 16 keys.
 //!
 //! ```text
 //!   global      │a a a a a a a a│b b b b b b b b│     key i of a warp's segments by lane i modulo 32
@@ -10,6 +10,7 @@
 
 use super::padded::{LaneRow, slot};
 use crate::key::{Bits, Coding};
+use crate::thread::network::sort_registers;
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
@@ -27,12 +28,20 @@ pub const WIDE_ROW_THREADS: usize = 128;
 /// Warps of a block.
 const WARPS: usize = WIDE_ROW_THREADS / WARP_SIZE as usize;
 
-/// Segments of a warp, of `length` keys each, from 1 to [`MAX_WIDE_ROW`].
-const fn rows_per_warp(length: usize) -> usize {
-    WARP_SIZE as usize / length.div_ceil(LANE_KEYS)
+/// The most keys of segments of which a lane has several.
+const MAX_SHARED: usize = LANE_KEYS / 2;
+
+/// Whether segments of `length` keys can be sorted: if a lane has several, these must be all of its keys.
+pub const fn has_wide_rows(length: usize) -> bool {
+    length <= MAX_WIDE_ROW && (length > MAX_SHARED || length.is_power_of_two())
 }
 
-/// Segments of a block, of `length` keys each, from 1 to [`MAX_WIDE_ROW`].
+/// Segments of a warp, of `length` keys each.
+const fn rows_per_warp(length: usize) -> usize {
+    if length <= MAX_SHARED { MAX_WIDE_ROW / length } else { WARP_SIZE as usize / length.div_ceil(LANE_KEYS) }
+}
+
+/// Segments of a block, of `length` keys each.
 pub const fn rows_per_block(length: usize) -> usize {
     WARPS * rows_per_warp(length)
 }
@@ -45,11 +54,15 @@ pub const fn shared_bytes(key_bytes: usize) -> u32 {
 /// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory. `length` is 1 to [`MAX_WIDE_ROW`]. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
-/// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory.
+/// `keys` has `n` keys, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
+/// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
+/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(u32 = <u32> within (WIDE_ROW_THREADS, 6), u64 = <u64> within (WIDE_ROW_THREADS, 3))]
-pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>) {
+pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>, minus_one: u32) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    // Several segments of a lane are as one of all its keys.
+    let segment = length;
+    let length = if segment <= MAX_SHARED as u32 { LANE_KEYS as u32 } else { segment };
     let lanes = length.div_ceil(LANE_KEYS as u32);
     // SAFETY: `length` is not 0. A division by 0 would bring in the code of a panic.
     unsafe { core::hint::assert_unchecked(lanes != 0) };
@@ -87,12 +100,33 @@ pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, codin
         part.are_whole()
     };
     let mut row = part.read(slots, whole);
-    // SAFETY: as above. The lanes of a group have the parts of its row.
-    unsafe { sort_lanes(&mut row, group) };
+    match segment {
+        0..=2 => sort_each::<B, 2>(&mut row),
+        4 => sort_each::<B, 4>(&mut row),
+        8 => sort_each::<B, 8>(&mut row),
+        16 => sort_each::<B, 16>(&mut row),
+        // SAFETY: as above, where the length is the same for all. The lanes of a group have the parts of its row.
+        _ => unsafe { sort_lanes(&mut row, group, minus_one) },
+    }
     part.write(&row, slots, whole);
     // SAFETY: as above.
     unsafe { sync_warp(FULL_MASK) };
     if is_full { store::<B, true>(keys, slots, coding) } else { store::<B, false>(keys, slots, coding) }
+}
+
+/// Sorts each `N` keys of a lane, a power of two.
+#[inline(always)]
+fn sort_each<B: Bits, const N: usize>(keys: &mut [B; LANE_KEYS]) {
+    for segment in 0..LANE_KEYS / N {
+        let mut row = [B::MAX; N];
+        for i in 0..N {
+            row[i] = keys[segment * N + i];
+        }
+        sort_registers(&mut row);
+        for i in 0..N {
+            keys[segment * N + i] = row[i];
+        }
+    }
 }
 
 /// Calls `access` for each of `count` keys that this lane loads and stores: the key of its number among each 32. They are all there if `FULL`.

@@ -9,7 +9,7 @@ use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
-use kernels_gpu::kernels::sort::segments::sort_wide_rows::MAX_WIDE_ROW;
+use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
 use kernels_gpu::tuning::ROW;
 
 /// What moves with the keys.
@@ -233,12 +233,17 @@ fn segments_of_one_length_need_no_offsets() {
             lengths.extend(Some(n % length).filter(|&rest| rest > 0));
             let sorted = sort::<K, V>(Keys::Any, &lengths, By::Length(length), with);
             let (kernels, is_alone) = (sorted.device.kernels(), size_of::<V>() == 0);
-            let (is_row, is_wide_row) = (is_alone && length <= MAX_ROW, is_alone && length <= MAX_WIDE_ROW);
+            let is_wide_row = is_alone && length > 1 && has_wide_rows(length);
+            let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
             let merges = length > slots && !is_sorted_by_bits::<K, V>();
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_rows"), is_row && length > 1, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row && !is_row, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_segments"), !is_wide_row && length > 1, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
+            assert_eq!(
+                kernels.contains("sort_segments"),
+                !is_wide_row && !is_row && length > 1,
+                "segments of {length} keys"
+            );
         }
     }
     with_all_values!(all::<u32>());
