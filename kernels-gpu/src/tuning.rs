@@ -102,6 +102,8 @@ pub struct Row {
     pub reduce: ByWidths<Tile>,
     /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
     pub compaction_blocks: usize,
+    /// The same of reductions by key.
+    pub reduce_blocks: usize,
 
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
@@ -156,7 +158,7 @@ pub const SM_90: Row = Row {
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
     unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    reduce:               ByWidths([tile(256, 15),  tile(256, 13),  tile(512, 17),  tile(256, 15),  tile(256, 13),  tile(256, 11)]),
+    reduce:               ByWidths([tile(256, 15),  tile(256, 9),   tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9),  ]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -178,6 +180,7 @@ pub const SM_90: Row = Row {
 
     fused_blocks: 4,
     compaction_blocks: 5,
+    reduce_blocks: 3,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

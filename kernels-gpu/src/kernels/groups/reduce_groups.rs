@@ -61,20 +61,34 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
 /// for as many. `count` has one number. `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one
 /// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
-    u32 = <u32, u64, Length, { tile(4, 0).threads }, { tile(4, 0).items_per_thread }>,
-    u64 = <u64, u64, Length, { tile(8, 0).threads }, { tile(8, 0).items_per_thread }>,
-    u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
-    u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
-    u64v4sum = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
-    u64v8sum = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
-    u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
-    u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
-    u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
-    u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
-    u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>,
-    u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>,
-    u64v4greatest = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>,
-    u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>,
+    u32 = <u32, u64, Length, { tile(4, 0).threads }, { tile(4, 0).items_per_thread }>
+        within (tile(4, 0).threads, ROW.reduce_blocks),
+    u64 = <u64, u64, Length, { tile(8, 0).threads }, { tile(8, 0).items_per_thread }>
+        within (tile(8, 0).threads, ROW.reduce_blocks),
+    u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+        within (tile(4, 8).threads, ROW.reduce_blocks),
+    u64v4sum = <u64, u32, Sum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8sum = <u64, u64, Sum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+        within (tile(8, 8).threads, ROW.reduce_blocks),
+    u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+        within (tile(4, 8).threads, ROW.reduce_blocks),
+    u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+        within (tile(8, 8).threads, ROW.reduce_blocks),
+    u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
+        within (tile(4, 4).threads, ROW.reduce_blocks),
+    u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
+        within (tile(4, 8).threads, ROW.reduce_blocks),
+    u64v4greatest = <u64, u32, Greatest<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
+        within (tile(8, 4).threads, ROW.reduce_blocks),
+    u64v8greatest = <u64, u64, Greatest<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
+        within (tile(8, 8).threads, ROW.reduce_blocks),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT: usize, const VT: usize>(
