@@ -52,7 +52,7 @@ template <class Call> static Timing time_cub(Call call) {
 // Memory for what Thrust allocates in one call, so that no row includes the time of cudaMalloc.
 struct Arena {
   typedef char value_type;
-  Dev<char> memory{size_t(256) << 20}; size_t used = 0;
+  Dev<char> memory{size_t(4) << 30}; size_t used = 0;
   char *allocate(std::ptrdiff_t bytes) {
     char *at = memory.p + used; used += (bytes + 255) / 256 * 256;
     if (used > memory.n) { fprintf(stderr, "Thrust needs more than %zu bytes\n", memory.n); exit(1); }

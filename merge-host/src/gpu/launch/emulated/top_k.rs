@@ -4,7 +4,7 @@ use super::super::top_k;
 use super::keys::*;
 use super::*;
 use crate::SortOrder;
-use kernels_gpu::kernels::top_k::collect::TILE;
+use kernels_gpu::kernels::top_k::CHUNK_UNIT as TILE;
 use std::cmp::Ordering;
 
 /// What comes with the keys.
