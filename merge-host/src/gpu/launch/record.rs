@@ -102,7 +102,9 @@ impl Record {
         // Indices of the latter have more than 32 bits.
         for n in [100_000, 1 << 33] {
             let at = arrays(n, value_bytes);
-            for bounds in [segments::Bounds::of_offsets(AT, 10, n), segments::Bounds::of_length(9, n)] {
+            // Of one length by a thread, by lanes, and by blocks.
+            let of_length = [9, 100, 2000].map(|length| segments::Bounds::of_length(length, n));
+            for bounds in [segments::Bounds::of_offsets(AT, 10, n)].into_iter().chain(of_length) {
                 // SAFETY: nothing is launched.
                 unsafe { segments::sort_segments::<K>(self, order, at, bounds, value_bytes > 0, AT)? };
             }
