@@ -124,6 +124,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
     if const { size_of::<V>() > 0 } {
         let source = |i: usize| {
+            // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key there, and so takes one of A;
+            // and the steps that are kept take no more keys than are left.
             let slot = slots.index(walked.sources[i]);
             slot - (slot > a_count as u32) as u32
         };
