@@ -29,6 +29,7 @@ pub const SHARED_BYTES: u32 = Memory::bytes();
 /// is that of the digits before, if there are any. `candidates` are those of `collect`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
 /// with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn count_digit<B: Bits, const NT: usize>(
     keys: *const B,
     n: usize,
