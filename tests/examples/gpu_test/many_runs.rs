@@ -1,6 +1,7 @@
 //! Merges of the runs of an array: of a stream, and in a graph whose offsets change.
 
-use super::{KINDS, KINDS_BY_LOW_BITS, Random, Step, Test, graph, median_ms, poison};
+use super::table::Table;
+use super::{KINDS, KINDS_BY_LOW_BITS, Random, Test, graph, poison};
 use merge_host::{Error, Gpu, GpuKey, Key, SortOrder};
 use tests::distribution::Distribution;
 
@@ -161,52 +162,35 @@ impl Test {
         }
     }
 
-    /// Prints rows for merges of `n` keys in runs of one length, alone and with values of 4 bytes, beside a copy of the same bytes.
+    /// Prints rows for merges of `n` keys in runs of one length, alone and with values of 4 bytes.
     pub(super) fn time_many_runs<K: GpuKey>(&self, n: usize) -> Result<(), Error> {
         let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream()?;
+        let table = Table::new::<K>(&stream, n)?;
         let all: Vec<K> = Distribution::Uniform.keys(n);
-        let (mut from, mut out) = (stream.upload(&all)?, stream.zeroed::<K>(n)?);
-        let copy_of_keys = median_ms(&stream, |step| match step {
-            Step::Prepare => Ok(()),
-            Step::Launch => stream.copy(&from, &mut out),
-        })?;
+        let (mut from, mut out) = (stream.zeroed::<K>(n)?, stream.zeroed::<K>(n)?);
         let (values, mut to_values) = (stream.zeroed::<u32>(n)?, stream.zeroed::<u32>(n)?);
-        let copy_of_both = median_ms(&stream, |step| match step {
-            Step::Prepare => Ok(()),
-            Step::Launch => stream.copy(&from, &mut out).and_then(|()| stream.copy(&values, &mut to_values)),
-        })?;
-        let row = |what: &str, ms: f64, copy: f64| {
-            println!("{what:<48} {n:>10} {} {ms:>9.4} ms {:>7.3} of copy", <K as Key>::NAME, copy / ms);
-        };
-        row("copy", copy_of_keys, copy_of_keys);
+        let bytes = 2 * n * size_of::<K>();
         for count in TIMED_RUNS {
             let offsets: Vec<usize> = (0..=count).map(|run| run * n / count).collect();
             let mut keys = all.clone();
             self.cpu.sort_segments(SortOrder::Ascending, &mut keys, &offsets)?;
             from.upload(&keys)?;
             let offsets = stream.upload_offsets(&offsets)?;
-            let bytes = Gpu::merge_many_pairs_workspace_bytes::<K, u32>(n, count);
-            let mut workspace = stream.zeroed(bytes.max(Gpu::merge_many_workspace_bytes::<K>(n, count)))?;
-            for order in [SortOrder::Ascending, SortOrder::Descending] {
+            let pairs = Gpu::merge_many_pairs_workspace_bytes::<K, u32>(n, count);
+            let mut workspace = stream.zeroed(pairs.max(Gpu::merge_many_workspace_bytes::<K>(n, count)))?;
+            let ms = table.time(|| {
+                let to = (&mut out, &mut to_values);
+                stream.merge_many_pairs(SortOrder::Ascending, (&from, &values), &offsets, to, &mut workspace)
+            })?;
+            table.row(&format!("{count} runs"), "+u32", n, ms, bytes + 2 * n * size_of::<u32>());
+            for (order, name) in [(SortOrder::Ascending, ""), (SortOrder::Descending, ", descending")] {
                 if order == SortOrder::Descending {
                     // The same runs, backwards.
                     from.upload(&keys.iter().rev().copied().collect::<Vec<K>>())?;
                 }
-                let ms = median_ms(&stream, |step| match step {
-                    Step::Prepare => Ok(()),
-                    Step::Launch => stream.merge_many(order, &from, &offsets, &mut out, &mut workspace),
-                })?;
-                row(&format!("{count} runs, {order:?}"), ms, copy_of_keys);
+                let ms = table.time(|| stream.merge_many(order, &from, &offsets, &mut out, &mut workspace))?;
+                table.row(&format!("{count} runs{name}"), "", n, ms, bytes);
             }
-            from.upload(&keys)?;
-            let ms = median_ms(&stream, |step| match step {
-                Step::Prepare => Ok(()),
-                Step::Launch => {
-                    let to = (&mut out, &mut to_values);
-                    stream.merge_many_pairs(SortOrder::Ascending, (&from, &values), &offsets, to, &mut workspace)
-                }
-            })?;
-            row(&format!("{count} runs with values of 4 bytes"), ms, copy_of_both);
         }
         Ok(())
     }
