@@ -184,13 +184,13 @@ impl Gpu {
         SortPlan::of::<K>(n, size_of::<I>(), true).workspace_bytes::<K>(n)
     }
 
-    /// Bytes of workspace for the first `k` of `n` keys: an eighth of the keys once more, and those of a sort of `k` keys.
+    /// Bytes of workspace for the first `k` of `n` keys: an eighth of the keys once more, up to 8 MiB of counts, and those of a sort of `k` keys.
     pub fn top_k_workspace_bytes<K: Key>(n: usize, k: usize) -> usize {
         top_k::workspace_bytes::<K>(n, k, 0)
     }
 
-    /// Bytes of workspace for the first `k` of `n` keys with values of type `V`, or with their indices: an eighth of both once more, and those of a
-    /// sort of `k` keys with values.
+    /// Bytes of workspace for the first `k` of `n` keys with values of type `V`, or with their indices: an eighth of both once more, up to
+    /// 8 MiB of counts, and those of a sort of `k` keys with values.
     pub fn top_k_pairs_workspace_bytes<K: Key, V>(n: usize, k: usize) -> usize {
         top_k::workspace_bytes::<K>(n, k, const { value_bytes::<V>() })
     }

@@ -213,7 +213,7 @@ fn before_chunk(places: Places, scan: Shared<u32>) -> [usize; 2] {
         other += THREADS as u32;
     }
     sums.map(|sum| {
-        // In two halves, of which the lower one has a sum below 2^26 for each thread: those over a block are below 2^32.
+        // In two halves, of which the lower one is below 2^22 for each thread, and the upper one below 2^11: their sums over a block have 32 bits.
         // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`; a barrier ends each use.
         unsafe {
             let (_, low) = sum_before((sum & 0x3f_ffff) as u32, scan);
