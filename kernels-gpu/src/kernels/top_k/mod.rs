@@ -10,7 +10,7 @@
 //!              and the first ones that equal it           ─► out
 //! ```
 //!
-//! What is collected keeps its order. Each block has the same [`Chunk`] of the keys in all launches, and keeps how many of these have each digit: when the
+//! What is collected keeps its order. Each block has the same chunk of the keys in all launches, and keeps how many of these have each digit: when the
 //! digit of the k-th key is known, sums over the blocks before it say where a block's keys go. A sort of the k keys ends it.
 //!
 //! Where too many keys begin with the same bits, no candidates are collected, and all keys are read for each digit.
@@ -39,7 +39,7 @@ pub const MAX_BLOCKS: usize = 1024;
 /// The keys of a chunk are a multiple of this.
 pub const CHUNK_UNIT: usize = 8192;
 
-/// Words of [`Places`]: two for each block.
+/// Words for what blocks know of their chunks: two for each.
 pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
 /// Numbers of [`Progress`].
