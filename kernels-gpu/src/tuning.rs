@@ -78,6 +78,18 @@ impl<T: Copy> ByWidths<T> {
     }
 }
 
+impl ByWidths<Tile> {
+    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values.
+    ///
+    /// # Panics
+    /// If there is no shape for some of these.
+    pub const fn fewest_keys(self, key_bytes: usize) -> usize {
+        let of = [self.of(key_bytes, 0).keys(), self.of(key_bytes, 4).keys(), self.of(key_bytes, 8).keys()];
+        let least = if of[0] < of[1] { of[0] } else { of[1] };
+        if of[2] < least { of[2] } else { least }
+    }
+}
+
 /// The shapes for one architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -158,7 +170,7 @@ pub const SM_90: Row = Row {
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
     unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    reduce:               ByWidths([tile(256, 15),  tile(256, 9),   tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9),  ]),
+    reduce:               ByWidths([tile(256, 15),  tile(256, 9),   tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),

@@ -21,14 +21,8 @@ pub(in crate::gpu) fn entries_of_reductions<K: Key>(value_bytes: usize) -> Vec<E
 
 /// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each of the smallest tiles.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
-    let (mut keys, widths) = (usize::MAX, [0, 4, 8]);
-    let mut i = 0;
-    while i < widths.len() {
-        let of = (ROW.unique.of(size_of::<K>(), widths[i]).keys(), ROW.reduce.of(size_of::<K>(), widths[i]).keys());
-        let least = if of.0 < of.1 { of.0 } else { of.1 };
-        keys = if least < keys { least } else { keys };
-        i += 1;
-    }
+    let (unique, reduce) = (ROW.unique.fewest_keys(size_of::<K>()), ROW.reduce.fewest_keys(size_of::<K>()));
+    let keys = if unique < reduce { unique } else { reduce };
     align(reduce_groups::words(n.div_ceil(keys), 8) * size_of::<u64>())
 }
 

@@ -30,9 +30,8 @@ const fn look_back_bytes(tiles: usize) -> usize {
 
 /// Bytes of workspace for `total` keys of both arrays: a split and a word of the look-back for each tile.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
-    // Tiles with values are smaller, or of the same size.
-    let (alone, with_values) = (tiles::<K>(total, 0), tiles::<K>(total, 8));
-    let tiles = if alone > with_values { alone } else { with_values };
+    // With values or without: as many as there are of the smallest tiles.
+    let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<K>()), 1));
     look_back_bytes(tiles) + tiles * size_of::<usize>()
 }
 
