@@ -110,9 +110,12 @@ pub struct Row {
     pub sets: ByWidths<Tile>,
     /// Unique keys.
     pub unique: ByWidths<Tile>,
-    /// Reductions by key, and run lengths, which have the shapes for keys alone.
+    /// Run lengths.
+    pub run_lengths: ByWidths<Tile>,
+    /// Reductions by key.
     pub reduce: ByWidths<Tile>,
-    /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
+    /// Blocks of run lengths, and of set operations and unique keys for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at
+    /// once.
     pub compaction_blocks: usize,
     /// The same of reductions by key.
     pub reduce_blocks: usize,
@@ -170,7 +173,8 @@ pub const SM_90: Row = Row {
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
     unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    reduce:               ByWidths([tile(256, 15),  tile(256, 9),   tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9)]),
+    run_lengths:          ByWidths([tile(256, 23),  tile(256, 15),  None,           None,           None,           None]),
+    reduce:               ByWidths([None,           None,           tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),

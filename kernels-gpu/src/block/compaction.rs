@@ -92,10 +92,7 @@ impl CompactionMemory {
 pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl Fn(usize) -> T, to: Shared<T>) {
     let mut address = to.address(first);
     for i in 0..VT {
-        if kept >> i & 1 != 0 {
-            to.set_at(address, elements(i));
-            address += size_of::<T>() as u32;
-        }
+        address = to.push_if(kept, 1 << i, address, elements(i));
     }
 }
 
@@ -103,27 +100,41 @@ pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl F
 #[inline(always)]
 #[track_caller]
 pub fn write<B: Bits, const NT: usize, const VT: usize>(from: Shared<B>, to: GlobalMut<B>, coding: Coding<B>) {
+    let mut own = load_each::<B, NT, VT>(to.len(), |i| from.get(i));
+    coding.decode_all(&mut own);
+    put::<B, NT, VT>(own, to);
+}
+
+/// Elements `0 .. len`, at most a tile, to registers, strided. `element` loads each.
+#[inline(always)]
+pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element: impl Fn(u32) -> T) -> [T; VT] {
     let thread = thread::thread_idx_x();
-    let len = to.len() as u32;
     // Each kind of tile has moves of its own, so that those of a full one are nothing else.
-    let mut own = [B::MIN; VT];
-    if len == (NT * VT) as u32 {
+    let mut own = [T::from_register(0); VT];
+    if len == NT * VT {
         for i in 0..VT {
-            own[i] = from.get(thread + (i * NT) as u32);
+            own[i] = element(thread + (i * NT) as u32);
         }
     } else {
         for i in 0..VT {
             let at = thread + (i * NT) as u32;
-            if at < len {
-                own[i] = from.get(at);
+            if at < len as u32 {
+                own[i] = element(at);
             }
         }
     }
-    coding.decode_all(&mut own);
+    own
+}
+
+/// Registers to global, strided: what [`load_each`] has loaded, of as many elements.
+#[inline(always)]
+#[track_caller]
+pub fn put<T: Word, const NT: usize, const VT: usize>(own: [T; VT], to: GlobalMut<T>) {
+    let thread = thread::thread_idx_x();
     for i in 0..VT {
-        let at = thread + (i * NT) as u32;
-        if at < len {
-            to.set(at as usize, own[i]);
+        if thread + ((i * NT) as u32) < to.len() as u32 {
+            // As an index of 64 bits, which is a distance from one address.
+            to.set(thread as usize + i * NT, own[i]);
         }
     }
 }

@@ -11,11 +11,11 @@
 //! Others publish what they have, and when they know what has been carried to them, the whole. What is found is combined from
 //! the first tile to the last one, whichever of them has been final by then: the sum of floats is the same each time.
 
-use crate::block::segmented::Tail;
+use crate::block::segmented::{Tail, shuffle_bits};
 use crate::kernels::groups::reduction::Reduction;
 use crate::key::Bits;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
 
 /// What a word has, above 32 bits of a value: what the tile has of its own group's, or what it carries.
 const OWN: u64 = 1 << 32;
@@ -115,22 +115,5 @@ impl Carries {
             (tail, finals) = read(end);
             last = WARP_SIZE - 1;
         }
-    }
-}
-
-/// The bits of the value that lane `from` passed.
-///
-/// # Safety
-/// All lanes of one whole warp make the same call; `from` is one of them.
-#[inline(always)]
-unsafe fn shuffle_bits<V: Bits>(value: V, from: u32) -> V {
-    let bits = value.to_register();
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together.
-    unsafe {
-        let low = shuffle_idx(FULL_MASK, bits as u32, from) as u64;
-        if const { size_of::<V>() == 4 } {
-            return V::from_register(low);
-        }
-        V::from_register(low | (shuffle_idx(FULL_MASK, (bits >> 32) as u32, from) as u64) << 32)
     }
 }

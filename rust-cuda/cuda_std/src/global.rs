@@ -95,6 +95,14 @@ impl<T: Word> Place<T> {
         // SAFETY: `Global::new`'s caller promised that the elements of the view are readable and constant.
         unsafe { backend::load_global_const(self.ptr.wrapping_offset(distance)) }
     }
+
+    /// The address of the element `distance` after the place.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn address(self, distance: isize) -> *const T {
+        backend::check_index(self.index.wrapping_add_signed(distance), self.view.len);
+        self.ptr.wrapping_offset(distance)
+    }
 }
 
 /// A view of an array in global memory that this launch writes.

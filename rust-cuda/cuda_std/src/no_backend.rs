@@ -66,6 +66,14 @@ pub unsafe fn store_shared<T: Word>(_address: u32, _value: T) {
     not_in_a_kernel()
 }
 
+pub unsafe fn load_next_shared_if<T: Word>(_is_next: bool, _address: u32, _word: T) -> (u32, T) {
+    not_in_a_kernel()
+}
+
+pub unsafe fn store_shared_if<T: Word>(_bits: u32, _mask: u32, _address: u32, _value: T) -> u32 {
+    not_in_a_kernel()
+}
+
 pub unsafe fn add_shared(_address: u32, _value: u32) -> u32 {
     not_in_a_kernel()
 }

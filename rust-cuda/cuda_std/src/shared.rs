@@ -1,5 +1,6 @@
 //! The block's shared memory.
 
+use crate::global::Place;
 use crate::{Global, GlobalMut, Word, backend};
 use core::marker::PhantomData;
 
@@ -69,6 +70,15 @@ impl<T: Word> Shared<T> {
         unsafe { backend::copy_async(self.base + i * size_of::<T>() as u32, from.address(j)) }
     }
 
+    /// As [`copy_async`](Self::copy_async), of the element `distance` after a place.
+    #[inline(always)]
+    #[track_caller]
+    pub fn copy_async_from(self, i: u32, from: Place<T>, distance: isize) {
+        backend::check_index(i as usize, self.len as usize);
+        // SAFETY: as for `copy_async`.
+        unsafe { backend::copy_async(self.base + i * size_of::<T>() as u32, from.address(distance)) }
+    }
+
     /// As [`copy_async`](Self::copy_async), from an array that this launch writes, later on.
     #[inline(always)]
     #[track_caller]
@@ -108,6 +118,29 @@ impl<T: Word> Shared<T> {
         backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize, self.len as usize);
         // SAFETY: as for `get_at`.
         unsafe { backend::store_shared(address, value) }
+    }
+
+    /// The address of the element after the one at `address`, and that element, of 4 or 8 bytes, if `is_next`. Otherwise `address` and `element`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn next_if(self, is_next: bool, address: u32, element: T) -> (u32, T) {
+        if is_next {
+            backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize + 1, self.len as usize);
+        }
+        // SAFETY: as for `get_at`.
+        unsafe { backend::load_next_shared_if(is_next, address, element) }
+    }
+
+    /// Makes the element at an address be `value`, for words of 2, 4 or 8 bytes, and returns the address of the next one, if `bits` has a bit of `mask`.
+    /// Otherwise does nothing, and returns `address`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn push_if(self, bits: u32, mask: u32, address: u32, value: T) -> u32 {
+        if bits & mask != 0 {
+            backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize, self.len as usize);
+        }
+        // SAFETY: as for `get_at`.
+        unsafe { backend::store_shared_if(bits, mask, address, value) }
     }
 
     /// The `len` elements from `start` on.

@@ -9,7 +9,7 @@ pub(super) const fn slots(threads: usize, items_per_thread: usize) -> usize {
 }
 
 /// Global to shared, strided: the keys of tile `first .. first + count`, and in the slot before them the key before the tile, if there is
-/// one. A barrier follows.
+/// one. [`wait_for_copies`] and a barrier follow.
 #[inline(always)]
 #[track_caller]
 pub(super) fn load<B: Bits, const NT: usize, const VT: usize>(
@@ -20,31 +20,29 @@ pub(super) fn load<B: Bits, const NT: usize, const VT: usize>(
 ) {
     let thread = thread::thread_idx_x() as usize;
     if thread == 0 && first > 0 {
-        slots.set(0, keys.get(first - 1));
+        slots.copy_async(0, keys, first - 1);
     }
-    load_striped::<B, NT, VT>(keys.slice(first, count), slots.slice(1, (NT * VT) as u32));
+    load_striped::<B, NT, VT>(keys.slice(first, count), slots.slice(1, (NT * VT) as u32), B::MIN);
 }
 
-/// Global to shared, strided: all of `from`, at most a tile.
+/// Global to shared, strided: all of `from`, and then `rest` up to a whole tile. [`wait_for_copies`] and a barrier follow.
 #[inline(always)]
 #[track_caller]
-pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Global<T>, to: Shared<T>) {
+pub(super) fn load_striped<T: Bits, const NT: usize, const VT: usize>(from: Global<T>, to: Shared<T>, rest: T) {
     let thread = thread::thread_idx_x() as usize;
-    // All loads first, so that they are in flight together.
-    let mut own = [T::MIN; VT];
     if from.len() == NT * VT {
         for i in 0..VT {
-            own[i] = from.get(thread + i * NT);
+            to.copy_async((thread + i * NT) as u32, from, thread + i * NT);
         }
     } else {
         for i in 0..VT {
-            if thread + i * NT < from.len() {
-                own[i] = from.get(thread + i * NT);
+            let at = thread + i * NT;
+            if at < from.len() {
+                to.copy_async(at as u32, from, at);
+            } else {
+                to.set(at as u32, rest);
             }
         }
-    }
-    for i in 0..VT {
-        to.set((thread + i * NT) as u32, own[i]);
     }
 }
 

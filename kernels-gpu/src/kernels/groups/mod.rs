@@ -13,10 +13,12 @@
 //! | --- | --- |
 //! | [`heads`] | a tile of keys, and which of them begin a group |
 //! | [`unique`] | the first key of each group, with its value |
+//! | [`run_lengths`] | the key of each group and how many keys it has |
 //! | [`reduction`] | what the values of a group are reduced by |
 //! | [`reduce_groups`] | the key of each group and the reduction of its values |
 
 pub mod heads;
 pub mod reduce_groups;
 pub mod reduction;
+pub mod run_lengths;
 pub mod unique;

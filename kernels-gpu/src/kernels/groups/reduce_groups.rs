@@ -8,9 +8,9 @@
 //! ```
 
 use super::heads;
-use super::reduction::{FloatSum, Greatest, Length, Reduction, Sum};
+use super::reduction::{FloatSum, Greatest, Reduction, Sum};
 use crate::block::compaction::{self, CompactionMemory, scatter};
-use crate::block::segmented::{SegmentedMemory, Tail, carry_before};
+use crate::block::segmented::{SegmentedMemory, Tail};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::key::{Bits, Coding};
 use crate::tuning::{ROW, Tile};
@@ -48,7 +48,7 @@ pub const fn words(tiles: usize, value_bytes: usize) -> usize {
     look_back::words(tiles) + crate::warp::carry::words(tiles, value_bytes)
 }
 
-/// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8, or with lengths if that is 0.
+/// The shape of tiles of keys of `key_bytes` bytes with values of `value_bytes` bytes, 4 or 8.
 const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.reduce.of(key_bytes, value_bytes)
 }
@@ -57,14 +57,10 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
 /// of groups to `count`. One block a tile of `NT * VT` keys. `coding` is that of the values, for a reduction that orders them.
 ///
 /// # Safety
-/// `keys` has `n` elements, at least one, `values` as many if the reduction has values, and `out_keys` and `out_values` have capacity
+/// `keys` has `n` elements, at least one, `values` as many, and `out_keys` and `out_values` have capacity
 /// for as many. `count` has one number. `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one
 /// for each tile, with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
-    u32 = <u32, u64, Length, { tile(4, 0).threads }, { tile(4, 0).items_per_thread }>
-        within (tile(4, 0).threads, ROW.reduce_blocks),
-    u64 = <u64, u64, Length, { tile(8, 0).threads }, { tile(8, 0).items_per_thread }>
-        within (tile(8, 0).threads, ROW.reduce_blocks),
     u32v4sum = <u32, u32, Sum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
     u32v8sum = <u32, u64, Sum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
@@ -106,8 +102,8 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     const { shared_memory::check(Memory::<B, V>::bytes(NT, VT)) };
     let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
     // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
-    // `shared_bytes`. Thread `t` writes slots `1 + t + i * NT` of `keys`, `t + i * NT` of `values`, `i < VT`, and thread 0 the first one
-    // of `keys`, before a barrier; and after another one those of both that the scan gives to it alone.
+    // `shared_bytes`. Threads write slots of `keys` and `values` apart from each other, before a barrier; and after another one those of
+    // both that the scan gives to them alone.
     let (tiles, carries, memory) = unsafe {
         (
             Tiles::new(shared_words, number),
@@ -119,44 +115,42 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
-    // SAFETY: there are `n` keys, as the caller promises.
-    heads::load::<B, NT, VT>(unsafe { Global::new(keys, n) }, first, len, slots);
-    if R::HAS_VALUES {
-        // SAFETY: and as many values.
-        let values = unsafe { Global::new(values, n) };
-        heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced);
-    }
+    // SAFETY: there are `n` keys and as many values, as the caller promises.
+    let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
+    heads::load::<B, NT, VT>(keys, first, len, slots);
+    heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced, coding.decode(R::IDENTITY));
+    shared::wait_for_copies();
     thread::sync_threads();
 
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    let bits = heads.bits;
-    let own_first = thread * VT as u32;
     let mut own = [R::IDENTITY; VT];
-    let mut tail = Tail { has_head: false, value: R::IDENTITY };
     for i in 0..VT {
-        if own_first as usize + i < len {
-            own[i] = if R::HAS_VALUES { coding.encode(reduced.get(own_first + i as u32)) } else { V::ONE };
-        }
-        tail = tail.then::<R>(Tail { has_head: bits >> i & 1 != 0, value: own[i] });
+        own[i] = reduced.get(thread * VT as u32 + i as u32);
     }
-    // SAFETY: all threads of the block are here, whole warps, here and below.
-    let kept = unsafe { compaction.count(tiles, tile, bits.count_ones()) };
-    // SAFETY: nothing else uses `segmented`.
-    let (before, of_tile) = unsafe { carry_before::<R>(tail, segmented) };
+    coding.encode_all(&mut own);
+    // For each key what its thread has from the last head on, or from its first key on, up to the key before.
+    let mut value = R::IDENTITY;
+    for i in 0..VT {
+        let before = value;
+        value = if heads.bits >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
+        own[i] = before;
+    }
+    // SAFETY: all threads of the block are here, whole warps, here and below, and nothing else uses `segmented`. Keys and values have been
+    // read by all threads before `count`, which has a barrier.
+    let (kept, before, of_tile) = unsafe {
+        let in_warp = segmented.put::<R>(Tail { has_head: heads.bits != 0, value });
+        let kept = compaction.count(tiles, tile, heads.bits.count_ones());
+        let (before, of_tile) = segmented.carry_before::<R>(in_warp);
+        (kept, before.value, of_tile)
+    };
     if thread == WARP_SIZE {
         carries.publish(tile, of_tile);
     }
-    // Keys and values have been read by all threads: `count` has a barrier.
-    scatter::<B, VT>(bits, kept.before_thread, |i| heads.keys[i], slots);
-    let (mut value, mut slot) = (before.value, kept.before_thread);
-    for i in 0..VT {
-        if bits >> i & 1 != 0 {
-            reduced.set(slot, value);
-            slot += 1;
-            value = own[i];
-        } else {
-            value = R::combine(value, own[i]);
-        }
+    scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
+    scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
+    if heads.bits != 0 {
+        // The thread's first head closes what threads before it have, too.
+        reduced.set(kept.before_thread, R::combine(before, reduced.get(kept.before_thread)));
     }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile) };
@@ -173,24 +167,27 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     thread::sync_threads();
 
     // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
-    let groups_before = compaction.kept_before();
-    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
-    let (to_keys, to_values) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(out_values, n)) };
-    let to_keys = to_keys.slice(groups_before, kept.of_tile as usize);
-    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
-    for i in 0..VT {
-        let head = thread + (i * NT) as u32;
-        if head < kept.of_tile && groups_before + head as usize > 0 {
-            let value = reduced.get(head);
-            let whole = if head == 0 { R::combine(carried.get(0), value) } else { value };
-            to_values.set(groups_before + head as usize - 1, coding.decode(whole));
-        }
+    let (groups_before, closes_none) = (compaction.kept_before(), (tile == 0) as usize);
+    if thread == 0 && tile > 0 && kept.of_tile > 0 {
+        reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
     }
+    let closed = kept.of_tile as usize - closes_none;
+    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    let (to_keys, to_values) = unsafe {
+        (
+            GlobalMut::new(out_keys, n).slice(groups_before, kept.of_tile as usize),
+            GlobalMut::new(out_values, n).slice(groups_before + closes_none - 1, closed),
+        )
+    };
+    compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
+    compaction::write::<V, NT, VT>(reduced.slice(closes_none as u32, closed as u32), to_values, coding);
     if tile as usize + 1 == number && thread == 0 {
         let groups = groups_before + kept.of_tile as usize;
         let last = if of_tile.has_head { of_tile.value } else { R::combine(carried.get(0), of_tile.value) };
-        to_values.set(groups - 1, coding.decode(last));
-        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
-        unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
+        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes; and this the last group's value.
+        unsafe {
+            GlobalMut::new(out_values, n).set(groups - 1, coding.decode(last));
+            GlobalMut::new(count, 1).set(0, groups as u64);
+        }
     }
 }

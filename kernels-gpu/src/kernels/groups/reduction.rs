@@ -7,8 +7,6 @@ use core::marker::PhantomData;
 pub trait Reduction: Copy {
     /// The bits of a number.
     type Value: Bits;
-    /// Whether each key has a value, in memory. Otherwise it is 1.
-    const HAS_VALUES: bool;
     /// What changes nothing before or after another value.
     const IDENTITY: Self::Value;
     /// `first`, and then `second`.
@@ -27,7 +25,7 @@ pub struct FloatSum<V>(PhantomData<V>);
 #[derive(Clone, Copy, Debug)]
 pub struct Greatest<V>(PhantomData<V>);
 
-/// How many keys a group has.
+/// How many keys a group has: the sum over its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Length;
 
@@ -35,7 +33,6 @@ macro_rules! reductions {
     ($($bits:ident as $float:ident;)*) => {$(
         impl Reduction for Sum<$bits> {
             type Value = $bits;
-            const HAS_VALUES: bool = true;
             const IDENTITY: $bits = 0;
             #[inline(always)]
             fn combine(first: $bits, second: $bits) -> $bits {
@@ -44,7 +41,6 @@ macro_rules! reductions {
         }
         impl Reduction for FloatSum<$bits> {
             type Value = $bits;
-            const HAS_VALUES: bool = true;
             // -0.0: 0.0 would change the sign of another -0.0.
             const IDENTITY: $bits = 1 << ($bits::BITS - 1);
             #[inline(always)]
@@ -54,7 +50,6 @@ macro_rules! reductions {
         }
         impl Reduction for Greatest<$bits> {
             type Value = $bits;
-            const HAS_VALUES: bool = true;
             const IDENTITY: $bits = 0;
             #[inline(always)]
             fn combine(first: $bits, second: $bits) -> $bits {
@@ -67,7 +62,6 @@ reductions!(u32 as f32; u64 as f64;);
 
 impl Reduction for Length {
     type Value = u64;
-    const HAS_VALUES: bool = false;
     const IDENTITY: u64 = 0;
     #[inline(always)]
     fn combine(first: u64, second: u64) -> u64 {

@@ -1,8 +1,7 @@
 //! The first key of each group, with its value.
 
 use super::heads;
-use crate::block::compaction::{self, CompactionMemory, scatter};
-use crate::block::indexed_merge::{Parts, gather_values};
+use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
@@ -67,6 +66,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: `at` has `n` keys and values, as the caller promises.
     let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
     heads::load::<B, NT, VT>(keys, first, len, slots);
+    shared::wait_for_copies();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
     // SAFETY: all threads of the block are here, whole warps.
@@ -74,9 +74,14 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let of_tile = counted.of_tile;
     // The keys of the tile have been read by all threads: `count` has a barrier.
     scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
+    let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
-        let first = thread::thread_idx_x() * VT as u32;
-        scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first + i as u32) as u16, sources);
+        let first_of_thread = thread::thread_idx_x() * VT as u32;
+        scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first_of_thread + i as u32) as u16, sources);
+        thread::sync_threads();
+        // The values are on their way while the block looks back.
+        let values = values.slice(first, len);
+        loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, of_tile) };
@@ -95,8 +100,6 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     };
     compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);
     if const { size_of::<V>() > 0 } {
-        let values = values.slice(first, len);
-        let values = Parts { a: values, b: values.slice(0, 0) };
-        gather_values::<V, NT, VT>(values, sources, to_values);
+        compaction::put::<V, NT, VT>(loaded, to_values);
     }
 }

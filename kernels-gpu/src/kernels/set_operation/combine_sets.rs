@@ -1,8 +1,8 @@
 //! The second launch: the result, tile by tile.
 
 use super::{Kept, unpack};
-use crate::block::compaction::{self, CompactionMemory, scatter};
-use crate::block::indexed_merge::{self, Parts};
+use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
+use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
@@ -105,7 +105,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             },
         )
     };
-    put_keys::<B, NT, VT>(load_keys::<B, NT, VT>(keys, coding), a_count as u32, slots);
+    load_keys::<B, NT, VT>(keys, coding, slots);
     thread::sync_threads();
 
     let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
@@ -116,12 +116,13 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     } else {
         part.walk::<B, VT, true>(slots)
     };
-    let kept = walked.kept(Kept(kept));
+    let kept = walked.kept(Kept(kept), part.count);
     // SAFETY: all threads of the block are here, whole warps.
     let counted = unsafe { compaction.count(tiles, tile, kept.count_ones()) };
     let of_tile = counted.of_tile;
     // The keys of the tile have been read by all threads: `count` has a barrier.
     scatter::<B, VT>(kept, counted.before_thread, |i| walked.keys[i], slots);
+    let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
         let source = |i: usize| {
             // Within the tile even if arrays are not ascending: a step behind the end of B finds the greatest key there, and so takes one of A;
@@ -130,6 +131,12 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             slot - (slot > a_count as u32) as u32
         };
         scatter::<u16, VT>(kept, counted.before_thread, |i| source(i) as u16, sources);
+        thread::sync_threads();
+        // The values are on their way while the block looks back.
+        loaded = load_each::<V, NT, VT>(of_tile as usize, |i| {
+            let source = sources.get(i) as usize;
+            if source < a_count { values.a.get(source) } else { values.b.get(source - a_count) }
+        });
     }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, of_tile) };
@@ -148,51 +155,60 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     };
     compaction::write::<B, NT, VT>(slots, to_keys, coding);
     if const { size_of::<V>() > 0 } {
-        indexed_merge::gather_values::<V, NT, VT>(values, sources, to_values);
+        compaction::put::<V, NT, VT>(loaded, to_values);
     }
 }
 
-/// Global to registers, strided: A's part, then B's, as `coding` encodes them, and the greatest key behind them.
-///
-/// [`indexed_merge::load_keys`] for tiles whose length varies by a key or two: all rows but the last one are full in each tile but the
-/// last one.
+/// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that follow. Keys are as
+/// `coding` encodes them. A barrier follows.
 #[inline(always)]
 #[track_caller]
-fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>) -> [B; VT] {
-    let thread = thread::thread_idx_x() as usize;
-    if parts.a.len() + parts.b.len() < NT * (VT - 1) {
-        return indexed_merge::load_keys::<B, NT, VT>(parts, coding);
-    }
+fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>, slots: Shared<B>) {
+    let (thread, count) = (thread::thread_idx_x() as usize, parts.a.len() + parts.b.len());
     let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
     let a_end = parts.a.len() as i32 - thread as i32;
     let end = a_end + parts.b.len() as i32;
-    let mut keys = [coding.decode(B::MAX); VT];
-    for i in 0..VT {
-        let step = i * NT;
-        if i + 1 < VT || (step as i32) < end {
-            keys[i] = if (step as i32) < a_end { in_a.get(step as isize) } else { in_b.get(step as isize) };
+    // All rows but the last one are full in each tile but the last one, whose length varies by a key or two.
+    let is_full = count >= NT * (VT - 1);
+    let copy = |step: i32, at: u32| {
+        if step < a_end {
+            slots.copy_async_from(at, in_a, step as isize);
+        } else {
+            slots.copy_async_from(at + 1, in_b, step as isize);
         }
-    }
-    coding.encode_all(&mut keys);
-    keys
-}
-
-/// Registers to shared, strided: the keys that [`load_keys`] has loaded, those of B a slot further than those of A, and the greatest key behind
-/// both parts.
-#[inline(always)]
-#[track_caller]
-fn put_keys<B: Bits, const NT: usize, const VT: usize>(keys: [B; VT], a_count: u32, slots: Shared<B>) {
-    let thread = thread::thread_idx_x();
-    for i in 0..VT {
-        let at = thread + (i * NT) as u32;
-        slots.set(at + (at >= a_count) as u32, keys[i]);
+    };
+    if is_full {
+        each_row::<NT, VT>(VT - 1, end, copy);
+    } else {
+        each_row::<NT, VT>(0, end, copy);
     }
     if thread == 0 {
-        slots.set(a_count, B::MAX);
+        slots.set(parts.a.len() as u32, B::MAX);
     }
-    if thread <= VT as u32 {
-        slots.set((NT * VT) as u32 + 1 + thread, B::MAX);
+    let mut behind = (count + 1 + thread) as u32;
+    while behind < slots.len() {
+        slots.set(behind, B::MAX);
+        behind += NT as u32;
+    }
+    shared::wait_for_copies();
+    if coding != Coding::NONE {
+        each_row::<NT, VT>(0, end, |step, at| {
+            let slot = at + (step >= a_end) as u32;
+            slots.set(slot, coding.encode(slots.get(slot)));
+        });
+    }
+}
+
+/// Calls `work` with each multiple of `NT` below `end` and this thread's index so much further, for rows of a tile: the first `full_rows` have an element
+/// for each thread.
+#[inline(always)]
+fn each_row<const NT: usize, const VT: usize>(full_rows: usize, end: i32, work: impl Fn(i32, u32)) {
+    for i in 0..VT {
+        let step = (i * NT) as i32;
+        if i < full_rows || step < end {
+            work(step, thread::thread_idx_x() + step as u32);
+        }
     }
 }
 
@@ -206,19 +222,27 @@ struct Walked<B, const VT: usize> {
     of_a: u32,
     /// The same of B.
     of_b: u32,
-    /// How many steps there are.
-    steps: u32,
 }
 
 impl<B, const VT: usize> Walked<B, VT> {
-    /// A bit for each step, of whether its key is kept.
+    /// A bit for each step of a part of `count` keys, of whether its key is kept.
     #[inline(always)]
-    fn kept(&self, kept: Kept) -> u32 {
+    fn kept(&self, kept: Kept, count: u32) -> u32 {
         let if_kept = |of_a, of_b, steps: u32| if kept.keeps(of_a, of_b) { steps } else { 0 };
+        let (pairs, mut steps) = (self.of_a & self.of_b, 0);
         let kept = if_kept(true, false, self.of_a & !self.of_b)
             | if_kept(false, true, self.of_b & !self.of_a)
-            | if_kept(true, true, self.of_a & self.of_b);
-        kept & ((1 << self.steps) - 1)
+            | if_kept(true, true, pairs);
+        // A step takes one key, and a pair two: the most steps that take `count` keys at most.
+        let mut bit = 16;
+        while bit > 0 {
+            let more = steps + bit;
+            if more + (pairs & ((1 << more) - 1)).count_ones() <= count {
+                steps = more;
+            }
+            bit /= 2;
+        }
+        kept & ((1 << steps) - 1)
     }
 }
 
@@ -230,8 +254,8 @@ struct Part {
     a_end: u32,
     b: u32,
     b_end: u32,
-    /// The sum of both addresses at which the part ends: a pair that the next thread's diagonal divides is the next thread's.
-    end: u32,
+    /// How many keys the part has. A pair that the next thread's diagonal divides is the next thread's.
+    count: u32,
 }
 
 impl Part {
@@ -250,7 +274,7 @@ impl Part {
             a_end: keys.address(a_count),
             b: keys.address(b_first + b),
             b_end: keys.address(count + 1),
-            end: keys.address(b_first + next).wrapping_add(keys.address(0)),
+            count: next - point.rank(diagonal),
         }
     }
 
@@ -260,9 +284,9 @@ impl Part {
     #[inline(always)]
     #[track_caller]
     fn walk<B: Bits, const VT: usize, const CHECKED: bool>(self, keys: Shared<B>) -> Walked<B, VT> {
-        let Self { mut a, a_end, mut b, b_end, end } = self;
+        let Self { mut a, a_end, mut b, b_end, .. } = self;
         let (mut a_key, mut b_key) = (keys.get_at(a), keys.get_at(b));
-        let mut walked = Walked { keys: [B::MIN; VT], sources: [0; VT], of_a: 0, of_b: 0, steps: 0 };
+        let mut walked = Walked { keys: [B::MIN; VT], sources: [0; VT], of_a: 0, of_b: 0 };
         for i in 0..VT {
             let (mut of_a, mut of_b) = (a_key <= b_key, b_key <= a_key);
             if CHECKED {
@@ -271,18 +295,10 @@ impl Part {
             }
             walked.keys[i] = select_unpredictable(of_a, a_key, b_key);
             walked.sources[i] = select_unpredictable(of_a, a, b);
-            if of_a {
-                a += size_of::<B>() as u32;
-                walked.of_a |= 1 << i;
-                a_key = keys.get_at(a);
-            }
-            if of_b {
-                b += size_of::<B>() as u32;
-                walked.of_b |= 1 << i;
-                b_key = keys.get_at(b);
-            }
-            // Once a step is beyond the end, all that follow are.
-            walked.steps += (a.wrapping_add(b) <= end) as u32;
+            walked.of_a |= select_unpredictable(of_a, 1 << i, 0);
+            walked.of_b |= select_unpredictable(of_b, 1 << i, 0);
+            (a, a_key) = keys.next_if(of_a, a, a_key);
+            (b, b_key) = keys.next_if(of_b, b, b_key);
         }
         walked
     }

@@ -166,6 +166,25 @@ pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
 }
 
 #[track_caller]
+pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T) -> (u32, T) {
+    if !is_next {
+        return (address, word);
+    }
+    let address = address + size_of::<T>() as u32;
+    // SAFETY: the caller's promise, as far as it is not checked.
+    (address, unsafe { load_shared(address) })
+}
+
+#[track_caller]
+pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value: T) -> u32 {
+    if bits & mask == 0 {
+        return address;
+    }
+    store_shared_bits(address, size_of::<T>(), value.to_register());
+    address + size_of::<T>() as u32
+}
+
+#[track_caller]
 pub unsafe fn add_shared(address: u32, value: u32) -> u32 {
     let location = Location::caller();
     let before = in_kernel(|run| {

@@ -309,6 +309,53 @@ pub unsafe fn store_shared<T: Word>(address: u32, value: T) {
     unsafe { store!(T, "shared", address, reg32, value) }
 }
 
+/// Stores, and moves the address on, if `bits` has one of `mask`: a test and two instructions with its predicate. Of the same in Rust the compilers
+/// make a number of each bit, from which they compute addresses.
+#[inline(always)]
+pub unsafe fn store_shared_if<T: Word>(bits: u32, mask: u32, address: u32, value: T) -> u32 {
+    const { assert!(matches!(size_of::<T>(), 2 | 4 | 8), "words of 2, 4 or 8 bytes are stored") };
+    let (mut address, value) = (address, value.to_register());
+    macro_rules! store_if {
+        ($type:literal, $class:ident, $word:ty) => {
+            asm!("{{ .reg .pred %has; .reg .b32 %bits; and.b32 %bits, {1}, {2}; setp.ne.u32 %has, %bits, 0;",
+                concat!("@%has st.shared.", $type, " [{0}], {3}; @%has add.u32 {0}, {0}, {4}; }}"),
+                inout(reg32) address, in(reg32) bits, in(reg32) mask, in($class) value as $word,
+                in(reg32) size_of::<T>() as u32, options(nostack))
+        };
+    }
+    // SAFETY: the caller's promise: `address` is in the block's shared memory if the value is stored.
+    unsafe {
+        match size_of::<T>() {
+            8 => store_if!("u64", reg64, u64),
+            4 => store_if!("u32", reg32, u32),
+            _ => store_if!("u16", reg16, u16),
+        }
+    }
+    address
+}
+
+/// Two instructions with a predicate, as the address and the word stay in their registers. Of the same in Rust the compilers make copies of both.
+#[inline(always)]
+pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T) -> (u32, T) {
+    const { assert!(matches!(size_of::<T>(), 4 | 8), "words of 4 or 8 bytes are loaded") };
+    let mut address = address;
+    macro_rules! load_if {
+        ($type:literal, $class:ident, $word:ty) => {{
+            let mut bits = word.to_register() as $word;
+            asm!("{{ .reg .pred %is; setp.ne.u32 %is, {2}, 0; @%is add.u32 {0}, {0}, {3};",
+                concat!("@%is ld.shared.", $type, " {1}, [{0}]; }}"),
+                inout(reg32) address, inout($class) bits, in(reg32) is_next as u32,
+                in(reg32) size_of::<T>() as u32, options(nostack));
+            T::from_register(bits as u64)
+        }};
+    }
+    // SAFETY: the caller's promise: the word after `address` is in the block's shared memory if it is loaded.
+    let word = unsafe {
+        if size_of::<T>() == 8 { load_if!("u64", reg64, u64) } else { load_if!("u32", reg32, u32) }
+    };
+    (address, word)
+}
+
 /// Not `readonly`, so that a loop that waits for another thread loads anew.
 #[inline(always)]
 pub unsafe fn load_relaxed<T: Word>(p: *const T) -> T {

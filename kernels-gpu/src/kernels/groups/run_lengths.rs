@@ -1,0 +1,138 @@
+//! The key of each group, and how many keys it has.
+//!
+//! ```text
+//!   keys      │ 3 3 5 5 5 7 │       tile
+//!   heads     │ 0   2     5 │       their indices: a group's length is the distance to the next head
+//!   closed    │ c   2     3 │       at each head, the length of the group before it: the first one also what is carried to the tile
+//!   tail      │           1 │       what the tile carries to the next one
+//! ```
+
+use super::heads;
+use super::reduction::Length;
+use crate::block::compaction::{self, CompactionMemory, scatter};
+use crate::block::segmented::Tail;
+use crate::block::shared_memory::{self, shared_memory};
+use crate::key::{Bits, Coding};
+use crate::tuning::ROW;
+use crate::warp::carry::{self, Carries};
+use crate::warp::look_back::{self, Tiles};
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+shared_memory! {
+    /// Shared memory of a block.
+    struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
+        /// The key before the tile, and its keys. Then the heads alone.
+        keys: [B; heads::slots(threads, items_per_thread)],
+        /// For each head its index in the tile.
+        heads: [u16; threads * items_per_thread],
+        /// What is carried to the tile.
+        carried: [u64; 1],
+        compaction: CompactionMemory {},
+    }
+}
+
+/// Bytes of dynamic shared memory for `threads * items_per_thread` keys of `key_bytes` bytes, 4 or 8.
+pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: usize) -> u32 {
+    if key_bytes == 4 {
+        Memory::<u32>::bytes(threads, items_per_thread)
+    } else {
+        Memory::<u64>::bytes(threads, items_per_thread)
+    }
+}
+
+/// The words of 8 bytes that `tiles` tiles share.
+pub const fn words(tiles: usize) -> usize {
+    look_back::words(tiles) + carry::words(tiles, size_of::<u64>())
+}
+
+/// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of groups to `count`.
+/// One block a tile of `NT * VT` keys.
+///
+/// # Safety
+/// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for as many. `count` has one number.
+/// `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one for each tile, with
+/// [`shared_bytes`]. What is written overlaps nothing that is read.
+#[kernel(
+    u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
+        within (ROW.run_lengths.of(4, 0).threads, ROW.compaction_blocks),
+    u64 = <u64, { ROW.run_lengths.of(8, 0).threads }, { ROW.run_lengths.of(8, 0).items_per_thread }>
+        within (ROW.run_lengths.of(8, 0).threads, ROW.compaction_blocks),
+)]
+pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
+    keys: *const B,
+    n: usize,
+    out_keys: *mut B,
+    lengths: *mut u64,
+    count: *mut u64,
+    shared_words: *mut u64,
+) {
+    const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
+    const { assert!(NT >= 64, "a warp adds up counts, and another one what is carried") };
+    const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
+    let (thread, number) = (thread::thread_idx_x(), n.div_ceil(NT * VT));
+    // SAFETY: `shared_words` has the words of both, one after the other, and they are used for nothing else. The launch has
+    // `shared_bytes`. Threads write slots of `keys` apart from each other, before a barrier; and after another one those, and of `heads`,
+    // that the scan gives to them alone.
+    let (tiles, carries, memory) = unsafe {
+        (
+            Tiles::new(shared_words, number),
+            Carries::new(shared_words.wrapping_add(look_back::words(number)), number, size_of::<u64>()),
+            Memory::<B>::at_start(NT, VT),
+        )
+    };
+    let Memory { keys: slots, heads: indices, carried, compaction } = memory;
+    let tile = compaction.take(tiles);
+    let first = tile as usize * (NT * VT);
+    let len = (n - first).min(NT * VT);
+    // SAFETY: there are `n` keys, as the caller promises.
+    heads::load::<B, NT, VT>(unsafe { Global::new(keys, n) }, first, len, slots);
+    shared::wait_for_copies();
+    thread::sync_threads();
+
+    let heads = heads::find::<B, VT>(slots, tile == 0, len);
+    // SAFETY: all threads of the block are here, whole warps.
+    let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
+    // The keys have been read by all threads: `count` has a barrier.
+    scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
+    scatter::<u16, VT>(heads.bits, kept.before_thread, |i| (thread as usize * VT + i) as u16, indices);
+    thread::sync_threads();
+    let has_head = kept.of_tile > 0;
+    let index = |head: u32| indices.get(head) as u64;
+    let tail = len as u64 - if has_head { index(kept.of_tile - 1) } else { 0 };
+    // SAFETY: as above.
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile) };
+    if thread / WARP_SIZE == 1 {
+        if thread == WARP_SIZE {
+            carries.publish(tile, Tail { has_head, value: tail });
+        }
+        // SAFETY: the whole second warp is here, with the block's tile.
+        let value = if tile > 0 { unsafe { carries.carried::<Length>(tile) } } else { 0 };
+        if thread == WARP_SIZE {
+            carried.set(0, value);
+            if !has_head {
+                carries.publish(tile, Tail { has_head: true, value: value + tail });
+            }
+        }
+    }
+    thread::sync_threads();
+
+    let (groups_before, carried) = (compaction.kept_before(), carried.get(0));
+    // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
+    let (to_keys, to_lengths) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(lengths, n)) };
+    compaction::write::<B, NT, VT>(slots, to_keys.slice(groups_before, kept.of_tile as usize), Coding::NONE);
+    // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
+    for i in 0..VT {
+        let head = thread + (i * NT) as u32;
+        if head < kept.of_tile && groups_before + head as usize > 0 {
+            let length = if head > 0 { index(head) - index(head - 1) } else { index(0) + carried };
+            to_lengths.set(groups_before + (thread as usize + i * NT) - 1, length);
+        }
+    }
+    if tile as usize + 1 == number && thread == 0 {
+        let groups = groups_before + kept.of_tile as usize;
+        to_lengths.set(groups - 1, if has_head { tail } else { carried + tail });
+        // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
+        unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
+    }
+}
