@@ -5,7 +5,7 @@
 
 use crate::kernels::bounds::{merge_bounds::MERGE_BOUNDS, search_bounds::SEARCH_BOUNDS};
 use crate::kernels::count_below::COUNT_BELOW;
-use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, unique::UNIQUE};
+use crate::kernels::groups::{reduce_groups::REDUCE_GROUPS, run_lengths::RUN_LENGTHS, unique::UNIQUE};
 use crate::kernels::merge_batch::{MERGE_BATCH, MERGE_BATCH_PAIRS};
 use crate::kernels::merge_fused::MERGE_FUSED;
 use crate::kernels::merge_pairs::MERGE_PAIRS;
@@ -64,7 +64,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
     ("pairs", &[MERGE_PAIRS, MERGE_BATCH_PAIRS, MERGE_RAGGED_PAIRS]),
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
-    ("groups", &[UNIQUE, REDUCE_GROUPS]),
+    ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
     ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),

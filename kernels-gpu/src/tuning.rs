@@ -79,14 +79,19 @@ impl<T: Copy> ByWidths<T> {
 }
 
 impl ByWidths<Tile> {
-    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values.
-    ///
-    /// # Panics
-    /// If there is no shape for some of these.
+    /// The fewest keys of a tile of keys of `key_bytes` bytes, 4 or 8, alone or with values, of the shapes that there are.
     pub const fn fewest_keys(self, key_bytes: usize) -> usize {
-        let of = [self.of(key_bytes, 0).keys(), self.of(key_bytes, 4).keys(), self.of(key_bytes, 8).keys()];
-        let least = if of[0] < of[1] { of[0] } else { of[1] };
-        if of[2] < least { of[2] } else { least }
+        let columns = if key_bytes == 4 { [0, 2, 3] } else { [1, 4, 5] };
+        let (mut fewest, mut i) = (usize::MAX, 0);
+        while i < columns.len() {
+            if let Some(tile) = self.0[columns[i]]
+                && tile.keys() < fewest
+            {
+                fewest = tile.keys();
+            }
+            i += 1;
+        }
+        fewest
     }
 }
 
@@ -114,9 +119,12 @@ pub struct Row {
     pub run_lengths: ByWidths<Tile>,
     /// Reductions by key.
     pub reduce: ByWidths<Tile>,
-    /// Blocks of run lengths, and of set operations and unique keys for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at
-    /// once.
+    /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
     pub compaction_blocks: usize,
+    /// The same of run lengths.
+    pub run_lengths_blocks: usize,
+    /// The same of unique keys with values.
+    pub unique_pairs_blocks: usize,
     /// The same of reductions by key.
     pub reduce_blocks: usize,
 
@@ -172,9 +180,9 @@ pub const SM_90: Row = Row {
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    run_lengths:          ByWidths([tile(256, 23),  tile(256, 15),  None,           None,           None,           None]),
-    reduce:               ByWidths([None,           None,           tile(256, 15),  tile(256, 15),  tile(256, 13),  tile(256, 9)]),
+    unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    run_lengths:          ByWidths([tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
+    reduce:               ByWidths([None,           None,           tile(256, 31),  tile(256, 17),  tile(256, 19),  tile(256, 13)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -196,6 +204,8 @@ pub const SM_90: Row = Row {
 
     fused_blocks: 4,
     compaction_blocks: 5,
+    run_lengths_blocks: 4,
+    unique_pairs_blocks: 3,
     reduce_blocks: 3,
     rank_tolerance: 16,
     small_rank_tolerance: 64,

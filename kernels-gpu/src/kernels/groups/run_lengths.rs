@@ -55,9 +55,9 @@ pub const fn words(tiles: usize) -> usize {
 /// [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
-        within (ROW.run_lengths.of(4, 0).threads, ROW.compaction_blocks),
+        within (ROW.run_lengths.of(4, 0).threads, ROW.run_lengths_blocks),
     u64 = <u64, { ROW.run_lengths.of(8, 0).threads }, { ROW.run_lengths.of(8, 0).items_per_thread }>
-        within (ROW.run_lengths.of(8, 0).threads, ROW.compaction_blocks),
+        within (ROW.run_lengths.of(8, 0).threads, ROW.run_lengths_blocks),
 )]
 pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     keys: *const B,

@@ -40,10 +40,14 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
         within (ROW.unique.of(4, 0).threads, ROW.compaction_blocks),
     u64 = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }>,
-    u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>,
-    u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>,
-    u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>,
-    u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>,
+    u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>
+        within (ROW.unique.of(4, 4).threads, ROW.unique_pairs_blocks),
+    u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>
+        within (ROW.unique.of(4, 8).threads, ROW.unique_pairs_blocks),
+    u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>
+        within (ROW.unique.of(8, 4).threads, ROW.unique_pairs_blocks),
+    u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>
+        within (ROW.unique.of(8, 8).threads, ROW.unique_pairs_blocks),
 )]
 pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     at: Elements<B, V>,

@@ -4,6 +4,7 @@ use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_v
 use crate::gpu::kernels::Shape;
 use crate::{Error, Reduction};
 use kernels_gpu::kernels::groups::reduce_groups::{self, REDUCE_GROUPS, ReduceGroups};
+use kernels_gpu::kernels::groups::run_lengths::{self, RUN_LENGTHS, RunLengths};
 use kernels_gpu::kernels::groups::unique::{self, UNIQUE, Unique};
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::tuning::{ROW, Tile};
@@ -15,15 +16,23 @@ pub(in crate::gpu) fn entries_of_unique<K: Key>(value_bytes: usize) -> Vec<Entry
 
 /// The entry points of reductions of values of `value_bytes` bytes, or of run lengths if that is 0.
 pub(in crate::gpu) fn entries_of_reductions<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let reductions: &[&str] = if value_bytes == 0 { &[""] } else { &["sum", "float", "greatest"] };
-    reductions.iter().map(|of| (REDUCE_GROUPS.name, format!("{}{of}", suffix::<K>(value_bytes)))).collect()
+    let suffix = suffix::<K>(value_bytes);
+    if value_bytes == 0 {
+        return vec![(RUN_LENGTHS.name, suffix)];
+    }
+    ["sum", "float", "greatest"].iter().map(|of| (REDUCE_GROUPS.name, format!("{suffix}{of}"))).collect()
 }
 
 /// Bytes of workspace for `n` keys and values of at most 8 bytes: three words for each of the smallest tiles.
 pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize) -> usize {
-    let (unique, reduce) = (ROW.unique.fewest_keys(size_of::<K>()), ROW.reduce.fewest_keys(size_of::<K>()));
-    let keys = if unique < reduce { unique } else { reduce };
-    align(reduce_groups::words(n.div_ceil(keys), 8) * size_of::<u64>())
+    let keys = [ROW.unique, ROW.run_lengths, ROW.reduce];
+    let (mut fewest, mut i) = (usize::MAX, 0);
+    while i < keys.len() {
+        let of = keys[i].fewest_keys(size_of::<K>());
+        fewest = if of < fewest { of } else { fewest };
+        i += 1;
+    }
+    align(reduce_groups::words(n.div_ceil(fewest), 8) * size_of::<u64>())
 }
 
 /// Clears the words of a launch and returns its shape, or `None` if there are no keys and thus no groups, as `count` says then.
@@ -125,20 +134,18 @@ pub(in crate::gpu) unsafe fn run_lengths<K: Key>(
     count: Address,
     workspace: Address,
 ) -> Result<(), Error> {
-    let tile = ROW.reduce.of(size_of::<K>(), 0);
-    let shared_bytes = reduce_groups::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>(), 8);
+    let tile = ROW.run_lengths.of(size_of::<K>(), 0);
+    let shared_bytes = run_lengths::shared_bytes(tile.threads, tile.items_per_thread, size_of::<K>());
     // SAFETY: as for `unique`.
     unsafe {
         let Some(shape) = begin::<K>(queue, keys.len, tile, shared_bytes, count, workspace)? else { return Ok(()) };
-        let arguments = ReduceGroups {
+        let arguments = RunLengths {
             keys: keys.keys as *const K::Bits,
-            values: std::ptr::null::<u64>(),
             n: keys.len,
             out_keys: out.keys as *mut K::Bits,
-            out_values: out.values as *mut u64,
+            lengths: out.values as *mut u64,
             count: count as *mut u64,
             shared_words: workspace as *mut u64,
-            coding: Coding::NONE,
         };
         queue.launch(&suffix::<K>(0), shape, &arguments)
     }

@@ -152,12 +152,12 @@ fn the_first_of_equal_keys_is_kept_with_its_value() {
 #[test]
 fn lengths_of_groups_are_counted_over_tiles() {
     fn all<K: TestKey>() {
-        for (n, most) in shapes(ROW.reduce.of(size_of::<K>(), 0)) {
+        for (n, most) in shapes(ROW.run_lengths.of(size_of::<K>(), 0)) {
             check_lengths::<K>(n, most);
         }
     }
     for_all_types!(all());
-    for (n, most) in many_tiles(ROW.reduce.of(8, 0)) {
+    for (n, most) in many_tiles(ROW.run_lengths.of(8, 0)) {
         check_lengths::<f64>(n, most);
     }
 }
