@@ -47,6 +47,7 @@ use crate::kernels::sort::segments::{
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT,
+    guess_prefix::GUESS_PREFIX,
 };
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
@@ -88,7 +89,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ),
     ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
-    ("top_k", &[COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
+    ("top_k", &[GUESS_PREFIX, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     ("long_segments", &[FIND_LONG_SEGMENTS, SORT_MIDDLE_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS]),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),

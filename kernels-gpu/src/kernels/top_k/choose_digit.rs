@@ -1,6 +1,6 @@
 //! Which digit the k-th key has.
 
-use super::{COUNT_WORDS, DIGITS, Digit, PROGRESS_NUMBERS};
+use super::{BELOW, COUNT_WORDS, DIGITS, Digit, Progress};
 use crate::block::shared_memory::shared_memory;
 use crate::key::Bits;
 use cuda_std::prelude::*;
@@ -11,26 +11,35 @@ pub const THREADS: usize = DIGITS / 2;
 shared_memory! {
     struct Memory() {
         sums: [u64; THREADS],
+        /// How many keys begin with less.
+        below: [u64; 1],
     }
 }
 
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// Kernel: chooses digit `number` of the k-th key by `counts`, which are 0 afterwards, and writes to `progress` what is known then. Candidates of the
-/// first digit are going to be collected if there are `capacity` at most.
+/// Kernel: chooses the next digit of the k-th key by `counts`, which are 0 afterwards, and writes to `progress` what is known then. Candidates are going
+/// to be collected if there are `capacity` at most, and none have been, after one of the first `collections` digits. If all bits of the k-th key are known, does nothing.
 ///
 /// # Safety
-/// `counts` are those that [`count_digit`](super::count_digit::count_digit) has counted, `k` of them or more, and `progress` that of the digits before. One block of
-/// [`THREADS`] threads, with [`SHARED_BYTES`].
+/// `counts` are those that [`count_digit`](super::count_digit::count_digit) has counted, of `k` keys or more, and `progress` that of the digits before, of which there are
+/// `number`. One block of [`THREADS`] threads, with [`SHARED_BYTES`].
 #[kernel(u32 = <u32>, u64 = <u64>)]
-pub unsafe fn choose_digit<B: Bits>(counts: *mut u32, progress: *mut u64, k: u64, capacity: u64, number: u32) {
+pub unsafe fn choose_digit<B: Bits>(
+    counts: *mut u32,
+    progress: *mut u64,
+    k: u64,
+    capacity: u64,
+    number: u32,
+    collections: u32,
+) {
     let thread = thread::thread_idx_x();
     // SAFETY: the launch has `SHARED_BYTES`. A thread writes its own sum, with a barrier before others read it, and one before it is written again.
-    // Each thread uses its own four words of `counts`. Of `progress`, all numbers are read before a barrier, and one thread writes it after that.
-    let (memory, counts, progress) = unsafe {
-        (Memory::at_start(), GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(progress, PROGRESS_NUMBERS))
-    };
+    // Each thread uses its own four words of `counts`, and the first one two more. Of `progress`, all numbers are read before a barrier, and one thread
+    // writes it after that.
+    let (memory, counts, progress) =
+        unsafe { (Memory::at_start(), GlobalMut::new(counts, COUNT_WORDS), Progress::new(progress)) };
     let count = |value: u32| {
         let word = 2 * value as usize;
         let count = counts.get(word) as u64 | (counts.get(word + 1) as u64) << 32;
@@ -38,7 +47,17 @@ pub unsafe fn choose_digit<B: Bits>(counts: *mut u32, progress: *mut u64, k: u64
         counts.set(word + 1, 0);
         count
     };
-    let (prefix, rank) = if number == 0 { (0, k) } else { (progress.get(0), progress.get(1)) };
+    let (prefix, left) = (progress.prefix(), progress.left());
+    if left == 0 {
+        return;
+    }
+    let is_first = number == 0;
+    let (rank, collected) = if is_first { (k, 0) } else { (progress.rank(), progress.collected()) };
+    if thread == 0 {
+        let below = count(BELOW as u32);
+        // Later on, those that begin with less are not among the candidates, whose rank it is.
+        memory.below.set(0, if is_first { below } else { 0 });
+    }
     let own = [count(2 * thread), count(2 * thread + 1)];
     let mut sum = own[0] + own[1];
     let mut distance = 1;
@@ -51,18 +70,27 @@ pub unsafe fn choose_digit<B: Bits>(counts: *mut u32, progress: *mut u64, k: u64
         thread::sync_threads();
         distance *= 2;
     }
+    let sum = sum + memory.below.get(0);
     let before = sum - own[0] - own[1];
     if before < rank && rank <= sum {
         let is_second = before + own[0] < rank;
         let (before, candidates) = if is_second { (before + own[0], own[1]) } else { (before, own[0]) };
-        let value = 2 * thread + is_second as u32;
-        let bits = Digit::of(size_of::<B>(), number).bits;
-        progress.set(0, prefix << bits | value as u64);
-        progress.set(1, rank - before);
-        if number == 0 {
-            let is_collected = candidates <= capacity;
-            progress.set(2, if is_collected { candidates } else { 0 });
-            progress.set(3, if is_collected { before } else { 0 });
+        let (digit, value) = (Digit::of_left(left), 2 * thread + is_second as u32);
+        progress.set_prefix(prefix << digit.bits | value as u64, digit.shift, digit.bits);
+        progress.set_rank(rank - before, number);
+        // If nothing is left to be counted of the candidates, where they go is known of all keys.
+        let is_collected = collected == 0 && number < collections && candidates <= capacity && digit.shift > 0;
+        if is_collected {
+            progress.set_collection(candidates, k - (rank - before), number);
+        } else if is_first {
+            progress.set_collection(0, 0, 0);
         }
+    }
+    let is_below = rank <= memory.below.get(0);
+    if is_first && (is_below && thread == 0 || sum < rank && thread == const { THREADS as u32 - 1 }) {
+        // Not what has been guessed.
+        progress.set_prefix(0, const { 8 * size_of::<B>() as u32 }, 0);
+        progress.set_rank(k, number);
+        progress.set_collection(0, 0, 0);
     }
 }

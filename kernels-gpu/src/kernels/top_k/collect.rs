@@ -8,7 +8,7 @@
 //!            the third ■ of the warp goes behind two of the warp, those of the warps before, of the tiles before, and of the chunks before
 //! ```
 
-use super::{CHUNK_UNIT, Chunk, Digit, Places, Progress};
+use super::{CHUNK_UNIT, Chunk, Places, Progress, prefix};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::Elements;
@@ -39,20 +39,18 @@ shared_memory! {
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// Which of both collections it is.
-pub const FIRST: u32 = 0;
-/// The last one.
-pub const LAST: u32 = 1;
+/// The last collection. Others are those after the choice of the digit of that number.
+pub const LAST: u32 = u32::MAX;
 
 /// Kernel: collects keys, with their values, or their indices if `from` has no values, or none if `V` is `()`.
 ///
-/// If `collection` is [`FIRST`], and the candidates of the first digit fit: of all `n` keys, those with less bits go to the front of `out`, and those with the
-/// same ones to `candidates`, as ordered bits. If it is [`LAST`]: of the candidates, or of all keys if there are none, those that are less than the k-th key go to
+/// If `collection` is the number of the digit after which candidates are collected: of all `n` keys, those with less bits go to the front of `out`, and those
+/// with the same ones to `candidates`, as ordered bits. If it is [`LAST`]: of the candidates, or of all keys if there are none, those that are less than the k-th key go to
 /// `out` behind what is there, and the first ones that equal it to the end of the `k` elements.
 ///
 /// # Safety
 /// `from` has `n` elements, `out` `k`, `candidates` as many as the capacity that [`choose_digit`](super::choose_digit::choose_digit) was told, whose `progress` is that of
-/// the first digit, or of all. `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`] threads, as many as have
+/// this digit, or of all. `places` are those of [`count_chunks`](super::count_chunks::count_chunks) after it. Blocks are of [`THREADS`] threads, as many as have
 /// counted the digit, with [`SHARED_BYTES`].
 #[kernel(
     u32 = <u32, (), KEYS4> within (THREADS, BLOCKS),
@@ -77,7 +75,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
     let (progress, places, memory) = unsafe { (Progress::new(progress), Places::new(places), Memory::at_start()) };
     let (collected, is_last) = (progress.collected() as usize, collection == LAST);
-    if !is_last && collected == 0 {
+    if !is_last && (collected == 0 || progress.collection() != collection || progress.digits() != collection + 1) {
         return;
     }
     let is_from_candidates = is_last && collected > 0;
@@ -100,8 +98,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             GlobalMut::new(candidates.values, collected),
         )
     };
-    let digit = if is_last { Digit { shift: 0, bits: 0 } } else { Digit::of(size_of::<B>(), 0) };
-    let prefix = progress.prefix();
+    let (left, chosen) = (progress.left(), progress.prefix());
     let out_begin = if is_last { progress.before_collected() as usize } else { 0 };
     // The first ties are the last of the k elements.
     let ties_wanted = if is_last { progress.rank() as usize } else { collected };
@@ -132,17 +129,17 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         // A bit for each row in which this lane's key is one of both kinds.
         let mut found_in = 0u32;
         for i in 0..VT {
-            found_in |= ((digit.prefix(found[i]) <= prefix) as u32) << i;
+            found_in |= ((prefix(found[i], left) <= chosen) as u32) << i;
         }
         // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
         let vote = |i: usize| {
             let is_key = row(i) < end;
             let key = if is_key { coding_of_keys.encode(keys.get(row(i))) } else { B::MAX };
-            let bits = digit.prefix(key);
+            let bits = prefix(key, left);
             // SAFETY: `FULL_MASK` names the warp's 32 lanes, which are all here: the tile is that of the block, and all lanes know whether one of
             // them has a key.
             let [less, equal] = unsafe {
-                [warp::ballot(FULL_MASK, is_key && bits < prefix), warp::ballot(FULL_MASK, is_key && bits == prefix)]
+                [warp::ballot(FULL_MASK, is_key && bits < chosen), warp::ballot(FULL_MASK, is_key && bits == chosen)]
             };
             (key, less, equal)
         };

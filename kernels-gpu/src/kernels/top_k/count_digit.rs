@@ -1,6 +1,6 @@
 //! How many candidates have each digit.
 
-use super::{COUNT_WORDS, Chunk, DIGITS, Digit, MAX_BLOCKS, Progress};
+use super::{BELOW, COUNT_WORDS, COUNTS, Chunk, Digit, MAX_BLOCKS, Progress};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::clear;
 use crate::key::{Bits, Coding};
@@ -14,19 +14,19 @@ const AT_ONCE: usize = 8;
 
 shared_memory! {
     struct Memory() {
-        counts: [u32; DIGITS],
+        counts: [u32; COUNTS],
     }
 }
 
 /// Bytes of dynamic shared memory.
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
-/// Kernel: writes to `of_blocks` how many candidates of its chunk have each value of digit `number`, for each block, and adds these to `counts`: of
-/// the `n` keys, or of those that `collect` has put to `candidates`, as ordered bits.
+/// Kernel: writes to `of_blocks` how many candidates of its chunk have each value of the next digit, for each block, and how many keys begin with less, and
+/// adds these to `counts`: of the `n` keys, or of those that `collect` has put to `candidates`, as ordered bits. If all bits of the k-th key are known, does nothing.
 ///
 /// # Safety
-/// `keys` has `n` keys, of which each block has less than 2^32, `counts` [`COUNT_WORDS`], `of_blocks` has [`DIGITS`] words for each block, and `progress`
-/// is that of the digits before, if there are any. `candidates` are those of `collect`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
+/// `keys` has `n` keys, of which each block has less than 2^32, `counts` [`COUNT_WORDS`], `of_blocks` has [`COUNTS`] words for each block, and `progress`
+/// is that of the digits before, of which there are `number`. `candidates` are those of `collect`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
 /// with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
 #[allow(clippy::too_many_arguments)]
@@ -47,10 +47,21 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     let (first, len, coding) = if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, n, coding) };
     // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch.
     let keys = unsafe { Global::new(first, len) };
-    let (digit, prefix) = (Digit::of(size_of::<B>(), number), if number == 0 { 0 } else { progress.prefix() });
-    clear::<NT>(memory.counts, DIGITS as u32);
+    let (left, prefix) = (progress.left(), progress.prefix());
+    if left == 0 {
+        return;
+    }
+    let digit = Digit::of_left(left);
+    clear::<NT>(memory.counts, COUNTS as u32);
     thread::sync_threads();
-    let is_candidate = |key: B| number == 0 || digit.above(key) == prefix;
+    let mut below = 0;
+    let mut count = |key: B| {
+        let above = digit.above(key);
+        if above == prefix {
+            memory.counts.fetch_add(digit.get(key), 1);
+        }
+        below += (above < prefix) as u32;
+    };
     let Chunk { mut begin, end } = Chunk::of_block(keys.len());
     while begin < end {
         let mut found = [B::MIN; AT_ONCE];
@@ -61,30 +72,28 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
             }
             coding.encode_all(&mut found);
             for i in 0..AT_ONCE {
-                if is_candidate(found[i]) {
-                    memory.counts.fetch_add(digit.get(found[i]), 1);
-                }
+                count(found[i]);
             }
         } else {
             for i in 0..AT_ONCE {
                 let at = begin + i * NT + thread;
                 if at < end {
-                    let key = coding.encode(keys.get(at));
-                    if is_candidate(key) {
-                        memory.counts.fetch_add(digit.get(key), 1);
-                    }
+                    count(coding.encode(keys.get(at)));
                 }
             }
         }
         begin += NT * AT_ONCE;
     }
+    if below > 0 {
+        memory.counts.fetch_add(BELOW as u32, below);
+    }
     thread::sync_threads();
     // SAFETY: `counts` has as many words, to which all blocks only add; and `of_blocks` those of each block, which writes its own.
     let (counts, of_blocks) =
-        unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * DIGITS)) };
-    let own = thread::block_idx_x() as usize * DIGITS;
+        unsafe { (GlobalMut::new(counts, COUNT_WORDS), GlobalMut::new(of_blocks, MAX_BLOCKS * COUNTS)) };
+    let own = thread::block_idx_x() as usize * COUNTS;
     let mut value = thread;
-    while value < DIGITS {
+    while value < COUNTS {
         let count = memory.counts.get(value as u32);
         of_blocks.set(own + value, count);
         if count > 0 && counts.fetch_add(2 * value, count).checked_add(count).is_none() {

@@ -1,7 +1,8 @@
 //! The first k keys in their order, without sorting the others: a radix select, in which each key is read twice as a rule.
 //!
 //! ```text
-//!   count      keys by their first 11 bits      │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key begins with bits 2
+//!   guess      the bits that all keys begin with, from some of them
+//!   count      keys by their next 11 bits       │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key has bits 2 there
 //!   choose                                                  ▲
 //!   collect    those with less bits are among the first k ─► out
 //!              those with these bits may be               ─► candidates, which are few
@@ -10,15 +11,19 @@
 //!              and the first ones that equal it           ─► out
 //! ```
 //!
+//! Keys that begin with less than what has been guessed are counted, too. If the k-th key turns out not to begin with it, its digits are chosen from the
+//! first one on.
+//!
 //! What is collected keeps its order. Each block has the same chunk of the keys in all launches, and keeps how many of these have each digit: when the
 //! digit of the k-th key is known, sums over the blocks before it say where a block's keys go. A sort of the k keys ends it.
 //!
-//! Where too many keys begin with the same bits, no candidates are collected, and all keys are read for each digit.
+//! Where too many keys have the same digit, no candidates are collected, and all keys are read for the next one.
 
 pub mod choose_digit;
 pub mod collect;
 pub mod count_chunks;
 pub mod count_digit;
+pub mod guess_prefix;
 
 use crate::key::Bits;
 use core::hint::assert_unchecked;
@@ -30,8 +35,14 @@ pub const DIGIT_BITS: u32 = 11;
 /// Digits that there are.
 pub const DIGITS: usize = 1 << DIGIT_BITS;
 
-/// Words in which digits are counted: two for each, the lower half of the count and the upper one.
-pub const COUNT_WORDS: usize = 2 * DIGITS;
+/// What keys are counted by: digits, and one for keys that begin with less than the k-th key.
+pub const COUNTS: usize = DIGITS + 1;
+
+/// Which of the counts is of keys that begin with less.
+const BELOW: usize = DIGITS;
+
+/// Words in which all keys are counted: two for each count, its lower half and its upper one.
+pub const COUNT_WORDS: usize = 2 * COUNTS;
 
 /// The most blocks that count and collect.
 pub const MAX_BLOCKS: usize = 1024;
@@ -43,16 +54,16 @@ pub const CHUNK_UNIT: usize = 8192;
 pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
 /// Numbers of [`Progress`].
-pub const PROGRESS_NUMBERS: usize = 4;
+pub const PROGRESS_NUMBERS: usize = 8;
 
-/// How many digits keys of `bytes` bytes have.
-pub const fn digits_of(bytes: usize) -> u32 {
-    (8 * bytes as u32).div_ceil(DIGIT_BITS)
+/// The most digits that are chosen of keys of `bytes` bytes: those of a key, and one that a wrong guess has cost.
+pub const fn most_digits(bytes: usize) -> u32 {
+    (8 * bytes as u32).div_ceil(DIGIT_BITS) + 1
 }
 
-/// A digit of keys: the first one is number 0. The last one may have fewer bits.
+/// Bits of a key that are compared at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digit {
+struct Digit {
     /// Bits below it.
     shift: u32,
     /// Its own.
@@ -60,32 +71,36 @@ pub struct Digit {
 }
 
 impl Digit {
-    /// Digit `number` of keys of `bytes` bytes.
+    /// The first digit of the last `left` bits of a key.
     #[inline(always)]
-    pub const fn of(bytes: usize, number: u32) -> Self {
-        let above = number * DIGIT_BITS;
-        let left = 8 * bytes as u32 - above;
+    fn of_left(left: u32) -> Self {
         let bits = if left < DIGIT_BITS { left } else { DIGIT_BITS };
         Self { shift: left - bits, bits }
     }
 
     /// That of a key.
     #[inline(always)]
-    pub fn get<B: Bits>(self, key: B) -> u32 {
-        key.shifted_down(self.shift).to_register() as u32 & ((1 << self.bits) - 1)
+    fn get<B: Bits>(self, key: B) -> u32 {
+        self.prefix(key) as u32 & ((1 << self.bits) - 1)
     }
 
     /// The bits of the key down to this digit.
     #[inline(always)]
-    pub fn prefix<B: Bits>(self, key: B) -> u64 {
-        key.shifted_down(self.shift).to_register()
+    fn prefix<B: Bits>(self, key: B) -> u64 {
+        prefix(key, self.shift)
     }
 
     /// The bits of the key above this digit.
     #[inline(always)]
-    pub fn above<B: Bits>(self, key: B) -> u64 {
+    fn above<B: Bits>(self, key: B) -> u64 {
         self.prefix(key) >> self.bits
     }
+}
+
+/// The bits of a key but for the last `left` ones.
+#[inline(always)]
+fn prefix<B: Bits>(key: B, left: u32) -> u64 {
+    key.to_register().checked_shr(left).unwrap_or(0)
 }
 
 /// What is known of the k-th key.
@@ -103,28 +118,75 @@ impl Progress {
         Self { numbers: unsafe { GlobalMut::new(first, PROGRESS_NUMBERS) } }
     }
 
-    /// Its first bits, as many as have been chosen.
+    /// Its first bits: those that have been chosen, or guessed.
     #[inline(always)]
-    pub fn prefix(self) -> u64 {
+    fn prefix(self) -> u64 {
         self.numbers.get(0)
+    }
+
+    /// How many bits follow these.
+    #[inline(always)]
+    fn left(self) -> u32 {
+        self.numbers.get(1) as u32
+    }
+
+    /// How many of the first bits are the digit that has been chosen last. 0 if what has been guessed was wrong.
+    #[inline(always)]
+    fn chosen_bits(self) -> u32 {
+        self.numbers.get(2) as u32
+    }
+
+    /// How many digits have been counted and chosen.
+    #[inline(always)]
+    fn digits(self) -> u32 {
+        self.numbers.get(7) as u32
     }
 
     /// Which one it is, from 1 on, of the candidates: those keys that begin with these bits.
     #[inline(always)]
-    pub fn rank(self) -> u64 {
-        self.numbers.get(1)
-    }
-
-    /// How many candidates there were of the first digit, if they have been collected, and else 0.
-    #[inline(always)]
-    pub fn collected(self) -> u64 {
-        self.numbers.get(2)
-    }
-
-    /// How many keys begin with less than the first digit.
-    #[inline(always)]
-    pub fn before_collected(self) -> u64 {
+    fn rank(self) -> u64 {
         self.numbers.get(3)
+    }
+
+    /// How many candidates there were when they were collected, if they have been, and else 0.
+    #[inline(always)]
+    fn collected(self) -> u64 {
+        self.numbers.get(4)
+    }
+
+    /// How many keys were less than these.
+    #[inline(always)]
+    fn before_collected(self) -> u64 {
+        self.numbers.get(5)
+    }
+
+    /// After the choice of which digit candidates are collected, from 0 on.
+    #[inline(always)]
+    fn collection(self) -> u32 {
+        self.numbers.get(6) as u32
+    }
+
+    /// Sets the first bits, how many follow, and how many of them have been chosen last.
+    #[inline(always)]
+    fn set_prefix(self, prefix: u64, left: u32, chosen_bits: u32) {
+        self.numbers.set(0, prefix);
+        self.numbers.set(1, left as u64);
+        self.numbers.set(2, chosen_bits as u64);
+    }
+
+    /// Sets the rank, after the choice of digit `number`.
+    #[inline(always)]
+    fn set_rank(self, rank: u64, number: u32) {
+        self.numbers.set(3, rank);
+        self.numbers.set(7, number as u64 + 1);
+    }
+
+    /// Has that many candidates be collected, behind so many keys, after the choice of digit `number`.
+    #[inline(always)]
+    fn set_collection(self, candidates: u64, before: u64, number: u32) {
+        self.numbers.set(4, candidates);
+        self.numbers.set(5, before);
+        self.numbers.set(6, number as u64);
     }
 }
 

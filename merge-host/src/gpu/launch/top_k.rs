@@ -8,13 +8,17 @@ use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit}
 use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
 use kernels_gpu::kernels::top_k::count_chunks::{self, COUNT_CHUNKS, CountChunks};
 use kernels_gpu::kernels::top_k::count_digit::{self, COUNT_DIGIT, CountDigit};
+use kernels_gpu::kernels::top_k::guess_prefix::{self, GUESS_PREFIX, GuessPrefix};
 use kernels_gpu::kernels::top_k::{
-    CHUNK_UNIT, COUNT_WORDS, DIGITS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, digits_of,
+    CHUNK_UNIT, COUNT_WORDS, COUNTS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, most_digits,
 };
 use kernels_gpu::key::{Coding, Key};
 
 /// Candidates are collected if they are one key in so many, or fewer.
 const CANDIDATES: usize = 8;
+
+/// After the choice of how many digits candidates may be collected, once.
+const COLLECTIONS: u32 = 2;
 
 /// Addresses in a workspace, from its begin on, and how long it is.
 struct Layout {
@@ -32,9 +36,9 @@ struct Layout {
 impl Layout {
     fn of<K: Key>(n: usize, k: usize, value_bytes: usize) -> Self {
         let counts = align(PROGRESS_NUMBERS * size_of::<u64>());
-        let cleared = counts + COUNT_WORDS * size_of::<u32>();
+        let cleared = counts + align(COUNT_WORDS * size_of::<u32>());
         let of_blocks = cleared + PLACE_WORDS * size_of::<u32>();
-        let candidate_keys = of_blocks + most_blocks(n) * DIGITS * size_of::<u32>();
+        let candidate_keys = of_blocks + align(most_blocks(n) * COUNTS * size_of::<u32>());
         let capacity = capacity(n);
         let candidate_values = candidate_keys + align(capacity * size_of::<K>());
         let sort = candidate_values + align(capacity * value_bytes);
@@ -61,7 +65,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let keys = bits(size_of::<K>());
-    let of_keys = [COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
+    let of_keys = [GUESS_PREFIX.name, COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
     of_keys.into_iter().chain([(COLLECT.name, suffix::<K>(value_bytes))]).collect()
 }
 
@@ -99,6 +103,8 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     let count_shape = Shape { blocks, threads: count_digit::THREADS as u32, shared_bytes: count_digit::SHARED_BYTES };
     let chunks_shape = Shape { blocks, threads: count_chunks::THREADS as u32, shared_bytes: 0 };
     let collect_shape = Shape { blocks, threads: collect::THREADS as u32, shared_bytes: collect::SHARED_BYTES };
+    let guess_shape =
+        Shape { blocks: 1, threads: guess_prefix::THREADS as u32, shared_bytes: guess_prefix::SHARED_BYTES };
     let choose_shape =
         Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
     let collect = |collection: u32| {
@@ -113,15 +119,17 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and chosen one after the other.
     unsafe {
         queue.clear(workspace, layout.cleared / size_of::<u32>())?;
-        for number in 0..digits_of(size_of::<K>()) {
-            let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
+        let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
+        queue.launch(&width, guess_shape, &GuessPrefix { keys, n, progress, coding })?;
+        for number in 0..most_digits(size_of::<K>()) {
             let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, number, coding };
             queue.launch(&width, count_shape, &count)?;
-            queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k: k as u64, capacity, number })?;
+            let (k, collections) = (k as u64, COLLECTIONS);
+            queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k, capacity, number, collections })?;
             let chunks = CountChunks { of_blocks: of_blocks.cast_const(), places, progress, number };
             queue.launch(&width, chunks_shape, &chunks)?;
-            if number == 0 {
-                collect(collect::FIRST)?;
+            if number < COLLECTIONS {
+                collect(number)?;
             }
         }
         collect(collect::LAST)?;

@@ -99,6 +99,46 @@ fn candidates_are_collected_where_they_are_few() {
 }
 
 #[test]
+fn keys_that_begin_alike_but_for_some_that_no_sample_has() {
+    let seed = fresh_seed();
+    let narrow = Keys::Any.random::<u32>(4 * TILE, seed).into_iter().map(|bits| 0x5555_0000 | bits >> 20);
+    let narrow: Vec<u32> = narrow.collect();
+    // One key in four is read for the guess: not these.
+    let with_others = |others: [u32; 3]| {
+        let mut keys = narrow.clone();
+        for (i, other) in others.into_iter().enumerate() {
+            keys[4 * i + 1] = other;
+            keys[2 * TILE + 4 * i + 3] = other;
+        }
+        keys
+    };
+    let (below, above, around) = ([3, 1, 2], [u32::MAX, 0x7777_7777, 0x5656_0000], [0, u32::MAX, 0x5554_ffff]);
+    for keys in [narrow.clone(), with_others(below), with_others(above), with_others(around)] {
+        // Of the others, some of both, and all.
+        for k in [1, 5, 6, 7, 900, keys.len() - 3, keys.len()] {
+            check::<u32, u32>(&keys, k, With::Indices, seed);
+        }
+    }
+    let wide: Vec<i64> = with_others(around).iter().map(|&key| (key as i64) << 20).collect();
+    let equal: Vec<f64> = vec![-7.5; TILE + 1];
+    for k in [1, 5, 40, TILE] {
+        check::<i64, u64>(&wide, k, With::Values, seed);
+        check::<f64, u32>(&equal, k, With::Indices, seed);
+    }
+}
+
+#[test]
+fn candidates_are_collected_after_the_second_digit_if_too_many_have_the_first_one() {
+    let seed = fresh_seed();
+    // Half of the keys are far from the others, so that nothing is guessed, and all of these are candidates.
+    let keys = Keys::Any.random::<u32>(3 * TILE, seed).into_iter().enumerate();
+    let keys: Vec<u32> = keys.map(|(i, bits)| if i % 2 == 0 { bits >> 11 } else { !(bits >> 11) }).collect();
+    for k in [1, 100, TILE, 2 * TILE] {
+        check::<u32, u32>(&keys, k, With::Indices, seed);
+    }
+}
+
+#[test]
 fn floats_that_are_no_numbers_and_both_zeros() {
     let special = [f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1.0];
     let keys: Vec<f32> = (0..3000).map(|i| special[i * i % 7]).collect();
