@@ -126,6 +126,44 @@ macro_rules! own_kernels {
                     )
                 }
             }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_balance_sets_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn balance_sets(
+                a: *const Item,
+                m: usize,
+                b: *const Item,
+                n: usize,
+                splits: *mut usize,
+                tiles: usize,
+                tile: usize,
+            ) {
+                unsafe { $crate::own::set_operation::balance_sets::<$order>(a, m, b, n, splits, tiles, tile) }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_combine_sets_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn combine_sets(
+                a: *const Item,
+                a_values: *const $value,
+                m: usize,
+                b: *const Item,
+                b_values: *const $value,
+                n: usize,
+                to: *mut Item,
+                to_values: *mut $value,
+                capacity: usize,
+                count: *mut u64,
+                tiles: *mut u64,
+                splits: *const usize,
+                kept: u32,
+            ) {
+                unsafe {
+                    $crate::own::set_operation::combine_sets::<$order, $value>(
+                        a, a_values, m, b, b_values, n, to, to_values, capacity, count, tiles, splits, kept,
+                    )
+                }
+            }
         };
     };
 }
@@ -220,5 +258,35 @@ arguments! {
         to_values: *mut V,
         splits: *const usize,
         groups: Groups,
+    }
+}
+arguments! {
+    /// The arguments of [`balance_sets`](super::set_operation::balance_sets).
+    BalanceSets as "own_balance_sets" runs super::set_operation::balance_sets::<C> {
+        a: *const C::Item,
+        m: usize,
+        b: *const C::Item,
+        n: usize,
+        splits: *mut usize,
+        tiles: usize,
+        tile: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`combine_sets`](super::set_operation::combine_sets).
+    CombineSets as "own_combine_sets" runs super::set_operation::combine_sets::<C, V> {
+        a: *const C::Item,
+        a_values: *const V,
+        m: usize,
+        b: *const C::Item,
+        b_values: *const V,
+        n: usize,
+        to: *mut C::Item,
+        to_values: *mut V,
+        capacity: usize,
+        count: *mut u64,
+        tiles: *mut u64,
+        splits: *const usize,
+        kept: u32,
     }
 }

@@ -39,6 +39,7 @@
 //! | `tile` | items of a block, sorted or merged in shared memory |
 //! | [`sort_tiles`] | the tiles of an array, sorted |
 //! | [`merge_groups`] | many pairs of runs, merged: a pass of a sort, two arrays, a batch |
+//! | [`set_operation`] | unions, intersections and differences of two multisets |
 //! | [`instances`] | which kernels a crate has |
 //!
 //! Nothing here is an entry point of this crate. All kernels compare, and none computes with what it compares, so that they are
@@ -48,6 +49,7 @@ pub mod instances;
 pub mod items;
 pub mod merge_groups;
 pub mod order;
+pub mod set_operation;
 pub mod sort_tiles;
 pub mod tile;
 

@@ -1,11 +1,11 @@
-//! Sorts and merges in a user's own order.
+//! Sorts, merges and set operations in a user's own order.
 
 use super::launch::OnStream;
 use super::launch::own::{self, Items};
 use super::{Address, DeviceArray, Gpu, RawArray, Stream};
-use crate::engine::{check_length, check_values};
+use crate::engine::{check_capacity, check_length, check_values};
 use crate::index::check_index_range;
-use crate::{Error, Index};
+use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
 use kernels_gpu::own::Kernels;
 use kernels_gpu::own::merge_groups::Groups;
@@ -44,9 +44,15 @@ impl Gpu {
     pub const fn merge_batch_by_workspace_bytes<T, V>(problems: usize, d: usize) -> usize {
         own::split_bytes::<T, V>(Groups::of_batch(problems, d, 0))
     }
+
+    /// Bytes of workspace for a set operation on `total` items of both arrays, with values of type `V`, which may be `()`: 24 bytes for each tile of
+    /// some hundred items.
+    pub const fn set_operation_by_workspace_bytes<T, V>(total: usize) -> usize {
+        own::set_operation_workspace_bytes::<T, V>(total)
+    }
 }
 
-/// # Sorts and merges in a user's own order
+/// # Sorts, merges and set operations in a user's own order
 ///
 /// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and which
 /// [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and returns before it is done, and
@@ -192,6 +198,71 @@ impl Stream {
         let workspace = self.own_workspace(workspace, own::split_bytes::<C::Item, ()>(groups))?;
         // SAFETY: as for `sort_by`; lengths have been checked.
         self.on_queue(|queue| unsafe { own::merge::<C, ()>(queue, runs, out, groups, workspace) })
+    }
+
+    /// Writes the items of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to `count`, which has one element. `out`
+    /// has at least [`SetOperation::most_keys`] items; those after the items kept are unspecified. O(n).
+    ///
+    /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and its siblings keep are kept: of
+    /// m equal items of `a` and n of `b` a union has those of `a`, and then the last n − m of `b`; an intersection the first min(m, n) of `a`; a
+    /// difference the last m − n of `a`.
+    ///
+    /// If `a` or `b` is not sorted, `out` gets items of both in an unspecified number and order.
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer items than the result may have, [`Error::LengthMismatch`] if `count` has not one element,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::set_operation_by_workspace_bytes`] of the items and `()`, and those of
+    /// [`sort_by`](Self::sort_by).
+    pub fn set_operation_by<C: Kernels>(
+        &self,
+        operation: SetOperation,
+        a: &DeviceArray<C::Item>,
+        b: &DeviceArray<C::Item>,
+        out: &mut DeviceArray<C::Item>,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let of = [without_values(self.owned("a", a)?), without_values(self.owned("b", b)?)];
+        self.combine::<C, ()>(operation, of, without_values(self.owned("out", out)?), count, workspace)
+    }
+
+    /// As [`set_operation_by`](Self::set_operation_by), with a value for each item. An item that is kept has its value.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_by_workspace_bytes`] of the items and values, and those of [`set_operation_by`](Self::set_operation_by).
+    pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        operation: SetOperation,
+        a: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        b: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        out: (&mut DeviceArray<C::Item>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let a = with_values("a", self.owned("a", a.0)?, self.owned("values of a", a.1)?)?;
+        let b = with_values("b", self.owned("b", b.0)?, self.owned("values of b", b.1)?)?;
+        let out = with_values("out", self.owned("out", out.0)?, self.owned("values of out", out.1)?)?;
+        self.combine::<C, V>(operation, [a, b], out, count, workspace)
+    }
+
+    fn combine<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        operation: SetOperation,
+        of: [Items; 2],
+        out: Items,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        check_capacity("out", operation.most_keys(of[0].len, of[1].len), out.len)?;
+        let count = self.owned("count", count)?;
+        check_length("count", 1, count.len, "one number")?;
+        let total = of[0].len.saturating_add(of[1].len);
+        let workspace = self.own_workspace(workspace, own::set_operation_workspace_bytes::<C::Item, V>(total))?;
+        // SAFETY: as for `sort_by`; lengths have been checked.
+        self.on_queue(|queue| unsafe {
+            own::set_operation::<C, V>(queue, operation, of, out, count.address, workspace)
+        })
     }
 
     fn merge_two<C: Kernels<V>, V: Pod + Send + Sync>(

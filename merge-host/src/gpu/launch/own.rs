@@ -1,13 +1,15 @@
-//! Sorts and merges in a user's own order.
+//! Sorts, merges and set operations in a user's own order.
 
+use super::sets::{kept_steps, look_back_bytes};
 use super::{Address, Queue, align, bits};
 use crate::gpu::kernels::Shape;
-use crate::{Error, Index};
+use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
 use kernels_gpu::kernels::sort::indices::SetIndices;
 use kernels_gpu::own::Kernels;
-use kernels_gpu::own::instances::{MergeGroups, SortTiles, SplitGroups};
+use kernels_gpu::own::instances::{BalanceSets, CombineSets, MergeGroups, SortTiles, SplitGroups};
 use kernels_gpu::own::merge_groups::Groups;
+use kernels_gpu::own::set_operation::{self, set_tile_items};
 use kernels_gpu::own::tile::{THREADS, shared_bytes, tile_items};
 
 /// Threads of a block that searches splits or sets indices.
@@ -120,11 +122,10 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
         groups,
         values: Default::default(),
     };
-    let of_splits = Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 };
     let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes: shared_bytes::<C::Item, V>() };
     // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile.
     unsafe {
-        queue.launch(C::SUFFIX, of_splits, &split)?;
+        queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
         queue.launch(C::SUFFIX, of_tiles, &merge)
     }
 }
@@ -151,4 +152,73 @@ pub(in crate::gpu) unsafe fn argsort<C: Kernels<I>, I: Index>(
         }
         sort::<C, I>(queue, array, workspace)
     }
+}
+
+/// Bytes of workspace for a set operation on `total` items of both arrays: two splits and a word of the look-back for each tile.
+pub(in crate::gpu) const fn set_operation_workspace_bytes<T, V>(total: usize) -> usize {
+    let tiles = total.div_ceil(set_tile_items::<T, V>());
+    look_back_bytes(tiles).saturating_add(tiles.saturating_mul(2 * size_of::<usize>()))
+}
+
+/// Queues the operation on the items of `a` and `b`, with their values, to `out`; the number of items kept goes to `count`.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, aligned to 4 bytes, `out` of at least the items that the operation can keep, `count` of one number of 8 bytes,
+/// `workspace` of [`set_operation_workspace_bytes`]; those that are written overlap none; and nothing writes the arrays, or uses those that are
+/// written, until the operation has ended.
+pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    operation: SetOperation,
+    [a, b]: [Items; 2],
+    out: Items,
+    count: Address,
+    workspace: Address,
+) -> Result<(), Error> {
+    let tile = set_tile_items::<C::Item, V>();
+    let tiles = (a.len + b.len).div_ceil(tile);
+    if tiles == 0 {
+        // SAFETY: `count` has 8 bytes.
+        return unsafe { queue.clear(count, 2) };
+    }
+    let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
+    let balance = BalanceSets::<C, V> {
+        a: a.items as *const C::Item,
+        m: a.len,
+        b: b.items as *const C::Item,
+        n: b.len,
+        splits,
+        tiles,
+        tile,
+        values: Default::default(),
+    };
+    let combine = CombineSets::<C, V> {
+        a: a.items as *const C::Item,
+        a_values: a.values as *const V,
+        m: a.len,
+        b: b.items as *const C::Item,
+        b_values: b.values as *const V,
+        n: b.len,
+        to: out.items as *mut C::Item,
+        to_values: out.values as *mut V,
+        capacity: out.len,
+        count: count as *mut u64,
+        tiles: workspace as *mut u64,
+        splits,
+        kept: kept_steps(operation),
+        values: Default::default(),
+    };
+    let shared_bytes = set_operation::shared_bytes::<C::Item, V>();
+    let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes };
+    // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile; the words of the look-back are
+    // cleared before.
+    unsafe {
+        queue.clear(workspace, look_back_bytes(tiles) / size_of::<u32>())?;
+        queue.launch(C::SUFFIX, a_thread_each(tiles), &balance)?;
+        queue.launch(C::SUFFIX, of_tiles, &combine)
+    }
+}
+
+/// The shape of a launch with a thread for each of so many tiles.
+const fn a_thread_each(tiles: usize) -> Shape {
+    Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 }
 }

@@ -1,8 +1,8 @@
-//! Sorts and merges in a user's own order, of slices.
+//! Sorts, merges and set operations in a user's own order, of slices.
 
 use super::super::own::{self, Items};
 use super::{Address, Device, address};
-use crate::Error;
+use crate::{Error, SetOperation};
 use bytemuck::Pod;
 use cuda_std::emulator::Buffer;
 use kernels_gpu::own::Kernels;
@@ -34,6 +34,11 @@ impl Pairs {
         read_to(device, self.items, items);
         read_to(device, self.values, values);
     }
+
+    /// The first `count` of them, of which each has to have a value; those behind these may have none.
+    fn read_first<T: Pod, V: Pod>(&self, device: &Device, count: usize) -> (Vec<T>, Vec<V>) {
+        (first_of(device, self.items, count), first_of(device, self.values, count))
+    }
 }
 
 fn array_of<T: Pod>(device: &Device, elements: &[T]) -> Buffer<u32> {
@@ -47,6 +52,15 @@ fn read_to<T: Pod>(device: &Device, from: Buffer<u32>, to: &mut [T]) {
     if size_of::<T>() > 0 {
         bytemuck::cast_slice_mut::<T, u8>(to).copy_from_slice(bytemuck::cast_slice(&device.read(from)));
     }
+}
+
+fn first_of<T: Pod>(device: &Device, from: Buffer<u32>, count: usize) -> Vec<T> {
+    let words = device.words(address(from), count * size_of::<T>() / size_of::<u32>());
+    let mut first = vec![T::zeroed(); count];
+    if size_of::<T>() > 0 {
+        bytemuck::cast_slice_mut::<T, u8>(&mut first).copy_from_slice(bytemuck::cast_slice(&words));
+    }
+    first
 }
 
 /// Sorts `items` with as many `values`, or none if these are of no bytes, and gives the device.
@@ -84,6 +98,26 @@ pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     device
 }
 
+/// The items of `a` and `b` that the operation keeps, with their values, and the device.
+pub(in crate::gpu) fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
+    operation: SetOperation,
+    [a, b]: [Run<'_, C::Item, V>; 2],
+    seed: u64,
+) -> ((Vec<C::Item>, Vec<V>), Device) {
+    let device = Device::new(seed);
+    let total = a.0.len() + b.0.len();
+    let of = [a, b].map(|(items, values)| Pairs::of(&device, items, values).at());
+    let out = Pairs::uninit::<C::Item, V>(&device, operation.most_keys(a.0.len(), b.0.len()));
+    let count = device.uninit::<u64>(1);
+    let workspace = device.workspace(own::set_operation_workspace_bytes::<C::Item, V>(total));
+    // SAFETY: as above.
+    let result =
+        unsafe { own::set_operation::<C, V>(&device.queue(), operation, of, out.at(), address(count), workspace) };
+    queued(result);
+    let kept = usize::try_from(device.read(count)[0]).expect("there are no more items than in both arrays");
+    (out.read_first(&device, kept), device)
+}
+
 /// The emulator reports its faults itself.
 fn queued(result: Result<(), Error>) {
     result.unwrap_or_else(|error| panic!("{error}"));
@@ -92,8 +126,10 @@ fn queued(result: Result<(), Error>) {
 #[cfg(test)]
 mod tests {
     use super::super::keys::fresh_seed;
+    use super::super::sets::expected;
     use super::*;
     use bytemuck::Zeroable;
+    use kernels_gpu::own::set_operation::set_tile_items;
     use kernels_gpu::own::tile::tile_items;
     use kernels_gpu::own::{Compare, Key, kernels};
     use rand::rngs::StdRng;
@@ -116,6 +152,25 @@ mod tests {
         type Item = Entry;
         fn is_before(a: &Entry, b: &Entry) -> bool {
             (a.date, a.name) < (b.date, b.name)
+        }
+    }
+
+    impl Entry {
+        /// One of a date, with a number that [`ByDate`] does not compare.
+        fn of_date(date: u32, number: usize) -> Self {
+            let mut name = [0; 16];
+            name[..8].copy_from_slice(&(number as u64).to_ne_bytes());
+            Self { date, name }
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    struct ByDate;
+
+    impl Compare for ByDate {
+        type Item = Entry;
+        fn is_before(a: &Entry, b: &Entry) -> bool {
+            a.date < b.date
         }
     }
 
@@ -166,6 +221,8 @@ mod tests {
     kernels! {
         entry: ByDateThenName;
         entry_u32: ByDateThenName, values u32;
+        by_date: ByDate;
+        by_date_u32: ByDate, values u32;
         wide: Wide;
         wide_wide: Wide, values Wide;
         tag_back: Backwards;
@@ -252,6 +309,122 @@ mod tests {
     fn an_order_in_which_many_are_equal() {
         check::<OddFirst, u32>(|random| random.random(), |i| i as u32);
         check::<OddFirst, u32>(|_| 4, |i| i as u32);
+    }
+
+    /// All set operations on two sorted arrays, with and without values, against their definition.
+    fn check_sets_of<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
+        [a, b]: [&[C::Item]; 2],
+        value: impl Fn(usize) -> V,
+        seed: u64,
+    ) where
+        C::Item: Debug + PartialEq,
+    {
+        let of_a: Vec<V> = (0..a.len()).map(&value).collect();
+        let of_b: Vec<V> = (a.len()..a.len() + b.len()).map(&value).collect();
+        for operation in SetOperation::ALL {
+            let kept = expected(operation, a, b, order::<C>);
+            let items: Vec<C::Item> = kept.iter().map(|&(is_a, i)| if is_a { a[i] } else { b[i] }).collect();
+            let values: Vec<V> = kept.iter().map(|&(is_a, i)| if is_a { of_a[i] } else { of_b[i] }).collect();
+            let at = || format!("{operation} of {} and {}, seed {seed}", a.len(), b.len());
+            let ((found, _), _) = set_operation::<C, ()>(operation, [(a, &[]), (b, &[])], seed);
+            assert!(found == items, "items alone: {}", at());
+            let ((found, found_values), device) = set_operation::<C, V>(operation, [(a, &of_a), (b, &of_b)], seed);
+            assert!(found == items, "items: {}", at());
+            assert!(found_values == values, "values: {}", at());
+            assert_eq!(device.kernels().contains("own_combine_sets"), a.len() + b.len() > 0);
+        }
+    }
+
+    fn check_sets<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
+        item: impl Fn(&mut StdRng) -> C::Item,
+        value: impl Fn(usize) -> V,
+    ) where
+        C::Item: Debug + PartialEq,
+    {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let tile = set_tile_items::<C::Item, V>();
+        for total in [0, 1, 2, 33, tile - 1, tile, tile + 1, tile + 2, 2 * tile, 3 * tile + 1, 4 * tile + 77] {
+            for m in [0, total / 3, total / 2, total] {
+                let [a, b] = [m, total - m].map(|len| {
+                    let mut items: Vec<C::Item> = (0..len).map(|_| item(&mut random)).collect();
+                    items.sort_by(order::<C>);
+                    items
+                });
+                check_sets_of::<C, V>([&a, &b], &value, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn sets_of_structs() {
+        let entry = |date: u32, kind: u8| Entry { date, name: std::array::from_fn(|i| if i == 0 { kind } else { 7 }) };
+        check_sets::<ByDateThenName, u32>(|random| entry(random.random_range(0..50), random.random()), |i| i as u32);
+        check_sets::<ByDateThenName, u32>(|random| entry(random.random_range(0..3), 0), |i| i as u32);
+    }
+
+    /// A thread has one item, which may be the second one of a pair.
+    #[test]
+    fn sets_of_the_longest_items_and_values() {
+        let wide = |key: u32, rest: u32| Wide(std::array::from_fn(|i| if i == 3 { key } else { rest }));
+        for different in [1, 3, 60, 10_000] {
+            let item = |random: &mut StdRng| wide(random.random_range(0..different), random.random());
+            check_sets::<Wide, Wide>(item, |i| Wide([i as u32; 16]));
+        }
+    }
+
+    /// Equal items differ: those that are kept are those that the C++ standard's algorithms keep.
+    #[test]
+    fn sets_in_which_equal_items_differ() {
+        check_sets::<OddFirst, u32>(|random| random.random(), |i| i as u32);
+        check_sets::<OddFirst, u32>(|random| 2 * random.random_range(0..1000), |i| i as u32);
+        check_sets::<Backwards, u64>(|random| Tag([random.random_range(0..9); 16]), |i| i as u64);
+    }
+
+    #[test]
+    fn groups_of_equal_items_that_span_tiles_are_paired() {
+        for round in 0..20 {
+            let seed = fresh_seed();
+            let mut random = StdRng::seed_from_u64(seed);
+            let mut groups = |most: usize| {
+                let mut items = Vec::new();
+                for key in 0..5 {
+                    let len = random.random_range(0..=most);
+                    items.extend((0..len).map(|i| Entry::of_date(key, i)));
+                }
+                items
+            };
+            let [a, b] = [groups(800 + 50 * round), groups(if round % 2 == 0 { 1500 } else { 20 })];
+            check_sets_of::<ByDate, u32>([&a, &b], |i| i as u32, seed);
+        }
+    }
+
+    #[test]
+    fn sets_that_are_not_sorted_are_read_and_written_inside_their_arrays() {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        for different in [2, 5, u32::MAX] {
+            let [a, b] = [3000, 5000].map(|len| {
+                let items: Vec<u32> = (0..len).map(|_| random.random_range(0..different)).collect();
+                items
+            });
+            let values: Vec<u32> = (0..5000).collect();
+            for operation in SetOperation::ALL {
+                let device = Device::new(seed);
+                let of = [(&a, &values[..a.len()]), (&b, &values[..b.len()])];
+                let of = of.map(|(items, values)| Pairs::of::<u32, u32>(&device, items, values).at());
+                let out = Pairs::uninit::<u32, u32>(&device, operation.most_keys(a.len(), b.len()));
+                let (count, workspace) = (
+                    device.uninit::<u64>(1),
+                    device.workspace(own::set_operation_workspace_bytes::<u32, u32>(a.len() + b.len())),
+                );
+                // SAFETY: the arrays are the device's, and the emulator would report an access beside them.
+                queued(unsafe {
+                    let (queue, count) = (device.queue(), address(count));
+                    own::set_operation::<OddFirst, u32>(&queue, operation, of, out.at(), count, workspace)
+                });
+            }
+        }
     }
 
     #[test]
