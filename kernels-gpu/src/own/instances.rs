@@ -93,6 +93,36 @@ macro_rules! own_kernels {
             }
 
             #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_code_items_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn code_items(
+                from: *const Item,
+                from_values: *const $value,
+                copy: *mut Item,
+                copy_values: *mut $value,
+                bits: *mut u64,
+                n: usize,
+            ) {
+                unsafe {
+                    $crate::own::by_bits::code_items::<$order, $value>(from, from_values, copy, copy_values, bits, n)
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_gather_items_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn gather_items(
+                from: *const Item,
+                from_values: *const $value,
+                order: *const u32,
+                to: *mut Item,
+                to_values: *mut $value,
+                n: usize,
+            ) {
+                unsafe {
+                    $crate::own::by_bits::gather_items::<$order, $value>(from, from_values, order, to, to_values, n)
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
             #[unsafe(export_name = ::core::concat!("own_split_groups_", ::core::stringify!($name)))]
             unsafe extern "ptx-kernel" fn split_groups(
                 a: *const Item,
@@ -228,6 +258,28 @@ arguments! {
     SortTiles as "own_sort_tiles" runs super::sort_tiles::sort_tiles::<C, V> {
         from: *mut C::Item,
         from_values: *mut V,
+        to: *mut C::Item,
+        to_values: *mut V,
+        n: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`code_items`](super::by_bits::code_items).
+    CodeItems as "own_code_items" runs super::by_bits::code_items::<C, V> {
+        from: *const C::Item,
+        from_values: *const V,
+        copy: *mut C::Item,
+        copy_values: *mut V,
+        bits: *mut u64,
+        n: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`gather_items`](super::by_bits::gather_items).
+    GatherItems as "own_gather_items" runs super::by_bits::gather_items::<C, V> {
+        from: *const C::Item,
+        from_values: *const V,
+        order: *const u32,
         to: *mut C::Item,
         to_values: *mut V,
         n: usize,

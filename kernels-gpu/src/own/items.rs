@@ -125,6 +125,18 @@ impl<T: Pod> ItemsMut<T> {
     pub fn slice(self, start: usize, len: usize) -> Self {
         Self { words: self.words.slice(start * words::<T>(), len * words::<T>()), of: PhantomData }
     }
+
+    /// Makes each of these items, which are at most a tile, the one of `from` whose index `source` says, with all `threads` threads of the block.
+    #[inline(always)]
+    #[track_caller]
+    pub fn gather(self, from: Items<T>, source: impl Fn(usize) -> usize, threads: u32) {
+        // Of no words there are none to divide, but the compiler would keep the code of a panic.
+        let each = const { if words::<T>() == 0 { 1 } else { words::<T>() as u32 } };
+        for_each_word(self.words.len(), threads, |word| {
+            let (i, of_item) = (word as u32 / each, word as u32 % each);
+            self.words.set(word, from.words.get(source(i as usize) * each as usize + of_item as usize));
+        });
+    }
 }
 
 /// Items in the block's shared memory.

@@ -7,8 +7,8 @@ use crate::engine::{check_capacity, check_length, check_values};
 use crate::index::check_index_range;
 use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
-use kernels_gpu::own::Kernels;
 use kernels_gpu::own::merge_groups::Groups;
+use kernels_gpu::own::{Compare, Kernels};
 
 /// # Kernels for a user's own order
 ///
@@ -28,10 +28,10 @@ impl Gpu {
         self.shared.kernels.add(ptx)
     }
 
-    /// Bytes of workspace for a sort of `n` items of type `T` in a user's own order, with values of type `V`, which may be `()`: both once
-    /// more, and splits. An argsort has indices for values.
-    pub const fn sort_by_workspace_bytes<T, V>(n: usize) -> usize {
-        own::sort_workspace_bytes::<T, V>(n)
+    /// Bytes of workspace for a sort of `n` items by the order `C`, with values of type `V`, which may be `()`: both once more, and splits; of as many
+    /// [keys](kernels_gpu::own::Key) as are sorted by their bits also these and indices of 4 bytes, both twice. An argsort has indices for values.
+    pub fn sort_by_workspace_bytes<C: Compare, V>(n: usize) -> usize {
+        own::sort_workspace_bytes::<C, V>(n)
     }
 
     /// Bytes of workspace for a merge into `total` items, with values of type `V`, which may be `()`: 8 bytes for each tile of some hundred
@@ -60,6 +60,8 @@ impl Gpu {
 impl Stream {
     /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
     ///
+    /// Between 2^15 and 2^32 [keys](kernels_gpu::own::Key) whose bits are 4 or 8 bytes are sorted by these, as numbers are; all else by comparisons.
+    ///
     /// An order without kernels does not compile; the message says how they are named:
     ///
     /// ```compile_fail,E0277
@@ -82,7 +84,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the items and `()`,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the order and `()`,
     /// [`Error::Device`] where the driver fails, or the kernels are not loaded.
     pub fn sort_by<C: Kernels>(
         &self,
@@ -90,7 +92,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let items = without_values(self.owned("items", items)?);
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, ()>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, ()>(items.len))?;
         // SAFETY: the arrays belong to this stream, on which all work on them is; those that are written are borrowed mutably, so that
         // they are apart from the others and in no other call at this time. Here and below.
         self.on_queue(|queue| unsafe { own::sort::<C, ()>(queue, items, workspace) })
@@ -100,7 +102,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if there are not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_by_workspace_bytes`] of the items and values, and those of [`sort_by`](Self::sort_by).
+    /// [`Gpu::sort_by_workspace_bytes`] of the order and the values, and those of [`sort_by`](Self::sort_by).
     pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -108,7 +110,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let items = with_values("items", self.owned("items", items)?, self.owned("values", values)?)?;
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, V>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, V>(items.len))?;
         // SAFETY: as for `sort_by`.
         self.on_queue(|queue| unsafe { own::sort::<C, V>(queue, items, workspace) })
     }
@@ -126,7 +128,7 @@ impl Stream {
     ) -> Result<(), Error> {
         let items = with_values("items", self.owned("items", items)?, self.owned("indices", indices)?)?;
         check_index_range::<I>(items.len)?;
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, I>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, I>(items.len))?;
         // SAFETY: as for `sort_by`.
         self.on_queue(|queue| unsafe { own::argsort::<C, I>(queue, items, workspace) })
     }

@@ -1,16 +1,18 @@
 //! Sorts, merges and set operations in a user's own order.
 
+pub(in crate::gpu) mod by_bits;
+
 use super::sets::{kept_steps, look_back_bytes};
 use super::{Address, Queue, align, bits};
 use crate::gpu::kernels::Shape;
 use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
 use kernels_gpu::kernels::sort::indices::SetIndices;
-use kernels_gpu::own::Kernels;
 use kernels_gpu::own::instances::{BalanceSets, CombineSets, MergeGroups, SortTiles, SplitGroups};
 use kernels_gpu::own::merge_groups::Groups;
 use kernels_gpu::own::set_operation::{self, set_tile_items};
 use kernels_gpu::own::tile::{THREADS, shared_bytes, tile_items};
+use kernels_gpu::own::{Compare, Kernels};
 
 /// Threads of a block that searches splits or sets indices.
 const SMALL_BLOCK: u32 = 128;
@@ -35,8 +37,17 @@ impl Items {
     }
 }
 
-/// Bytes of workspace for a sort of `n` items of type `T` with values of type `V`: both once more, and splits.
-pub(in crate::gpu) const fn sort_workspace_bytes<T, V>(n: usize) -> usize {
+/// Bytes of workspace for a sort of `n` items by `C`, with values of type `V`.
+pub(in crate::gpu) fn sort_workspace_bytes<C: Compare, V>(n: usize) -> usize {
+    if by_bits::is_chosen::<C>(n) {
+        by_bits::workspace_bytes::<C, V>(n)
+    } else {
+        by_merges_workspace_bytes::<C::Item, V>(n)
+    }
+}
+
+/// Bytes of workspace for a sort by merges of `n` items of type `T` with values of type `V`: both once more, and splits.
+const fn by_merges_workspace_bytes<T, V>(n: usize) -> usize {
     let copies = align(n.saturating_mul(size_of::<T>())).saturating_add(align(n.saturating_mul(size_of::<V>())));
     copies.saturating_add(split_bytes::<T, V>(Groups::of_two(n, 0)))
 }
@@ -56,6 +67,25 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     array: Items,
     workspace: Address,
 ) -> Result<(), Error> {
+    // SAFETY: the caller's promise; the workspace is enough for either.
+    unsafe {
+        if by_bits::is_chosen::<C>(array.len) {
+            by_bits::sort::<C, V>(queue, array, workspace)
+        } else {
+            sort_by_merges::<C, V>(queue, array, workspace)
+        }
+    }
+}
+
+/// Queues a stable sort: one of tiles, and passes of merges.
+///
+/// # Safety
+/// As for [`sort`], with a workspace of [`by_merges_workspace_bytes`].
+unsafe fn sort_by_merges<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    array: Items,
+    workspace: Address,
+) -> Result<(), Error> {
     let n = array.len;
     let tile = tile_items::<C::Item, V>();
     let values = workspace + align(n * size_of::<C::Item>()) as u64;
@@ -64,7 +94,6 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     let passes = n.div_ceil(tile).max(1).next_power_of_two().trailing_zeros();
     // The arrays take turns such that the last pass writes to the one that is sorted.
     let (mut from, mut to) = if passes.is_multiple_of(2) { (spare, array) } else { (array, spare) };
-    let shape = Shape { blocks: n.div_ceil(tile), threads: THREADS as u32, shared_bytes: shared_bytes::<C::Item, V>() };
     let tiles = SortTiles::<C, V> {
         from: array.items as *mut C::Item,
         from_values: array.values as *mut V,
@@ -74,7 +103,7 @@ pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
         values: Default::default(),
     };
     // SAFETY: the caller's promise for the arrays; there is a block for each tile, with its memory.
-    unsafe { queue.launch(C::SUFFIX, shape, &tiles)? };
+    unsafe { queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(n.div_ceil(tile)), &tiles)? };
     for pass in 0..passes {
         (from, to) = (to, from);
         let run = tile << pass;
@@ -122,11 +151,10 @@ pub(in crate::gpu) unsafe fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
         groups,
         values: Default::default(),
     };
-    let of_tiles = Shape { blocks: tiles, threads: THREADS as u32, shared_bytes: shared_bytes::<C::Item, V>() };
     // SAFETY: the caller's promise for the arrays; there is a thread, and then a block with its memory, for each tile.
     unsafe {
         queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
-        queue.launch(C::SUFFIX, of_tiles, &merge)
+        queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
     }
 }
 
@@ -221,4 +249,9 @@ pub(in crate::gpu) unsafe fn set_operation<C: Kernels<V>, V: Pod + Send + Sync>(
 /// The shape of a launch with a thread for each of so many tiles.
 const fn a_thread_each(tiles: usize) -> Shape {
     Shape { blocks: tiles.div_ceil(SMALL_BLOCK as usize), threads: SMALL_BLOCK, shared_bytes: 0 }
+}
+
+/// The shape of a launch with a block for each of so many tiles.
+const fn a_block_each<T, V>(tiles: usize) -> Shape {
+    Shape { blocks: tiles, threads: THREADS as u32, shared_bytes: shared_bytes::<T, V>() }
 }

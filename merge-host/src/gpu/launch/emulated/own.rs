@@ -1,7 +1,7 @@
 //! Sorts, merges and set operations in a user's own order, of slices.
 
 use super::super::own::{self, Items};
-use super::{Address, Device, address};
+use super::{Address, Device, Emulated, address};
 use crate::{Error, SetOperation};
 use bytemuck::Pod;
 use cuda_std::emulator::Buffer;
@@ -69,11 +69,23 @@ pub(in crate::gpu) fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
     values: &mut [V],
     seed: u64,
 ) -> Device {
+    let bytes = own::sort_workspace_bytes::<C, V>(items.len());
+    // SAFETY: the arrays are the device's, and nothing else uses them.
+    sort_with(items, values, bytes, seed, |queue, at, workspace| unsafe { own::sort::<C, V>(queue, at, workspace) })
+}
+
+/// Sorts by these launches, with a workspace of that many bytes.
+fn sort_with<T: Pod, V: Pod>(
+    items: &mut [T],
+    values: &mut [V],
+    workspace_bytes: usize,
+    seed: u64,
+    launches: impl FnOnce(&Emulated<'_>, Items, Address) -> Result<(), Error>,
+) -> Device {
     let device = Device::new(seed);
     let pairs = Pairs::of(&device, items, values);
-    let workspace = device.workspace(own::sort_workspace_bytes::<C::Item, V>(items.len()));
-    // SAFETY: the arrays are the device's, and nothing else uses them.
-    queued(unsafe { own::sort::<C, V>(&device.queue(), pairs.at(), workspace) });
+    let workspace = device.workspace(workspace_bytes);
+    queued(launches(&device.queue(), pairs.at(), workspace));
     pairs.read(&device, items, values);
     device
 }
@@ -125,6 +137,7 @@ fn queued(result: Result<(), Error>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::own::by_bits;
     use super::super::keys::fresh_seed;
     use super::super::sets::expected;
     use super::*;
@@ -186,6 +199,21 @@ mod tests {
         }
     }
 
+    /// Of 16 bytes, of which 8 are compared, as those of a number with a sign.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    #[repr(C)]
+    struct Day {
+        number: u64,
+        rest: [u32; 2],
+    }
+
+    impl Key for Day {
+        type Bits = u64;
+        fn to_ordered(self) -> u64 {
+            self.number ^ 1 << 63
+        }
+    }
+
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     #[repr(C)]
     struct Tag([u8; 16]);
@@ -225,6 +253,9 @@ mod tests {
         by_date_u32: ByDate, values u32;
         wide: Wide;
         wide_wide: Wide, values Wide;
+        day: Day;
+        day_u32: Day, values u32;
+        tag: Tag;
         tag_back: Backwards;
         tag_back_u64: Backwards, values u64;
         odd_first: OddFirst;
@@ -283,6 +314,89 @@ mod tests {
                 assert!(out == expected, "{m} of {n} items, seed {seed}");
             }
         }
+    }
+
+    /// Sorts by bits, of any number of items, and compares with the standard library's stable sort.
+    fn check_by_bits<C: Kernels + Kernels<V>, V: Pod + Send + Sync + Debug + PartialEq>(
+        n: usize,
+        item: impl Fn(&mut StdRng) -> C::Item,
+        value: impl Fn(usize) -> V,
+    ) where
+        C::Item: Debug + PartialEq,
+    {
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let items: Vec<C::Item> = (0..n).map(|_| item(&mut random)).collect();
+        let values: Vec<V> = (0..n).map(&value).collect();
+        let mut expected: Vec<(C::Item, V)> = items.iter().copied().zip(values.iter().copied()).collect();
+        expected.sort_by(|a, b| order::<C>(&a.0, &b.0));
+        let (expected, expected_values): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
+
+        let (mut sorted, bytes) = (items.clone(), by_bits::workspace_bytes::<C, ()>(n));
+        // SAFETY: the arrays are the device's, and nothing else uses them. Here and below.
+        sort_with(&mut sorted, &mut [(); 0], bytes, seed, |queue, at, workspace| unsafe {
+            by_bits::sort::<C, ()>(queue, at, workspace)
+        });
+        assert!(sorted == expected, "{n} items, seed {seed}");
+        let (mut sorted, mut moved, bytes) = (items, values, by_bits::workspace_bytes::<C, V>(n));
+        let device = sort_with(&mut sorted, &mut moved, bytes, seed, |queue, at, workspace| unsafe {
+            by_bits::sort::<C, V>(queue, at, workspace)
+        });
+        assert!(sorted == expected && moved == expected_values, "{n} pairs, seed {seed}");
+        assert!(!device.kernels().contains("own_sort_tiles"));
+    }
+
+    #[test]
+    fn keys_are_sorted_by_their_bits() {
+        let wide = |random: &mut StdRng, below: u32| {
+            let key = random.random_range(0..below);
+            Wide(std::array::from_fn(|i| if i == 3 { key } else { random.random() }))
+        };
+        let day = |random: &mut StdRng, far: i64| {
+            let number = random.random_range(-far..=far);
+            Day { number: number as u64, rest: random.random() }
+        };
+        for n in [0, 1, 2, 127, 128, 129, 1000, 5001] {
+            for below in [1, 9, u32::MAX] {
+                check_by_bits::<Wide, Wide>(n, |random| wide(random, below), |i| Wide([i as u32; 16]));
+                check_by_bits::<Day, u32>(n, |random| day(random, i64::from(below) << 20), |i| i as u32);
+            }
+        }
+        // Of so many, the library sorts numbers in other ways.
+        check_by_bits::<Day, u32>(40_001, |random| day(random, 100), |i| i as u32);
+        check_by_bits::<Wide, Wide>(40_001, |random| wide(random, u32::MAX), |i| Wide([i as u32; 16]));
+    }
+
+    #[test]
+    fn many_keys_are_sorted_by_their_bits_and_all_else_by_merges() {
+        fn launched<C: Kernels>(n: usize) -> bool {
+            let mut items: Vec<C::Item> = vec![C::Item::zeroed(); n];
+            let device = sort::<C, ()>(&mut items, &mut [], fresh_seed());
+            let kernels = device.kernels();
+            assert_ne!(kernels.contains("own_gather_items"), kernels.contains("own_sort_tiles"), "{kernels:?}");
+            kernels.contains("own_gather_items")
+        }
+        assert!(!launched::<Day>(by_bits::FEWEST_ITEMS - 1) && launched::<Day>(by_bits::FEWEST_ITEMS));
+        assert!(!launched::<OddFirst>(by_bits::FEWEST_ITEMS) && !launched::<Tag>(by_bits::FEWEST_ITEMS));
+        assert!(by_bits::is_chosen::<Wide>(1 << 32) && !by_bits::is_chosen::<Wide>((1 << 32) + 1));
+    }
+
+    #[test]
+    fn an_argsort_of_many_keys_sets_indices() {
+        let n = by_bits::FEWEST_ITEMS + 1;
+        let seed = fresh_seed();
+        let mut random = StdRng::seed_from_u64(seed);
+        let days: Vec<Day> = (0..n).map(|_| Day { number: random.random_range(0..50), rest: [0; 2] }).collect();
+        let mut expected: Vec<u32> = (0..n as u32).collect();
+        expected.sort_by_key(|&i| days[i as usize].number);
+        let (mut sorted, mut indices) = (days.clone(), vec![u32::MAX; n]);
+        let bytes = own::sort_workspace_bytes::<Day, u32>(n);
+        sort_with(&mut sorted, &mut indices, bytes, seed, |queue, at, workspace| {
+            // SAFETY: as above.
+            unsafe { own::argsort::<Day, u32>(queue, at, workspace) }
+        });
+        assert!(indices == expected, "seed {seed}");
+        assert!(sorted.iter().zip(&expected).all(|(day, &i)| *day == days[i as usize]), "seed {seed}");
     }
 
     #[test]
