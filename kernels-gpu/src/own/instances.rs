@@ -75,7 +75,8 @@ macro_rules! own_kernels {
         const _: () = {
             type Item = <$order as $crate::own::Compare>::Item;
             // The compiler refuses other sizes here, and not where they are used first.
-            const _: (usize, usize) = ($crate::own::items::words::<Item>(), $crate::own::items::words::<$value>());
+            const _: () = $crate::own::items::check_size::<Item>();
+            const _: () = $crate::own::items::check_size::<$value>();
 
             #[cfg(target_arch = "nvptx64")]
             #[unsafe(export_name = ::core::concat!("own_sort_tiles_", ::core::stringify!($name)))]
@@ -153,6 +154,47 @@ macro_rules! own_kernels {
                 unsafe {
                     $crate::own::merge_groups::merge_groups::<$order, $value>(
                         a, a_values, m, b, b_values, n, to, to_values, splits, groups,
+                    )
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_split_ragged_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn split_ragged(
+                a: *const Item,
+                a_offsets: *const usize,
+                b: *const Item,
+                b_offsets: *const usize,
+                pairs: usize,
+                splits: *mut usize,
+                tiles: usize,
+                tile: usize,
+            ) {
+                unsafe {
+                    $crate::own::merge_ragged::split_ragged::<$order>(
+                        a, a_offsets, b, b_offsets, pairs, splits, tiles, tile,
+                    )
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_merge_ragged_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn merge_ragged(
+                a: *const Item,
+                a_values: *const $value,
+                a_offsets: *const usize,
+                b: *const Item,
+                b_values: *const $value,
+                b_offsets: *const usize,
+                pairs: usize,
+                to: *mut Item,
+                to_values: *mut $value,
+                total: usize,
+                splits: *const usize,
+            ) {
+                unsafe {
+                    $crate::own::merge_ragged::merge_ragged::<$order, $value>(
+                        a, a_values, a_offsets, b, b_values, b_offsets, pairs, to, to_values, total, splits,
                     )
                 }
             }
@@ -310,6 +352,35 @@ arguments! {
         to_values: *mut V,
         splits: *const usize,
         groups: Groups,
+    }
+}
+arguments! {
+    /// The arguments of [`split_ragged`](super::merge_ragged::split_ragged).
+    SplitRagged as "own_split_ragged" runs super::merge_ragged::split_ragged::<C> {
+        a: *const C::Item,
+        a_offsets: *const usize,
+        b: *const C::Item,
+        b_offsets: *const usize,
+        pairs: usize,
+        splits: *mut usize,
+        tiles: usize,
+        tile: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`merge_ragged`](super::merge_ragged::merge_ragged).
+    MergeRagged as "own_merge_ragged" runs super::merge_ragged::merge_ragged::<C, V> {
+        a: *const C::Item,
+        a_values: *const V,
+        a_offsets: *const usize,
+        b: *const C::Item,
+        b_values: *const V,
+        b_offsets: *const usize,
+        pairs: usize,
+        to: *mut C::Item,
+        to_values: *mut V,
+        total: usize,
+        splits: *const usize,
     }
 }
 arguments! {

@@ -20,13 +20,18 @@ pub const MOST_BYTES: usize = 64;
 /// The words of an item of type `T`, which the compiler refuses if it has another size than an item can have.
 pub const fn words<T>() -> usize {
     const {
-        assert!(size_of::<T>().is_multiple_of(4), "an item or a value has a multiple of 4 bytes");
-        assert!(
-            size_of::<T>() <= MOST_BYTES,
-            "an item or a value has at most 64 bytes: sort the indices of longer ones"
-        );
+        check_size::<T>();
         size_of::<T>() / 4
     }
+}
+
+/// Stops the compiler where it computes this for a type of another size than an item can have.
+///
+/// # Panics
+/// If `T` has no multiple of 4 bytes, or more than [`MOST_BYTES`].
+pub const fn check_size<T>() {
+    assert!(size_of::<T>().is_multiple_of(4), "an item or a value has a multiple of 4 bytes");
+    assert!(size_of::<T>() <= MOST_BYTES, "an item or a value has at most 64 bytes: sort the indices of longer ones");
 }
 
 /// The item whose words `word` gives.

@@ -40,6 +40,7 @@
 //! | [`sort_tiles`] | the tiles of an array, sorted |
 //! | [`by_bits`] | items to ordered bits, which the library sorts, and back |
 //! | [`merge_groups`] | many pairs of runs, merged: a pass of a sort, two arrays, a batch |
+//! | [`merge_ragged`] | pairs of runs of any lengths, merged |
 //! | [`set_operation`] | unions, intersections and differences of two multisets |
 //! | [`instances`] | which kernels a crate has |
 //!
@@ -50,6 +51,7 @@ pub mod by_bits;
 pub mod instances;
 pub mod items;
 pub mod merge_groups;
+pub mod merge_ragged;
 pub mod order;
 pub mod set_operation;
 pub mod sort_tiles;

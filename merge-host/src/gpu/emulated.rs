@@ -67,6 +67,35 @@ pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     own::merge::<C, V>([a, b], out, groups, seed);
 }
 
+/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by): each side is its items and their offsets.
+pub fn merge_ragged_by<C: Kernels>(
+    a: (&[C::Item], &[usize]),
+    b: (&[C::Item], &[usize]),
+    out: &mut [C::Item],
+    seed: u64,
+) {
+    merge_ragged_pairs_by::<C, ()>((a.0, &[], a.1), (b.0, &[], b.1), (out, &mut []), seed);
+}
+
+/// As [`Stream::merge_ragged_pairs_by`](crate::Stream::merge_ragged_pairs_by): each side is its items, their values and their offsets.
+pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+    a: (&[C::Item], &[V], &[usize]),
+    b: (&[C::Item], &[V], &[usize]),
+    out: (&mut [C::Item], &mut [V]),
+    seed: u64,
+) {
+    assert_eq!(a.2.len(), b.2.len(), "offsets of both sides");
+    assert_eq!(out.0.len(), a.0.len() + b.0.len(), "items of the output");
+    for (items, offsets) in [(a.0.len(), a.2), (b.0.len(), b.2)] {
+        let (first, last) = (offsets.first(), offsets.last());
+        assert!(
+            first == Some(&0) && last == Some(&items) && offsets.is_sorted(),
+            "offsets ascend from 0 to the number of items"
+        );
+    }
+    own::merge_ragged::<C, V>([((a.0, a.1), a.2), ((b.0, b.1), b.2)], out, seed);
+}
+
 /// As [`Stream::set_operation_by`](crate::Stream::set_operation_by): the items that are kept.
 pub fn set_operation_by<C: Kernels>(operation: SetOperation, a: &[C::Item], b: &[C::Item], seed: u64) -> Vec<C::Item> {
     own::set_operation::<C, ()>(operation, [(a, &[]), (b, &[])], seed).0.0

@@ -2,8 +2,8 @@
 
 use super::launch::OnStream;
 use super::launch::own::{self, Items};
-use super::{Address, DeviceArray, Gpu, RawArray, Stream};
-use crate::engine::{check_capacity, check_length, check_values};
+use super::{Address, DeviceArray, DeviceOffsets, Gpu, RawArray, Stream};
+use crate::engine::{check_capacity, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
 use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
@@ -43,6 +43,12 @@ impl Gpu {
     /// Bytes of workspace for a batch of `problems` merges into `d` items each.
     pub const fn merge_batch_by_workspace_bytes<T, V>(problems: usize, d: usize) -> usize {
         own::split_bytes::<T, V>(Groups::of_batch(problems, d, 0))
+    }
+
+    /// Bytes of workspace for merges of any lengths into `total` items, with values of type `V`, which may be `()`: 16 bytes for each tile of some
+    /// hundred items.
+    pub const fn merge_ragged_by_workspace_bytes<T, V>(total: usize) -> usize {
+        own::ragged_workspace_bytes::<T, V>(total)
     }
 
     /// Bytes of workspace for a set operation on `total` items of both arrays, with values of type `V`, which may be `()`: 24 bytes for each tile of
@@ -200,6 +206,73 @@ impl Stream {
         let workspace = self.own_workspace(workspace, own::split_bytes::<C::Item, ()>(groups))?;
         // SAFETY: as for `sort_by`; lengths have been checked.
         self.on_queue(|queue| unsafe { own::merge::<C, ()>(queue, runs, out, groups, workspace) })
+    }
+
+    /// Solves many merge problems of any lengths. Each side is its items and their offsets. The runs of problem `p` are the items
+    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`. Stable. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another number of items than `a` and `b` together, [`Error::OffsetsMismatch`] if the two sides have
+    /// different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of items, [`Error::WorkspaceTooSmall`] if `workspace` has
+    /// fewer bytes than [`Gpu::merge_ragged_by_workspace_bytes`] of the items and `()`, and those of [`sort_by`](Self::sort_by).
+    pub fn merge_ragged_by<C: Kernels>(
+        &self,
+        a: (&DeviceArray<C::Item>, &DeviceOffsets),
+        b: (&DeviceArray<C::Item>, &DeviceOffsets),
+        out: &mut DeviceArray<C::Item>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let offsets = self.own_offsets(a, b)?;
+        let runs = [without_values(self.owned("a", a.0)?), without_values(self.owned("b", b.0)?)];
+        self.merge_any::<C, ()>(runs, offsets, without_values(self.owned("out", out)?), workspace)
+    }
+
+    /// As [`merge_ragged_by`](Self::merge_ragged_by), with a value for each item. Each side is its items, their values and their offsets.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_ragged_by_workspace_bytes`] of the items and values, and those of [`merge_ragged_by`](Self::merge_ragged_by).
+    pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        a: (&DeviceArray<C::Item>, &DeviceArray<V>, &DeviceOffsets),
+        b: (&DeviceArray<C::Item>, &DeviceArray<V>, &DeviceOffsets),
+        out: (&mut DeviceArray<C::Item>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let offsets = self.own_offsets((a.0, a.2), (b.0, b.2))?;
+        let a = with_values("a", self.owned("a", a.0)?, self.owned("values of a", a.1)?)?;
+        let b = with_values("b", self.owned("b", b.0)?, self.owned("values of b", b.1)?)?;
+        let out = with_values("out", self.owned("out", out.0)?, self.owned("values of out", out.1)?)?;
+        self.merge_any::<C, V>([a, b], offsets, out, workspace)
+    }
+
+    fn merge_any<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        runs: [Items; 2],
+        offsets: [RawArray<u64>; 2],
+        out: Items,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        check_length("out", runs[0].len.saturating_add(runs[1].len), out.len, "|a| + |b|")?;
+        let problems = check_offset_counts(offsets[0].len, offsets[1].len)?;
+        let workspace = self.own_workspace(workspace, own::ragged_workspace_bytes::<C::Item, V>(out.len))?;
+        let runs = [(runs[0], offsets[0].address), (runs[1], offsets[1].address)];
+        // SAFETY: as for `sort_by`; lengths have been checked. The offsets begin with 0, never decrease, and end with the number of items:
+        // `upload_offsets` and `checked` have checked that.
+        self.on_queue(|queue| unsafe { own::merge_ragged::<C, V>(queue, runs, problems, out, workspace) })
+    }
+
+    /// The offsets of both sides, which are those of as many items.
+    fn own_offsets<T>(
+        &self,
+        a: (&DeviceArray<T>, &DeviceOffsets),
+        b: (&DeviceArray<T>, &DeviceOffsets),
+    ) -> Result<[RawArray<u64>; 2], Error>
+    where
+        T: Pod + Send + Sync,
+    {
+        let a = a.1.checked(self, ("offsets of a", "a"), a.0.len())?;
+        Ok([a, b.1.checked(self, ("offsets of b", "b"), b.0.len())?])
     }
 
     /// Writes the items of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to `count`, which has one element. `out`

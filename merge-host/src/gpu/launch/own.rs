@@ -8,7 +8,9 @@ use crate::gpu::kernels::Shape;
 use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
 use kernels_gpu::kernels::sort::indices::SetIndices;
-use kernels_gpu::own::instances::{BalanceSets, CombineSets, MergeGroups, SortTiles, SplitGroups};
+use kernels_gpu::own::instances::{
+    BalanceSets, CombineSets, MergeGroups, MergeRagged, SortTiles, SplitGroups, SplitRagged,
+};
 use kernels_gpu::own::merge_groups::Groups;
 use kernels_gpu::own::set_operation::{self, set_tile_items};
 use kernels_gpu::own::tile::{THREADS, shared_bytes, tile_items};
@@ -179,6 +181,59 @@ pub(in crate::gpu) unsafe fn argsort<C: Kernels<I>, I: Index>(
             queue.launch(&suffix, shape, &SetIndices { to: at as *mut u64, n, first, order, merges })?;
         }
         sort::<C, I>(queue, array, workspace)
+    }
+}
+
+/// Bytes of workspace for merges of any lengths into `total` items: two numbers for each tile.
+pub(in crate::gpu) const fn ragged_workspace_bytes<T, V>(total: usize) -> usize {
+    total.div_ceil(tile_items::<T, V>()).saturating_mul(2 * size_of::<usize>())
+}
+
+/// Queues stable merges of `problems` pairs of runs of any lengths: items with their offsets.
+///
+/// # Safety
+/// As for [`merge`], with a workspace of [`ragged_workspace_bytes`]; the offset arrays are of `problems + 1` ascending offsets of 8 bytes, the first 0 and
+/// the last the length of `a` or of `b`.
+pub(in crate::gpu) unsafe fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    [(a, a_offsets), (b, b_offsets)]: [(Items, Address); 2],
+    problems: usize,
+    out: Items,
+    workspace: Address,
+) -> Result<(), Error> {
+    let tile = tile_items::<C::Item, V>();
+    let tiles = out.len.div_ceil(tile);
+    let (a_offsets, b_offsets) = (a_offsets as *const usize, b_offsets as *const usize);
+    let split = SplitRagged::<C, V> {
+        a: a.items as *const C::Item,
+        a_offsets,
+        b: b.items as *const C::Item,
+        b_offsets,
+        pairs: problems,
+        splits: workspace as *mut usize,
+        tiles,
+        tile,
+        values: Default::default(),
+    };
+    let merge = MergeRagged::<C, V> {
+        a: a.items as *const C::Item,
+        a_values: a.values as *const V,
+        a_offsets,
+        b: b.items as *const C::Item,
+        b_values: b.values as *const V,
+        b_offsets,
+        pairs: problems,
+        to: out.items as *mut C::Item,
+        to_values: out.values as *mut V,
+        total: out.len,
+        splits: workspace as *const usize,
+        values: Default::default(),
+    };
+    // SAFETY: the caller's promise for the arrays, of which there is a problem if there is a tile; there is a thread, and then a block with its memory,
+    // for each tile.
+    unsafe {
+        queue.launch(C::SUFFIX, a_thread_each(tiles), &split)?;
+        queue.launch(C::SUFFIX, a_block_each::<C::Item, V>(tiles), &merge)
     }
 }
 
