@@ -53,6 +53,10 @@ pub trait Compare: Copy + Send + Sync + 'static {
 ///
 /// assert!(Digits::is_before(&Digits([0, 0, 1, 9]), &Digits([0, 0, 2, 0])));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key of a user's own",
+    note = "implement `kernels_gpu::own::Key` for it if some bits compare as it does, or `kernels_gpu::own::Compare`"
+)]
 pub trait Key: Pod + Send + Sync {
     /// An unsigned integer: `u32`, `u64` or `u128`.
     type Bits: Bits;

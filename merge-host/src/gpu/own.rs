@@ -62,7 +62,8 @@ impl Gpu {
 ///
 /// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and which
 /// [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and returns before it is done, and
-/// none allocates or waits.
+/// none allocates or waits. A stream that is captured needs kernels of the library's own, too, for a sort by bits or an argsort:
+/// [`Gpu::prepare`] loads those for `u32` and `u64` before.
 impl Stream {
     /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
     ///

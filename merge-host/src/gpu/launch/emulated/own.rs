@@ -110,9 +110,12 @@ pub(in crate::gpu) fn merge<C: Kernels<V>, V: Pod + Send + Sync>(
     device
 }
 
-/// Merges pairs of runs, which offsets divide, and gives the device.
+/// Sorted runs, one after the other, and their offsets.
+type RaggedRuns<'a, T, V> = (Run<'a, T, V>, &'a [usize]);
+
+/// Merges pairs of runs, and gives the device.
 pub(in crate::gpu) fn merge_ragged<C: Kernels<V>, V: Pod + Send + Sync>(
-    [a, b]: [(Run<'_, C::Item, V>, &[usize]); 2],
+    [a, b]: [RaggedRuns<'_, C::Item, V>; 2],
     (out, out_values): (&mut [C::Item], &mut [V]),
     seed: u64,
 ) -> Device {
@@ -352,12 +355,13 @@ mod tests {
         let (expected, expected_values): (Vec<_>, Vec<_>) = expected.into_iter().unzip();
 
         let (mut sorted, bytes) = (items.clone(), by_bits::workspace_bytes::<C, ()>(n));
-        // SAFETY: the arrays are the device's, and nothing else uses them. Here and below.
+        // SAFETY: the arrays are the device's, and nothing else uses them.
         sort_with(&mut sorted, &mut [(); 0], bytes, seed, |queue, at, workspace| unsafe {
             by_bits::sort::<C, ()>(queue, at, workspace)
         });
         assert!(sorted == expected, "{n} items, seed {seed}");
         let (mut sorted, mut moved, bytes) = (items, values, by_bits::workspace_bytes::<C, V>(n));
+        // SAFETY: as above.
         let device = sort_with(&mut sorted, &mut moved, bytes, seed, |queue, at, workspace| unsafe {
             by_bits::sort::<C, V>(queue, at, workspace)
         });
