@@ -24,7 +24,7 @@ use cuda_std::prelude::*;
 /// Where the runs of each pair begin, and the last ones end.
 #[derive(Clone, Copy)]
 pub(crate) struct Offsets {
-    a: Global<usize>,
+    pub(crate) a: Global<usize>,
     b: Global<usize>,
 }
 
@@ -59,8 +59,8 @@ impl Offsets {
         low
     }
 
-    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of A come before it. `a` and `b` are the runs of a
-    /// pair: what begins at one index and ends before another.
+    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A come before it. `a` and `b` are
+    /// the runs of a pair: what begins at one index and ends before another.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn split<S, T>(
@@ -75,9 +75,10 @@ impl Offsets {
         T: Sequence<Index = usize, Item = S::Item>,
     {
         let p = self.pair_of(k, 0, pairs - 1);
+        let rank = k - self.start(p);
         let run_a = a(self.a.get(p), self.a.get(p + 1));
         let run_b = b(self.b.get(p), self.b.get(p + 1));
-        (p, self.a.get(p) + diagonal_search(k - self.start(p), run_a, run_b))
+        (p, diagonal_search(rank, run_a, run_b))
     }
 }
 
@@ -115,7 +116,7 @@ pub unsafe fn path_ragged<B: Bits>(
     };
     let (p, taken) = offsets.split(t * tile_keys, pairs, run(a), run(b));
     splits.set(2 * t, p);
-    splits.set(2 * t + 1, taken);
+    splits.set(2 * t + 1, offsets.a.get(p) + taken);
 }
 
 /// A block's tile.

@@ -47,7 +47,7 @@ pub unsafe fn split_ragged<C: Compare>(
     };
     let (pair, taken) = offsets.split(t * tile, pairs, run(a), run(b));
     splits.set(2 * t, pair);
-    splits.set(2 * t + 1, taken);
+    splits.set(2 * t + 1, offsets.a.get(pair) + taken);
 }
 
 /// Kernel: merges pairs of any lengths to `to`, with their values, one block a [tile](tile_items).

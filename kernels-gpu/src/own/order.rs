@@ -34,7 +34,8 @@ pub trait Compare: Copy + Send + Sync + 'static {
 
 /// A key whose order is that of some bits. Keys are an [order](Compare) themselves, by these.
 ///
-/// If the bits are 4 or 8 bytes, a sort of many keys sorts these with the keys' indices, which is several times as fast as a sort by comparisons.
+/// If the bits are 4 or 8 bytes, a sort of many keys sorts these with indices, and moves each key twice, where a sort by comparisons moves it in each
+/// pass.
 ///
 /// ```
 /// use kernels_gpu::own::{Compare, Key};
