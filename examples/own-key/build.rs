@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::process::exit;
 
 fn main() {
-    println!("cargo:rerun-if-changed=kernels");
+    // What the kernels are made of: the crate that names them, and those that it depends on.
+    for source in ["kernels", "../../kernels-gpu/src", "../../rust-cuda/cuda_std/src"] {
+        println!("cargo:rerun-if-changed={source}");
+    }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     if let Err(error) = CudaBuilder::new("kernels").copy_to(out.join("kernels.ptx")).build() {
         eprintln!("{error}");

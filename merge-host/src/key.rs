@@ -17,6 +17,10 @@ use std::fmt::{Debug, Display};
 /// }
 /// assert_eq!(name_of(&[1.0f64]), "f64");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no number that can be merged and sorted",
+    note = "elements of other types are sorted by a key with `Engine::sort_by_key`, or by a comparison with `Engine::sort_by`"
+)]
 pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
     /// Unsigned bits of the same width, which are their own ordered bits.
     type Bits: Word;
@@ -36,6 +40,11 @@ pub trait Key: bytemuck::Pod + Send + Sync + Debug + Display + sealed::Sealed {
 ///
 /// Both supertraits have a `NAME`, a `to_ordered` and so on, with the same meaning. Generic code therefore names one of the
 /// traits, as in `<K as Key>::NAME`.
+#[diagnostic::on_unimplemented(
+    message = "the GPU has no kernels for keys of type `{Self}`",
+    label = "not `u32`, `i32`, `f32`, `u64`, `i64` or `f64`",
+    note = "structs and other types are sorted and merged on a GPU by `Stream::sort_by` and its like, whose kernels `kernels_gpu::own` makes"
+)]
 pub trait GpuKey: Key + Kernels {}
 
 impl<K: Key + Kernels> GpuKey for K {}

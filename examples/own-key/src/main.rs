@@ -1,10 +1,10 @@
-//! Sorts persons by date of birth and by name, on the GPU, and compares with the standard library's sort.
+//! Sorts persons by date of birth and by name, on the GPU, merges them and combines sets of them, and compares with the standard library's sort.
 //!
 //! ```text
 //! own-key [COUNT]
 //! ```
 
-use merge_host::{Error, Gpu, Stream};
+use merge_host::{Error, Gpu, SetOperation, Stream};
 use own_key_kernels::{ByName, Date, Person};
 use std::cmp::Ordering;
 use std::process::ExitCode;
@@ -54,7 +54,8 @@ fn run(count: usize) -> Result<(), Error> {
     assert!(indices.iter().zip(&by_name).all(|(i, person)| persons[*i as usize] == *person), "the indices");
 
     merge(&stream, &persons, &by_name)?;
-    println!("{count} persons sorted by date, sorted by name with their indices, and merged by name");
+    combine(&stream, &persons)?;
+    println!("{count} persons sorted by date, sorted by name with their indices, merged by name, and combined as sets");
     Ok(())
 }
 
@@ -70,6 +71,48 @@ fn merge(stream: &Stream, persons: &[Person], expected: &[Person]) -> Result<(),
     stream.merge_by::<ByName>(&a, &b, &mut merged, &mut workspace)?;
     assert!(merged.download()? == expected, "merged by name");
     Ok(())
+}
+
+/// Combines two sorted parts of the persons, of which a third is in both, by all set operations.
+fn combine(stream: &Stream, persons: &[Person]) -> Result<(), Error> {
+    let third = persons.len() / 3;
+    let [a, b] = [&persons[..2 * third], &persons[third..]].map(|part| {
+        let mut part = part.to_vec();
+        part.sort_by(compare_names);
+        part
+    });
+    let total = a.len() + b.len();
+    let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
+    let mut workspace = stream.zeroed(Gpu::set_operation_by_workspace_bytes::<Person, ()>(total))?;
+    for operation in SetOperation::ALL {
+        let mut out = stream.zeroed(operation.most_keys(a.len(), b.len()))?;
+        let mut count = stream.zeroed(1)?;
+        stream.set_operation_by::<ByName>(operation, &on_a, &on_b, &mut out, &mut count, &mut workspace)?;
+        let expected = combined(operation, &a, &b);
+        assert_eq!(count.download()?, [expected.len() as u64], "{operation}");
+        assert!(out.download()?[..expected.len()] == expected, "{operation}");
+    }
+    Ok(())
+}
+
+/// The persons of a set operation, step by step: two persons of one name and date, or one who is only in one of both.
+fn combined(operation: SetOperation, mut a: &[Person], mut b: &[Person]) -> Vec<Person> {
+    let (of_a, of_both, of_b) = match operation {
+        SetOperation::Union => (true, true, true),
+        SetOperation::Intersection => (false, true, false),
+        SetOperation::Difference => (true, false, false),
+        SetOperation::SymmetricDifference => (true, false, true),
+    };
+    let mut kept = Vec::new();
+    while let Some(person) = a.first().into_iter().chain(b.first()).min_by(|x, y| compare_names(x, y)) {
+        let is_first = |of: &[Person]| of.first().is_some_and(|other| compare_names(other, person).is_eq());
+        let (in_a, in_b) = (is_first(a), is_first(b));
+        if if in_a && in_b { of_both } else { in_a && of_a || in_b && of_b } {
+            kept.push(*person);
+        }
+        (a, b) = (&a[usize::from(in_a)..], &b[usize::from(in_b)..]);
+    }
+    kept
 }
 
 fn compare_names(a: &Person, b: &Person) -> Ordering {

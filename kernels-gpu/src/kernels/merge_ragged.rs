@@ -15,6 +15,7 @@ use crate::block::indexed_merge::{self, Cursors, Parts};
 use crate::block::tile;
 use crate::key::{Bits, Coding};
 use crate::keys::{Keys, KeysMut};
+use crate::sequence::Sequence;
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
@@ -22,8 +23,8 @@ use cuda_std::prelude::*;
 
 /// Where the runs of each pair begin, and the last ones end.
 #[derive(Clone, Copy)]
-struct Offsets {
-    a: Global<usize>,
+pub(crate) struct Offsets {
+    pub(crate) a: Global<usize>,
     b: Global<usize>,
 }
 
@@ -31,7 +32,7 @@ impl Offsets {
     /// # Safety
     /// Both arrays have `pairs + 1` ascending offsets.
     #[inline(always)]
-    unsafe fn new(a: *const usize, b: *const usize, pairs: usize) -> Self {
+    pub(crate) unsafe fn new(a: *const usize, b: *const usize, pairs: usize) -> Self {
         // SAFETY: both arrays have `pairs + 1` offsets, as the caller promises, and are indexed by pairs up to `pairs`.
         unsafe { Self { a: Global::new(a, pairs + 1), b: Global::new(b, pairs + 1) } }
     }
@@ -56,6 +57,28 @@ impl Offsets {
             }
         }
         low
+    }
+
+    /// The pair that a tile from key `k` of C on begins in, of `pairs` pairs, and how many keys of that pair's run of A come before it. `a` and `b` are
+    /// the runs of a pair: what begins at one index and ends before another.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn split<S, T>(
+        self,
+        k: usize,
+        pairs: usize,
+        a: impl Fn(usize, usize) -> S,
+        b: impl Fn(usize, usize) -> T,
+    ) -> (usize, usize)
+    where
+        S: Sequence<Index = usize>,
+        T: Sequence<Index = usize, Item = S::Item>,
+    {
+        let p = self.pair_of(k, 0, pairs - 1);
+        let rank = k - self.start(p);
+        let run_a = a(self.a.get(p), self.a.get(p + 1));
+        let run_b = b(self.b.get(p), self.b.get(p + 1));
+        (p, diagonal_search(rank, run_a, run_b))
     }
 }
 
@@ -86,38 +109,41 @@ pub unsafe fn path_ragged<B: Bits>(
     if t >= tiles {
         return;
     }
-    let k = t * tile_keys;
-    let p = offsets.pair_of(k, 0, pairs - 1);
-    let run = |from: *const B, offsets: Global<usize>| {
-        let (start, end) = (offsets.get(p), offsets.get(p + 1));
-        // SAFETY: pair `p < pairs` is `start .. end` of an array that has as many keys as the last offset says; offsets
-        // ascend, so that `start <= end`, and `end` is not above the last.
-        unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
+    let run = |from: *const B| {
+        // SAFETY: a pair is `start .. end` of an array that has as many keys as the last offset says; offsets ascend, so that `start <= end`, and
+        // `end` is not above the last.
+        move |start: usize, end: usize| unsafe { Keys::new(from.wrapping_add(start), end - start, coding) }
     };
-    let taken = diagonal_search(k - offsets.start(p), run(a, offsets.a), run(b, offsets.b));
+    let (p, taken) = offsets.split(t * tile_keys, pairs, run(a), run(b));
     splits.set(2 * t, p);
     splits.set(2 * t + 1, offsets.a.get(p) + taken);
 }
 
 /// A block's tile.
 #[derive(Clone, Copy)]
-struct Tile {
+pub(crate) struct Tile {
     offsets: Offsets,
     /// The pairs that it begins and ends in.
     first: usize,
     last: usize,
     /// What it takes of A: `a_curr .. a_next`, and of B.
-    a_curr: usize,
-    a_next: usize,
-    b_curr: usize,
-    b_next: usize,
+    pub(crate) a_curr: usize,
+    pub(crate) a_next: usize,
+    pub(crate) b_curr: usize,
+    pub(crate) b_next: usize,
 }
 
 impl Tile {
     /// # Safety
     /// As for [`merge_ragged`].
     #[inline(always)]
-    unsafe fn new(offsets: Offsets, pairs: usize, splits: *const usize, total: usize, tile_keys: usize) -> Self {
+    pub(crate) unsafe fn new(
+        offsets: Offsets,
+        pairs: usize,
+        splits: *const usize,
+        total: usize,
+        tile_keys: usize,
+    ) -> Self {
         let (t, tiles) = (thread::block_idx_x() as usize, total.div_ceil(tile_keys));
         // SAFETY: `path_ragged` has written two words for each of `tiles` tiles. Words `2 * t` to `2 * t + 3` are read,
         // the last two only if `t + 1 < tiles`: there is one block for each tile.
@@ -160,13 +186,13 @@ impl Tile {
 
     /// Pairs that have a part in the tile, or are empty there.
     #[inline(always)]
-    fn pairs(self) -> usize {
+    pub(crate) fn pairs(self) -> usize {
         self.last - self.first + 1
     }
 
     /// Where pair `q` of the tile's ends in the tile's parts of A and of B.
     #[inline(always)]
-    fn end(self, q: usize) -> Ends {
+    pub(crate) fn end(self, q: usize) -> Ends {
         let p = self.first + q + 1;
         let within = |at: usize, low: usize, high: usize| (at.max(low).min(high) - low) as u32;
         Ends {
@@ -262,15 +288,15 @@ impl Tile {
 
 /// Where a pair ends in a tile's part of A and in its part of B.
 #[derive(Clone, Copy)]
-struct Ends {
-    a: u32,
-    b: u32,
+pub(crate) struct Ends {
+    pub(crate) a: u32,
+    pub(crate) b: u32,
 }
 
 impl Ends {
     /// The key of the merged tile that follows the pair.
     #[inline(always)]
-    fn key(self) -> u32 {
+    pub(crate) fn key(self) -> u32 {
         self.a + self.b
     }
 

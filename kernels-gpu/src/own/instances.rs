@@ -75,7 +75,8 @@ macro_rules! own_kernels {
         const _: () = {
             type Item = <$order as $crate::own::Compare>::Item;
             // The compiler refuses other sizes here, and not where they are used first.
-            const _: (usize, usize) = ($crate::own::items::words::<Item>(), $crate::own::items::words::<$value>());
+            const _: () = $crate::own::items::check_size::<Item>();
+            const _: () = $crate::own::items::check_size::<$value>();
 
             #[cfg(target_arch = "nvptx64")]
             #[unsafe(export_name = ::core::concat!("own_sort_tiles_", ::core::stringify!($name)))]
@@ -89,6 +90,36 @@ macro_rules! own_kernels {
                 // SAFETY: the host passes what the kernel's documentation asks for, here and below.
                 unsafe {
                     $crate::own::sort_tiles::sort_tiles::<$order, $value>(from, from_values, to, to_values, n)
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_code_items_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn code_items(
+                from: *const Item,
+                from_values: *const $value,
+                copy: *mut Item,
+                copy_values: *mut $value,
+                bits: *mut u64,
+                n: usize,
+            ) {
+                unsafe {
+                    $crate::own::by_bits::code_items::<$order, $value>(from, from_values, copy, copy_values, bits, n)
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_gather_items_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn gather_items(
+                from: *const Item,
+                from_values: *const $value,
+                order: *const u32,
+                to: *mut Item,
+                to_values: *mut $value,
+                n: usize,
+            ) {
+                unsafe {
+                    $crate::own::by_bits::gather_items::<$order, $value>(from, from_values, order, to, to_values, n)
                 }
             }
 
@@ -123,6 +154,85 @@ macro_rules! own_kernels {
                 unsafe {
                     $crate::own::merge_groups::merge_groups::<$order, $value>(
                         a, a_values, m, b, b_values, n, to, to_values, splits, groups,
+                    )
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_split_ragged_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn split_ragged(
+                a: *const Item,
+                a_offsets: *const usize,
+                b: *const Item,
+                b_offsets: *const usize,
+                pairs: usize,
+                splits: *mut usize,
+                tiles: usize,
+                tile: usize,
+            ) {
+                unsafe {
+                    $crate::own::merge_ragged::split_ragged::<$order>(
+                        a, a_offsets, b, b_offsets, pairs, splits, tiles, tile,
+                    )
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_merge_ragged_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn merge_ragged(
+                a: *const Item,
+                a_values: *const $value,
+                a_offsets: *const usize,
+                b: *const Item,
+                b_values: *const $value,
+                b_offsets: *const usize,
+                pairs: usize,
+                to: *mut Item,
+                to_values: *mut $value,
+                total: usize,
+                splits: *const usize,
+            ) {
+                unsafe {
+                    $crate::own::merge_ragged::merge_ragged::<$order, $value>(
+                        a, a_values, a_offsets, b, b_values, b_offsets, pairs, to, to_values, total, splits,
+                    )
+                }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_balance_sets_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn balance_sets(
+                a: *const Item,
+                m: usize,
+                b: *const Item,
+                n: usize,
+                splits: *mut usize,
+                tiles: usize,
+                tile: usize,
+            ) {
+                unsafe { $crate::own::set_operation::balance_sets::<$order>(a, m, b, n, splits, tiles, tile) }
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[unsafe(export_name = ::core::concat!("own_combine_sets_", ::core::stringify!($name)))]
+            unsafe extern "ptx-kernel" fn combine_sets(
+                a: *const Item,
+                a_values: *const $value,
+                m: usize,
+                b: *const Item,
+                b_values: *const $value,
+                n: usize,
+                to: *mut Item,
+                to_values: *mut $value,
+                capacity: usize,
+                count: *mut u64,
+                tiles: *mut u64,
+                splits: *const usize,
+                kept: u32,
+            ) {
+                unsafe {
+                    $crate::own::set_operation::combine_sets::<$order, $value>(
+                        a, a_values, m, b, b_values, n, to, to_values, capacity, count, tiles, splits, kept,
                     )
                 }
             }
@@ -196,6 +306,28 @@ arguments! {
     }
 }
 arguments! {
+    /// The arguments of [`code_items`](super::by_bits::code_items).
+    CodeItems as "own_code_items" runs super::by_bits::code_items::<C, V> {
+        from: *const C::Item,
+        from_values: *const V,
+        copy: *mut C::Item,
+        copy_values: *mut V,
+        bits: *mut u64,
+        n: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`gather_items`](super::by_bits::gather_items).
+    GatherItems as "own_gather_items" runs super::by_bits::gather_items::<C, V> {
+        from: *const C::Item,
+        from_values: *const V,
+        order: *const u32,
+        to: *mut C::Item,
+        to_values: *mut V,
+        n: usize,
+    }
+}
+arguments! {
     /// The arguments of [`split_groups`](super::merge_groups::split_groups).
     SplitGroups as "own_split_groups" runs super::merge_groups::split_groups::<C> {
         a: *const C::Item,
@@ -220,5 +352,64 @@ arguments! {
         to_values: *mut V,
         splits: *const usize,
         groups: Groups,
+    }
+}
+arguments! {
+    /// The arguments of [`split_ragged`](super::merge_ragged::split_ragged).
+    SplitRagged as "own_split_ragged" runs super::merge_ragged::split_ragged::<C> {
+        a: *const C::Item,
+        a_offsets: *const usize,
+        b: *const C::Item,
+        b_offsets: *const usize,
+        pairs: usize,
+        splits: *mut usize,
+        tiles: usize,
+        tile: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`merge_ragged`](super::merge_ragged::merge_ragged).
+    MergeRagged as "own_merge_ragged" runs super::merge_ragged::merge_ragged::<C, V> {
+        a: *const C::Item,
+        a_values: *const V,
+        a_offsets: *const usize,
+        b: *const C::Item,
+        b_values: *const V,
+        b_offsets: *const usize,
+        pairs: usize,
+        to: *mut C::Item,
+        to_values: *mut V,
+        total: usize,
+        splits: *const usize,
+    }
+}
+arguments! {
+    /// The arguments of [`balance_sets`](super::set_operation::balance_sets).
+    BalanceSets as "own_balance_sets" runs super::set_operation::balance_sets::<C> {
+        a: *const C::Item,
+        m: usize,
+        b: *const C::Item,
+        n: usize,
+        splits: *mut usize,
+        tiles: usize,
+        tile: usize,
+    }
+}
+arguments! {
+    /// The arguments of [`combine_sets`](super::set_operation::combine_sets).
+    CombineSets as "own_combine_sets" runs super::set_operation::combine_sets::<C, V> {
+        a: *const C::Item,
+        a_values: *const V,
+        m: usize,
+        b: *const C::Item,
+        b_values: *const V,
+        n: usize,
+        to: *mut C::Item,
+        to_values: *mut V,
+        capacity: usize,
+        count: *mut u64,
+        tiles: *mut u64,
+        splits: *const usize,
+        kept: u32,
     }
 }

@@ -20,13 +20,18 @@ pub const MOST_BYTES: usize = 64;
 /// The words of an item of type `T`, which the compiler refuses if it has another size than an item can have.
 pub const fn words<T>() -> usize {
     const {
-        assert!(size_of::<T>().is_multiple_of(4), "an item or a value has a multiple of 4 bytes");
-        assert!(
-            size_of::<T>() <= MOST_BYTES,
-            "an item or a value has at most 64 bytes: sort the indices of longer ones"
-        );
+        check_size::<T>();
         size_of::<T>() / 4
     }
+}
+
+/// Stops the compiler where it computes this for a type of another size than an item can have.
+///
+/// # Panics
+/// If `T` has no multiple of 4 bytes, or more than [`MOST_BYTES`].
+pub const fn check_size<T>() {
+    assert!(size_of::<T>().is_multiple_of(4), "an item or a value has a multiple of 4 bytes");
+    assert!(size_of::<T>() <= MOST_BYTES, "an item or a value has at most 64 bytes: sort the indices of longer ones");
 }
 
 /// The item whose words `word` gives.
@@ -124,6 +129,18 @@ impl<T: Pod> ItemsMut<T> {
     #[track_caller]
     pub fn slice(self, start: usize, len: usize) -> Self {
         Self { words: self.words.slice(start * words::<T>(), len * words::<T>()), of: PhantomData }
+    }
+
+    /// Makes each of these items, which are at most a tile, the one of `from` whose index `source` says, with all `threads` threads of the block.
+    #[inline(always)]
+    #[track_caller]
+    pub fn gather(self, from: Items<T>, source: impl Fn(usize) -> usize, threads: u32) {
+        // Of no words there are none to divide, but the compiler would keep the code of a panic.
+        let each = const { if words::<T>() == 0 { 1 } else { words::<T>() as u32 } };
+        for_each_word(self.words.len(), threads, |word| {
+            let (i, of_item) = (word as u32 / each, word as u32 % each);
+            self.words.set(word, from.words.get(source(i as usize) * each as usize + of_item as usize));
+        });
     }
 }
 

@@ -154,10 +154,10 @@ pub unsafe fn merge_groups<C: Compare, V: Pod>(
     let of_b = count - of_a;
     // A last group without a second run would have that behind the end.
     let (a_first, b_first) = (number * groups.a_stride + begin, (number * groups.b_stride + rank - begin).min(n));
-    shared.items.fill(a.slice(a_first, of_a), THREADS as u32);
-    shared.items.slice(of_a as u32, of_b as u32).fill(b.slice(b_first, of_b), THREADS as u32);
-    shared.values.fill(a_values.slice(a_first, of_a), THREADS as u32);
-    shared.values.slice(of_a as u32, of_b as u32).fill(b_values.slice(b_first, of_b), THREADS as u32);
+    shared.fill(
+        (a.slice(a_first, of_a), a_values.slice(a_first, of_a)),
+        (b.slice(b_first, of_b), b_values.slice(b_first, of_b)),
+    );
     thread::sync_threads();
     for_items_per_thread!(C::Item, V, VT => {
         let slot = thread::thread_idx_x() * VT as u32;

@@ -38,16 +38,22 @@
 //! | [`items`] | items of several words, in global and in shared memory |
 //! | `tile` | items of a block, sorted or merged in shared memory |
 //! | [`sort_tiles`] | the tiles of an array, sorted |
+//! | [`by_bits`] | items to ordered bits, which the library sorts, and back |
 //! | [`merge_groups`] | many pairs of runs, merged: a pass of a sort, two arrays, a batch |
+//! | [`merge_ragged`] | pairs of runs of any lengths, merged |
+//! | [`set_operation`] | unions, intersections and differences of two multisets |
 //! | [`instances`] | which kernels a crate has |
 //!
-//! Nothing here is an entry point of this crate. All kernels compare, and none computes with what it compares, so that they are
-//! right for every order, and slower than those for numbers.
+//! Nothing here is an entry point of this crate. Kernels compare, and do not compute with what they compare, so that they are right for every
+//! order, and slower than those for numbers. Only a sort of many [keys](Key) goes by their bits, if these are 4 or 8 bytes.
 
+pub mod by_bits;
 pub mod instances;
 pub mod items;
 pub mod merge_groups;
+pub mod merge_ragged;
 pub mod order;
+pub mod set_operation;
 pub mod sort_tiles;
 pub mod tile;
 

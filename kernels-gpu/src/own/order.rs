@@ -20,9 +20,22 @@ pub trait Compare: Copy + Send + Sync + 'static {
     /// `c`; and items of which neither is before the other are equal to the same items. Where it is not, what a sort or merge gives is
     /// unspecified: some items may be missing, and others there twice.
     fn is_before(a: &Self::Item, b: &Self::Item) -> bool;
+
+    /// Bytes of [`ordered_bits`](Self::ordered_bits): 4 or 8, or 0 if only the comparison tells the order.
+    #[doc(hidden)]
+    const ORDERED_BYTES: usize = 0;
+
+    /// Bits in the order of the items, in the low [`ORDERED_BYTES`](Self::ORDERED_BYTES), by which arrays that are not short are sorted.
+    #[doc(hidden)]
+    fn ordered_bits(_: &Self::Item) -> u64 {
+        0
+    }
 }
 
 /// A key whose order is that of some bits. Keys are an [order](Compare) themselves, by these.
+///
+/// If the bits are 4 or 8 bytes, a sort of many keys sorts these with indices, and moves each key twice, where a sort by comparisons moves it in each
+/// pass.
 ///
 /// ```
 /// use kernels_gpu::own::{Compare, Key};
@@ -41,6 +54,10 @@ pub trait Compare: Copy + Send + Sync + 'static {
 ///
 /// assert!(Digits::is_before(&Digits([0, 0, 1, 9]), &Digits([0, 0, 2, 0])));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key of a user's own",
+    note = "implement `kernels_gpu::own::Key` for it if some bits compare as it does, or `kernels_gpu::own::Compare`"
+)]
 pub trait Key: Pod + Send + Sync {
     /// An unsigned integer: `u32`, `u64` or `u128`.
     type Bits: Bits;
@@ -57,12 +74,20 @@ pub trait Key: Pod + Send + Sync {
 pub trait Bits: Ord + Copy + sealed::Sealed {}
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The low 64 bits.
+        fn low(self) -> u64;
+    }
 }
 
 macro_rules! bits {
     ($($t:ident)*) => {$(
-        impl sealed::Sealed for $t {}
+        impl sealed::Sealed for $t {
+            #[inline(always)]
+            fn low(self) -> u64 {
+                self as u64
+            }
+        }
         impl Bits for $t {}
     )*};
 }
@@ -75,6 +100,13 @@ impl<K: Key> Compare for K {
     #[inline(always)]
     fn is_before(a: &K, b: &K) -> bool {
         a.to_ordered() < b.to_ordered()
+    }
+
+    const ORDERED_BYTES: usize = if size_of::<K::Bits>() > 8 { 0 } else { size_of::<K::Bits>() };
+
+    #[inline(always)]
+    fn ordered_bits(key: &K) -> u64 {
+        sealed::Sealed::low(key.to_ordered())
     }
 }
 

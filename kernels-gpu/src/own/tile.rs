@@ -2,7 +2,7 @@
 //!
 //! A thread has `VT` neighbouring items of the tile. Tiles may be short at the end of an array: only the first `count` slots hold items.
 
-use super::items::{InOrder, Tile, words};
+use super::items::{InOrder, Items, Tile, words};
 use super::order::{Compare, Ordered};
 use crate::sequence::Sequence;
 use crate::thread::diagonal::diagonal_search;
@@ -80,6 +80,17 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
     #[inline(always)]
     fn slice(self, start: u32, len: u32) -> Self {
         Self { items: self.items.slice(start, len), values: self.values.slice(start, len) }
+    }
+
+    /// Global to shared memory: items with their values, those of `a` and then those of `b`, with all threads of the block.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fill(self, a: (Items<C::Item>, Items<V>), b: (Items<C::Item>, Items<V>)) {
+        let (of_a, of_b) = (a.0.len() as u32, b.0.len() as u32);
+        self.items.fill(a.0, THREADS as u32);
+        self.items.slice(of_a, of_b).fill(b.0, THREADS as u32);
+        self.values.fill(a.1, THREADS as u32);
+        self.values.slice(of_a, of_b).fill(b.1, THREADS as u32);
     }
 
     /// Shared memory to registers: `VT` items from `slot` on, as far as there are `count`.
@@ -176,8 +187,8 @@ impl<C: Compare, V: Pod> Pairs<C, V> {
 
 /// `VT` items of a thread.
 pub(super) struct Registers<C: Compare, V, const VT: usize> {
-    items: [C::Item; VT],
-    values: [V; VT],
+    pub items: [C::Item; VT],
+    pub values: [V; VT],
 }
 
 impl<C: Compare, V: Pod, const VT: usize> Clone for Registers<C, V, VT> {

@@ -1,4 +1,4 @@
-//! Sorts and merges in a user's own order by the emulator: the same kernels and the same launches, without a GPU.
+//! Sorts, merges and set operations in a user's own order by the emulator: the same kernels and the same launches, without a GPU.
 //!
 //! For tests of an order. The emulator checks every access to memory: bounds, memory that nothing has written, races. It is many thousand
 //! times as slow as a GPU.
@@ -33,6 +33,7 @@
 //! output as long as both inputs.
 
 use super::launch::emulated::own;
+use crate::SetOperation;
 use bytemuck::Pod;
 use kernels_gpu::own::Kernels;
 use kernels_gpu::own::merge_groups::Groups;
@@ -64,4 +65,48 @@ pub fn merge_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
     assert_eq!(out.1.len(), out.0.len(), "values of the output");
     let groups = Groups::of_two(a.0.len(), b.0.len());
     own::merge::<C, V>([a, b], out, groups, seed);
+}
+
+/// As [`Stream::merge_ragged_by`](crate::Stream::merge_ragged_by): each side is its items and their offsets.
+pub fn merge_ragged_by<C: Kernels>(
+    a: (&[C::Item], &[usize]),
+    b: (&[C::Item], &[usize]),
+    out: &mut [C::Item],
+    seed: u64,
+) {
+    merge_ragged_pairs_by::<C, ()>((a.0, &[], a.1), (b.0, &[], b.1), (out, &mut []), seed);
+}
+
+/// As [`Stream::merge_ragged_pairs_by`](crate::Stream::merge_ragged_pairs_by): each side is its items, their values and their offsets.
+pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+    a: (&[C::Item], &[V], &[usize]),
+    b: (&[C::Item], &[V], &[usize]),
+    out: (&mut [C::Item], &mut [V]),
+    seed: u64,
+) {
+    assert_eq!(a.2.len(), b.2.len(), "offsets of both sides");
+    assert_eq!(out.0.len(), a.0.len() + b.0.len(), "items of the output");
+    for (items, offsets) in [(a.0.len(), a.2), (b.0.len(), b.2)] {
+        let (first, last) = (offsets.first(), offsets.last());
+        assert!(
+            first == Some(&0) && last == Some(&items) && offsets.is_sorted(),
+            "offsets ascend from 0 to the number of items"
+        );
+    }
+    own::merge_ragged::<C, V>([((a.0, a.1), a.2), ((b.0, b.1), b.2)], out, seed);
+}
+
+/// As [`Stream::set_operation_by`](crate::Stream::set_operation_by): the items that are kept.
+pub fn set_operation_by<C: Kernels>(operation: SetOperation, a: &[C::Item], b: &[C::Item], seed: u64) -> Vec<C::Item> {
+    own::set_operation::<C, ()>(operation, [(a, &[]), (b, &[])], seed).0.0
+}
+
+/// As [`Stream::set_operation_pairs_by`](crate::Stream::set_operation_pairs_by): the items that are kept, and their values.
+pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+    operation: SetOperation,
+    a: (&[C::Item], &[V]),
+    b: (&[C::Item], &[V]),
+    seed: u64,
+) -> (Vec<C::Item>, Vec<V>) {
+    own::set_operation::<C, V>(operation, [a, b], seed).0
 }

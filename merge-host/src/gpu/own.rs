@@ -1,14 +1,14 @@
-//! Sorts and merges in a user's own order.
+//! Sorts, merges and set operations in a user's own order.
 
 use super::launch::OnStream;
 use super::launch::own::{self, Items};
-use super::{Address, DeviceArray, Gpu, RawArray, Stream};
-use crate::engine::{check_length, check_values};
+use super::{Address, DeviceArray, DeviceOffsets, Gpu, RawArray, Stream};
+use crate::engine::{check_capacity, check_length, check_offset_counts, check_values};
 use crate::index::check_index_range;
-use crate::{Error, Index};
+use crate::{Error, Index, SetOperation};
 use bytemuck::Pod;
-use kernels_gpu::own::Kernels;
 use kernels_gpu::own::merge_groups::Groups;
+use kernels_gpu::own::{Compare, Kernels};
 
 /// # Kernels for a user's own order
 ///
@@ -28,10 +28,10 @@ impl Gpu {
         self.shared.kernels.add(ptx)
     }
 
-    /// Bytes of workspace for a sort of `n` items of type `T` in a user's own order, with values of type `V`, which may be `()`: both once
-    /// more, and splits. An argsort has indices for values.
-    pub const fn sort_by_workspace_bytes<T, V>(n: usize) -> usize {
-        own::sort_workspace_bytes::<T, V>(n)
+    /// Bytes of workspace for a sort of `n` items by the order `C`, with values of type `V`, which may be `()`: both once more, and splits; of as many
+    /// [keys](kernels_gpu::own::Key) as are sorted by their bits also these and indices of 4 bytes, both twice. An argsort has indices for values.
+    pub fn sort_by_workspace_bytes<C: Compare, V>(n: usize) -> usize {
+        own::sort_workspace_bytes::<C, V>(n)
     }
 
     /// Bytes of workspace for a merge into `total` items, with values of type `V`, which may be `()`: 8 bytes for each tile of some hundred
@@ -44,15 +44,30 @@ impl Gpu {
     pub const fn merge_batch_by_workspace_bytes<T, V>(problems: usize, d: usize) -> usize {
         own::split_bytes::<T, V>(Groups::of_batch(problems, d, 0))
     }
+
+    /// Bytes of workspace for merges of any lengths into `total` items, with values of type `V`, which may be `()`: 16 bytes for each tile of some
+    /// hundred items.
+    pub const fn merge_ragged_by_workspace_bytes<T, V>(total: usize) -> usize {
+        own::ragged_workspace_bytes::<T, V>(total)
+    }
+
+    /// Bytes of workspace for a set operation on `total` items of both arrays, with values of type `V`, which may be `()`: 24 bytes for each tile of
+    /// some hundred items.
+    pub const fn set_operation_by_workspace_bytes<T, V>(total: usize) -> usize {
+        own::set_operation_workspace_bytes::<T, V>(total)
+    }
 }
 
-/// # Sorts and merges in a user's own order
+/// # Sorts, merges and set operations in a user's own order
 ///
 /// `C` is an order whose kernels a crate of the user's has, alone or with values ([`kernels_gpu::own::kernels!`]), and which
 /// [`Gpu::load_kernels`] has loaded. Otherwise these are as the methods above: each puts work on the stream and returns before it is done, and
-/// none allocates or waits.
+/// none allocates or waits. A stream that is captured needs kernels of the library's own, too, for a sort by bits or an argsort:
+/// [`Gpu::prepare`] loads those for `u32` and `u64` before.
 impl Stream {
     /// Sorts `items`. Stable: items of which neither is before the other stay in their order. O(n log n).
+    ///
+    /// Between 2^15 and 2^32 [keys](kernels_gpu::own::Key) whose bits are 4 or 8 bytes are sorted by these, as numbers are; all else by comparisons.
     ///
     /// An order without kernels does not compile; the message says how they are named:
     ///
@@ -76,7 +91,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the items and `()`,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::sort_by_workspace_bytes`] of the order and `()`,
     /// [`Error::Device`] where the driver fails, or the kernels are not loaded.
     pub fn sort_by<C: Kernels>(
         &self,
@@ -84,7 +99,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let items = without_values(self.owned("items", items)?);
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, ()>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, ()>(items.len))?;
         // SAFETY: the arrays belong to this stream, on which all work on them is; those that are written are borrowed mutably, so that
         // they are apart from the others and in no other call at this time. Here and below.
         self.on_queue(|queue| unsafe { own::sort::<C, ()>(queue, items, workspace) })
@@ -94,7 +109,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::ValuesMismatch`] if there are not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
-    /// [`Gpu::sort_by_workspace_bytes`] of the items and values, and those of [`sort_by`](Self::sort_by).
+    /// [`Gpu::sort_by_workspace_bytes`] of the order and the values, and those of [`sort_by`](Self::sort_by).
     pub fn sort_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
         &self,
         items: &mut DeviceArray<C::Item>,
@@ -102,7 +117,7 @@ impl Stream {
         workspace: &mut DeviceArray<u8>,
     ) -> Result<(), Error> {
         let items = with_values("items", self.owned("items", items)?, self.owned("values", values)?)?;
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, V>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, V>(items.len))?;
         // SAFETY: as for `sort_by`.
         self.on_queue(|queue| unsafe { own::sort::<C, V>(queue, items, workspace) })
     }
@@ -120,7 +135,7 @@ impl Stream {
     ) -> Result<(), Error> {
         let items = with_values("items", self.owned("items", items)?, self.owned("indices", indices)?)?;
         check_index_range::<I>(items.len)?;
-        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C::Item, I>(items.len))?;
+        let workspace = self.own_workspace(workspace, own::sort_workspace_bytes::<C, I>(items.len))?;
         // SAFETY: as for `sort_by`.
         self.on_queue(|queue| unsafe { own::argsort::<C, I>(queue, items, workspace) })
     }
@@ -192,6 +207,138 @@ impl Stream {
         let workspace = self.own_workspace(workspace, own::split_bytes::<C::Item, ()>(groups))?;
         // SAFETY: as for `sort_by`; lengths have been checked.
         self.on_queue(|queue| unsafe { own::merge::<C, ()>(queue, runs, out, groups, workspace) })
+    }
+
+    /// Solves many merge problems of any lengths. Each side is its items and their offsets. The runs of problem `p` are the items
+    /// `a_offsets[p] .. a_offsets[p + 1]` of `a` and those of `b` accordingly; in `out` it begins at `a_offsets[p] + b_offsets[p]`. Stable. O(n log n).
+    ///
+    /// # Errors
+    /// [`Error::LengthMismatch`] if `out` has another number of items than `a` and `b` together, [`Error::OffsetsMismatch`] if the two sides have
+    /// different numbers of offsets, [`Error::LastOffset`] if the last one is not the number of items, [`Error::WorkspaceTooSmall`] if `workspace` has
+    /// fewer bytes than [`Gpu::merge_ragged_by_workspace_bytes`] of the items and `()`, and those of [`sort_by`](Self::sort_by).
+    pub fn merge_ragged_by<C: Kernels>(
+        &self,
+        a: (&DeviceArray<C::Item>, &DeviceOffsets),
+        b: (&DeviceArray<C::Item>, &DeviceOffsets),
+        out: &mut DeviceArray<C::Item>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let offsets = self.own_offsets(a, b)?;
+        let runs = [without_values(self.owned("a", a.0)?), without_values(self.owned("b", b.0)?)];
+        self.merge_any::<C, ()>(runs, offsets, without_values(self.owned("out", out)?), workspace)
+    }
+
+    /// As [`merge_ragged_by`](Self::merge_ragged_by), with a value for each item. Each side is its items, their values and their offsets.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::merge_ragged_by_workspace_bytes`] of the items and values, and those of [`merge_ragged_by`](Self::merge_ragged_by).
+    pub fn merge_ragged_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        a: (&DeviceArray<C::Item>, &DeviceArray<V>, &DeviceOffsets),
+        b: (&DeviceArray<C::Item>, &DeviceArray<V>, &DeviceOffsets),
+        out: (&mut DeviceArray<C::Item>, &mut DeviceArray<V>),
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let offsets = self.own_offsets((a.0, a.2), (b.0, b.2))?;
+        let a = with_values("a", self.owned("a", a.0)?, self.owned("values of a", a.1)?)?;
+        let b = with_values("b", self.owned("b", b.0)?, self.owned("values of b", b.1)?)?;
+        let out = with_values("out", self.owned("out", out.0)?, self.owned("values of out", out.1)?)?;
+        self.merge_any::<C, V>([a, b], offsets, out, workspace)
+    }
+
+    fn merge_any<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        runs: [Items; 2],
+        offsets: [RawArray<u64>; 2],
+        out: Items,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        check_length("out", runs[0].len.saturating_add(runs[1].len), out.len, "|a| + |b|")?;
+        let problems = check_offset_counts(offsets[0].len, offsets[1].len)?;
+        let workspace = self.own_workspace(workspace, own::ragged_workspace_bytes::<C::Item, V>(out.len))?;
+        let runs = [(runs[0], offsets[0].address), (runs[1], offsets[1].address)];
+        // SAFETY: as for `sort_by`; lengths have been checked. The offsets begin with 0, never decrease, and end with the number of items:
+        // `upload_offsets` and `checked` have checked that.
+        self.on_queue(|queue| unsafe { own::merge_ragged::<C, V>(queue, runs, problems, out, workspace) })
+    }
+
+    /// The offsets of both sides, which are those of as many items.
+    fn own_offsets<T>(
+        &self,
+        a: (&DeviceArray<T>, &DeviceOffsets),
+        b: (&DeviceArray<T>, &DeviceOffsets),
+    ) -> Result<[RawArray<u64>; 2], Error>
+    where
+        T: Pod + Send + Sync,
+    {
+        let a = a.1.checked(self, ("offsets of a", "a"), a.0.len())?;
+        Ok([a, b.1.checked(self, ("offsets of b", "b"), b.0.len())?])
+    }
+
+    /// Writes the items of `a` and `b`, both sorted, that `operation` keeps to `out`, sorted, and their number to `count`, which has one element. `out`
+    /// has at least [`SetOperation::most_keys`] items; those after the items kept are unspecified. O(n).
+    ///
+    /// Items are equal if neither is before the other. Where equal items differ, those that C++'s `std::set_union` and its siblings keep are kept: of
+    /// m equal items of `a` and n of `b` a union has those of `a`, and then the last n − m of `b`; an intersection the first min(m, n) of `a`; a
+    /// difference the last m − n of `a`.
+    ///
+    /// If `a` or `b` is not sorted, `out` gets items of both in an unspecified number and order.
+    ///
+    /// # Errors
+    /// [`Error::CapacityTooSmall`] if `out` has fewer items than the result may have, [`Error::LengthMismatch`] if `count` has not one element,
+    /// [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than [`Gpu::set_operation_by_workspace_bytes`] of the items and `()`, and those of
+    /// [`sort_by`](Self::sort_by).
+    pub fn set_operation_by<C: Kernels>(
+        &self,
+        operation: SetOperation,
+        a: &DeviceArray<C::Item>,
+        b: &DeviceArray<C::Item>,
+        out: &mut DeviceArray<C::Item>,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let of = [without_values(self.owned("a", a)?), without_values(self.owned("b", b)?)];
+        self.combine::<C, ()>(operation, of, without_values(self.owned("out", out)?), count, workspace)
+    }
+
+    /// As [`set_operation_by`](Self::set_operation_by), with a value for each item. An item that is kept has its value.
+    ///
+    /// # Errors
+    /// [`Error::ValuesMismatch`] if an argument has not as many values as items, [`Error::WorkspaceTooSmall`] if `workspace` has fewer bytes than
+    /// [`Gpu::set_operation_by_workspace_bytes`] of the items and values, and those of [`set_operation_by`](Self::set_operation_by).
+    pub fn set_operation_pairs_by<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        operation: SetOperation,
+        a: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        b: (&DeviceArray<C::Item>, &DeviceArray<V>),
+        out: (&mut DeviceArray<C::Item>, &mut DeviceArray<V>),
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        let a = with_values("a", self.owned("a", a.0)?, self.owned("values of a", a.1)?)?;
+        let b = with_values("b", self.owned("b", b.0)?, self.owned("values of b", b.1)?)?;
+        let out = with_values("out", self.owned("out", out.0)?, self.owned("values of out", out.1)?)?;
+        self.combine::<C, V>(operation, [a, b], out, count, workspace)
+    }
+
+    fn combine<C: Kernels<V>, V: Pod + Send + Sync>(
+        &self,
+        operation: SetOperation,
+        of: [Items; 2],
+        out: Items,
+        count: &mut DeviceArray<u64>,
+        workspace: &mut DeviceArray<u8>,
+    ) -> Result<(), Error> {
+        check_capacity("out", operation.most_keys(of[0].len, of[1].len), out.len)?;
+        let count = self.owned("count", count)?;
+        check_length("count", 1, count.len, "one number")?;
+        let total = of[0].len.saturating_add(of[1].len);
+        let workspace = self.own_workspace(workspace, own::set_operation_workspace_bytes::<C::Item, V>(total))?;
+        // SAFETY: as for `sort_by`; lengths have been checked.
+        self.on_queue(|queue| unsafe {
+            own::set_operation::<C, V>(queue, operation, of, out, count.address, workspace)
+        })
     }
 
     fn merge_two<C: Kernels<V>, V: Pod + Send + Sync>(

@@ -24,7 +24,7 @@ const fn tiles<K>(total: usize, value_bytes: usize) -> usize {
 }
 
 /// Bytes of the words of the look-back over `tiles` tiles, which are 0 before.
-const fn look_back_bytes(tiles: usize) -> usize {
+pub(super) const fn look_back_bytes(tiles: usize) -> usize {
     align(look_back::words(tiles).saturating_mul(size_of::<u64>()))
 }
 
@@ -33,6 +33,12 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(total: usize) -> usize {
     // With values or without: as many as there are of the smallest tiles.
     let tiles = total.div_ceil(combine_sets::tile_keys(ROW.sets.fewest_keys(size_of::<K>()), 1));
     look_back_bytes(tiles) + tiles * size_of::<usize>()
+}
+
+/// What the kernels keep.
+pub(super) const fn kept_steps(operation: SetOperation) -> u32 {
+    let Kept { a_alone, partners, b_alone } = operation.kept();
+    kernel::Kept::new(a_alone, partners, b_alone).0
 }
 
 /// Queues the operation on the keys of `a` and `b`, with their values, to `out`; the number of keys kept goes to `count`.
@@ -56,8 +62,7 @@ pub(in crate::gpu) unsafe fn set_operation<K: Key>(
         // SAFETY: `count` has 8 bytes, as the caller promises.
         return unsafe { queue.clear(count, 2) };
     }
-    let Kept { a_alone, partners, b_alone } = operation.kept();
-    let kept = kernel::Kept::new(a_alone, partners, b_alone).0;
+    let kept = kept_steps(operation);
     let splits = (workspace + look_back_bytes(tiles) as Address) as *mut usize;
     let tile_keys = combine_sets::tile_keys(tile.threads, tile.items_per_thread);
     let coding = Coding::of::<K>(false);

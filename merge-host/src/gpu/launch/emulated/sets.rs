@@ -16,11 +16,11 @@ fn multiset<K: TestKey>(pool: &[K], len: usize, random: &mut StdRng) -> Vec<K> {
 }
 
 /// Which keys the result has: by the array that they are from and their index there.
-fn expected<K: TestKey>(
+pub(super) fn expected<T: Copy>(
     operation: SetOperation,
-    a: &[K],
-    b: &[K],
-    order: fn(&K, &K) -> Ordering,
+    a: &[T],
+    b: &[T],
+    order: fn(&T, &T) -> Ordering,
 ) -> Vec<(bool, usize)> {
     let (mut kept, mut i, mut j) = (Vec::new(), 0, 0);
     while i < a.len() || j < b.len() {
@@ -29,7 +29,7 @@ fn expected<K: TestKey>(
             (Some(x), None) => *x,
             (_, y) => *y.unwrap(),
         };
-        let copies = |keys: &[K], from: usize| keys[from..].iter().take_while(|key| order(key, &next).is_eq()).count();
+        let copies = |keys: &[T], from: usize| keys[from..].iter().take_while(|key| order(key, &next).is_eq()).count();
         let (of_a, of_b) = (copies(a, i), copies(b, j));
         let pairs = of_a.min(of_b);
         let (from_a, from_b) = match operation {

@@ -1,0 +1,98 @@
+//! A sort of keys of a user's own by their ordered bits: the library's sort of numbers, between two kernels of the user's.
+
+use super::super::sort::{SortPlan, sort as sort_numbers};
+use super::super::{Address, Arrays, Queue, align};
+use super::{Items, a_block_each};
+use crate::{Error, SortKernel, SortOrder};
+use bytemuck::Pod;
+use kernels_gpu::own::instances::{CodeItems, GatherItems};
+use kernels_gpu::own::tile::tile_items;
+use kernels_gpu::own::{Compare, Kernels};
+
+/// The fewest items that are sorted by their bits. Fewer take few passes of merges. Not measured: about as many as the library sorts by all bits, with
+/// values of 4 bytes.
+pub(in crate::gpu) const FEWEST_ITEMS: usize = 1 << 15;
+
+/// The most: indices have 4 bytes.
+pub(in crate::gpu) const MOST_ITEMS: usize = 1 << 32;
+
+/// Whether `n` items are sorted by their bits, which is a sort by merges otherwise.
+pub(in crate::gpu) const fn is_chosen<C: Compare>(n: usize) -> bool {
+    C::ORDERED_BYTES > 0 && FEWEST_ITEMS <= n && n <= MOST_ITEMS
+}
+
+/// Where the parts of the workspace are, in bytes. The copy of the items is at its start.
+struct Layout {
+    values: usize,
+    bits: usize,
+    indices: usize,
+    /// The workspace of the sort of bits with indices.
+    sort: usize,
+    end: usize,
+}
+
+impl Layout {
+    fn of<C: Compare, V>(n: usize) -> Self {
+        let values = align(n * size_of::<C::Item>());
+        let bits = values + align(n * size_of::<V>());
+        let indices = bits + align(n * C::ORDERED_BYTES);
+        let sort = indices + align(n * size_of::<u32>());
+        let sort_bytes = if C::ORDERED_BYTES == 4 {
+            SortPlan::of::<u32>(n, size_of::<u32>(), true).workspace_bytes::<u32>(n)
+        } else {
+            SortPlan::of::<u64>(n, size_of::<u32>(), true).workspace_bytes::<u64>(n)
+        };
+        Self { values, bits, indices, sort, end: sort + sort_bytes }
+    }
+}
+
+/// Bytes of workspace for `n` items, at most [`MOST_ITEMS`], with values of type `V`: both once more, and an argsort of bits.
+pub(in crate::gpu) fn workspace_bytes<C: Compare, V>(n: usize) -> usize {
+    Layout::of::<C, V>(n).end
+}
+
+/// Queues a stable sort by bits, which the order has.
+///
+/// # Safety
+/// As for [`sort`](super::sort), with a workspace of [`workspace_bytes`] and at most [`MOST_ITEMS`].
+pub(in crate::gpu) unsafe fn sort<C: Kernels<V>, V: Pod + Send + Sync>(
+    queue: &impl Queue,
+    array: Items,
+    workspace: Address,
+) -> Result<(), Error> {
+    let (n, layout) = (array.len, Layout::of::<C, V>(array.len));
+    let [values, bits, indices, sort] =
+        [layout.values, layout.bits, layout.indices, layout.sort].map(|at| workspace + at as Address);
+    let code = CodeItems::<C, V> {
+        from: array.items as *const C::Item,
+        from_values: array.values as *const V,
+        copy: workspace as *mut C::Item,
+        copy_values: values as *mut V,
+        bits: bits as *mut u64,
+        n,
+        values: Default::default(),
+    };
+    let gather = GatherItems::<C, V> {
+        from: workspace as *const C::Item,
+        from_values: values as *const V,
+        order: indices as *const u32,
+        to: array.items as *mut C::Item,
+        to_values: array.values as *mut V,
+        n,
+        values: Default::default(),
+    };
+    let shape = a_block_each::<C::Item, V>(n.div_ceil(tile_items::<C::Item, V>()));
+    let how = (SortKernel::Auto, SortOrder::Ascending);
+    let numbers = Arrays { keys: bits, values: indices, len: n, value_bytes: size_of::<u32>() };
+    // SAFETY: the caller's promise for the arrays; the parts of the workspace do not overlap; there is a block for each tile, with its memory. The sort
+    // makes `indices` a permutation of all indices, which are below `n`.
+    unsafe {
+        queue.launch(C::SUFFIX, shape, &code)?;
+        if const { C::ORDERED_BYTES == 4 } {
+            sort_numbers::<u32>(queue, how, numbers, true, sort)?;
+        } else {
+            sort_numbers::<u64>(queue, how, numbers, true, sort)?;
+        }
+        queue.launch(C::SUFFIX, shape, &gather)
+    }
+}
