@@ -58,7 +58,7 @@ impl Stream {
     ///
     /// # Complexity
     /// O(n log k) for n keys and up to k runs in a group. Groups of up to 32 runs are merged in one pass, which reads and writes each key once, up to 32² in
-    /// two passes, and so on. If groups have fewer than about 1024 keys on average, they are copied and sorted, which is faster then.
+    /// two passes, and so on. If groups have fewer than about two thousand keys on average, and are many, they are copied and sorted, which is faster then.
     ///
     /// ```no_run
     /// use merge_host::{Gpu, SortOrder};

@@ -18,12 +18,13 @@ use super::segments::{self, Bounds};
 use super::{Address, Arrays, Entry, Queue, bits};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortOrder};
+use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_RUNS, PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::Key;
 
-/// Keys of a merge, on average, that a pass of merges is worth.
-const KEYS_OF_MERGE: usize = 1 << 10;
+/// A pass of merges is worth it if they have that part of the keys of a tile on average.
+const PART_OF_TILE: usize = 8;
 
 /// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort has more launches.
 const FEW_MERGES: usize = 256;
@@ -56,8 +57,8 @@ enum Way {
 }
 
 impl RunGroups {
-    /// How `n` keys are merged.
-    fn way(self, n: usize) -> Way {
+    /// How `n` keys of type `K` are merged, with values of `value_bytes` bytes, or 0.
+    fn way<K: Key>(self, n: usize, value_bytes: usize) -> Way {
         let most_runs = self.most_runs.min(self.runs);
         if most_runs <= 1 {
             return Way::Copy;
@@ -70,7 +71,8 @@ impl RunGroups {
         }
         let passes = self.passes(most_runs);
         // The first pass has the most merges.
-        if passes[0].merges() <= FEW_MERGES.max(n / KEYS_OF_MERGE) { Way::Merge(passes) } else { Way::Sort }
+        let keys_of_merge = tile_shape(size_of::<K>(), value_bytes).keys() / PART_OF_TILE;
+        if passes[0].merges() <= FEW_MERGES.max(n / keys_of_merge) { Way::Merge(passes) } else { Way::Sort }
     }
 
     /// The passes that make one run of up to `most_runs`.
@@ -113,7 +115,7 @@ pub(in crate::gpu) fn own_entry<K: Key>() -> Entry {
 /// The entry points of these merges of `n` keys, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries<K: Key>(n: usize, groups: RunGroups, value_bytes: usize) -> Vec<Entry> {
     let (pad, merge) = (vec![own_entry::<K>()], many_runs::entries::<K>(value_bytes));
-    match groups.way(n) {
+    match groups.way::<K>(n, value_bytes) {
         Way::Copy => Vec::new(),
         Way::One => merge,
         Way::Merge(_) => [pad, merge].concat(),
@@ -127,7 +129,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
     if n == 0 {
         return 0;
     }
-    match groups.way(n) {
+    match groups.way::<K>(n, value_bytes) {
         Way::Copy => 0,
         Way::One => many_runs::workspace_bytes::<K>(n, groups.runs, value_bytes),
         Way::Merge(padded) => {
@@ -164,7 +166,7 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
         // SAFETY: the caller's promise for the offsets; the list is in the workspace, and has an offset for each slot and one more.
         unsafe { queue.launch(&bits(size_of::<K>()), shape, &PadRuns { padded, to: list as *mut usize }) }
     };
-    match groups.way(n) {
+    match groups.way::<K>(n, value_bytes) {
         // SAFETY: the caller's promise, here and below.
         Way::Copy => unsafe { copy::<K>(queue, from, out) },
         // SAFETY: all keys are of the only group.
@@ -212,7 +214,7 @@ mod tests {
     }
 
     fn way(n: usize, runs: usize, count: usize, most_runs: usize) -> &'static str {
-        match groups(runs, count, most_runs).way(n) {
+        match groups(runs, count, most_runs).way::<u32>(n, 0) {
             Way::Copy => "copy",
             Way::One => "one",
             Way::Merge(_) => "merge",
@@ -227,9 +229,9 @@ mod tests {
         assert_eq!(way(n, 1, 1, usize::MAX), "copy");
         assert_eq!(way(n, 100, 1, usize::MAX), "one");
         assert_eq!(way(n, 4000, 1000, 4), "merge");
-        // 2^18 merges of 1024 keys, and more of fewer keys.
-        assert_eq!(way(n, 1 << 18, 1 << 17, 2), "merge");
-        assert_eq!(way(n, 1 << 18, 1 << 18, 2), "sort");
+        // 2^17 merges of 2048 keys, and more of fewer keys.
+        assert_eq!(way(n, 1 << 17, 1 << 16, 2), "merge");
+        assert_eq!(way(n, 1 << 18, 1 << 17, 2), "sort");
         assert_eq!(way(n, 1 << 30, 1000, 1 << 20), "sort");
         // So few merges are done at once.
         assert_eq!(way(100, 200, 200, 4), "merge");

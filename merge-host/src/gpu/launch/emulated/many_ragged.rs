@@ -115,7 +115,8 @@ fn check_keys<K: TestKey, V: Word>(mut input: Vec<K>, shape: &Shape, known: (usi
 fn check<K: TestKey>(keys: Keys, shape: &Shape, launches: &str) {
     fn one<K: TestKey, V: Word>(keys: Keys, shape: &Shape, launches: &str) {
         let seed = fresh_seed();
-        let known = if seed % 3 == 0 { (usize::MAX, usize::MAX) } else { (shape.most_runs(), shape.longest()) };
+        let known =
+            if seed.is_multiple_of(3) { (usize::MAX, usize::MAX) } else { (shape.most_runs(), shape.longest()) };
         let device = check_keys::<K, V>(keys.random(shape.lengths.iter().sum(), seed), shape, known, seed);
         assert!(device.kernels().contains(launches), "{:?}, seed {seed}", device.kernels());
     }
