@@ -323,7 +323,9 @@ impl Gpu {
             longest: widest(&ends_of_groups),
         };
         let workspace_bytes = many_ragged::workspace_bytes::<K>(keys.len(), described, values.each);
-        let data_bytes = 2 * (size_of_val(keys) + values.bytes.len()) + size_of_val(offsets) + size_of_val(groups);
+        let in_place = described.can_be_in_place::<K>(keys.len(), values.each);
+        let arrays = if in_place { 1 } else { 2 };
+        let data_bytes = arrays * (size_of_val(keys) + values.bytes.len()) + size_of_val(offsets) + size_of_val(groups);
         self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
         self.load(&many_ragged::entries::<K>(keys.len(), described, values.each))?;
         let stream = self.new_stream()?;
@@ -332,16 +334,17 @@ impl Gpu {
             Ok((OnGpu::upload(self, keys, values)?, upload(offsets)?, upload(groups)?))
         })?;
         (described.offsets, described.groups) = (offsets.as_device_ptr().as_raw(), groups.as_device_ptr().as_raw());
-        let merged = OnGpu::new::<K>(self, keys.len(), values.each)?;
+        let other = if in_place { None } else { Some(OnGpu::new::<K>(self, keys.len(), values.each)?) };
         let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
         let ((), compute) = timed(|| {
-            let (queue, at, out) = (self.queue(&stream)?, from.arrays(), merged.arrays());
+            let (queue, at) = (self.queue(&stream)?, from.arrays());
+            let out = other.as_ref().map_or(at, OnGpu::arrays);
             let (order, workspace) = (SortOrder::Ascending, address(&workspace));
             // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
             unsafe { many_ragged::merge_many_ragged::<K>(&queue, order, at, described, out, workspace)? };
             stream.synchronize().or_failure("the merge on the GPU")
         })?;
-        Ok((merged, Timing { upload, compute, ..Timing::default() }))
+        Ok((other.unwrap_or(from), Timing { upload, compute, ..Timing::default() }))
     }
 
     /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.

@@ -75,6 +75,16 @@ impl RunGroups {
         if passes[0].merges() <= FEW_MERGES.max(n / keys_of_merge) { Way::Merge(passes) } else { Way::Sort }
     }
 
+    /// Whether `out` may be the same arrays as `from`: no pass writes what it reads then.
+    pub(in crate::gpu) fn can_be_in_place<K: Key>(self, n: usize, value_bytes: usize) -> bool {
+        match self.way::<K>(n, value_bytes) {
+            Way::Copy | Way::Sort => true,
+            // The first of an even number of passes writes to the scratch arrays.
+            Way::One => Passes::of(self.runs).count().is_multiple_of(2),
+            Way::Merge(passes) => passes.len().is_multiple_of(2),
+        }
+    }
+
     /// The passes that make one run of up to `most_runs`.
     fn passes(self, most_runs: usize) -> Vec<PaddedRuns> {
         let mut log_merged = 0;
@@ -146,7 +156,8 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, groups: RunGroups, value
 /// # Safety
 /// The arrays are in the GPU's memory, and have as many elements each. So is a workspace of [`workspace_bytes`], at a multiple of 16, and the offsets of
 /// `groups`: those of runs begin with 0, never decrease and end with the number of keys, those of groups begin with 0, never decrease and end with the number of
-/// runs. No group has more than `longest` keys. `out` and the workspace overlap nothing. Nothing else uses these two, and nothing writes the others, until the merge
+/// runs. No group has more than `longest` keys. `out` and the workspace overlap nothing, but for an `out` that is `from` where that
+/// [can be](RunGroups::can_be_in_place). Nothing else uses these two, and nothing writes the others, until the merge
 /// has ended.
 pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     queue: &impl Queue,
@@ -193,11 +204,14 @@ pub(in crate::gpu) unsafe fn merge_many_ragged<K: Key>(
     }
 }
 
-/// Queues the copy of keys and values.
+/// Queues the copy of keys and values, unless they are where they belong.
 ///
 /// # Safety
 /// As for [`merge_many_ragged`].
 unsafe fn copy<K: Key>(queue: &impl Queue, from: Arrays, out: Arrays) -> Result<(), Error> {
+    if from.keys == out.keys {
+        return Ok(());
+    }
     // SAFETY: the caller's promise; both have `len` keys, and as many values or none.
     unsafe {
         queue.copy(from.keys, out.keys, from.len * size_of::<K>())?;

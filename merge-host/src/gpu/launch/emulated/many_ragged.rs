@@ -43,42 +43,62 @@ impl Shape {
     }
 }
 
-/// Merges groups of runs of `input` on a new device that is told `most_runs` and `longest`, and returns it and the keys and values that the merge has written.
-/// Input and offsets stay as they are.
+/// Runs and groups on a device, which is told that no group has more than so many runs and keys.
+fn upload(device: &Device, shape: &Shape, (most_runs, longest): (usize, usize)) -> RunGroups {
+    let [offsets, groups] = [&shape.lengths, &shape.groups].map(|lengths| device.array(&offsets_of(lengths)));
+    let (offsets, groups) = (address(offsets), address(groups));
+    RunGroups { offsets, runs: shape.lengths.len(), groups, count: shape.groups.len(), most_runs, longest }
+}
+
+/// Keys and values on a device: three times the indices.
+fn upload_pairs<K: TestKey, V: Word>(device: &Device, input: &[K]) -> (Buffer<K>, Buffer<V>) {
+    let values_of = if size_of::<V>() > 0 { input.len() } else { 0 };
+    let values: Vec<V> = (0..values_of as u64).map(|i| V::from_register(3 * i)).collect();
+    (device.array(input), device.array(&values))
+}
+
+fn arrays<K: TestKey, V: Word>((keys, values): (Buffer<K>, Buffer<V>), len: usize) -> Arrays {
+    Arrays { keys: address(keys), values: address(values), len, value_bytes: size_of::<V>() }
+}
+
+/// Queues the merge of groups.
+fn launch<K: TestKey>(device: &Device, order: SortOrder, from: Arrays, groups: RunGroups, out: Arrays) {
+    let workspace = device.workspace(many_ragged::workspace_bytes::<K>(from.len, groups, from.value_bytes));
+    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+    unsafe { many_ragged::merge_many_ragged::<K>(&device.queue(), order, from, groups, out, workspace) }
+        .expect("the emulator launches all");
+    let entries = many_ragged::entries::<K>(from.len, groups, from.value_bytes);
+    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
+}
+
+/// Merges groups of runs of `input` on a new device that is told `known`, and returns it and the keys and values that the merge has written.
+/// The input stays as it is. Where groups can be merged in place, they are, too.
 fn merge<K: TestKey, V: Word>(
     input: &[K],
     shape: &Shape,
-    (most_runs, longest): (usize, usize),
+    known: (usize, usize),
     order: SortOrder,
     seed: u64,
 ) -> (Device, Vec<K>, Vec<V>) {
-    let (device, n, value_bytes) = (Device::new(seed), input.len(), size_of::<V>());
-    let ends = [offsets_of(&shape.lengths), offsets_of(&shape.groups)];
-    let (keys, to) = (device.array(input), device.uninit::<K>(n));
-    let [offsets, groups] = [device.array(&ends[0]), device.array(&ends[1])];
-    let values_of = if value_bytes > 0 { n } else { 0 };
-    let values: Vec<V> = (0..values_of as u64).map(|i| V::from_register(3 * i)).collect();
-    let (from_values, to_values) = (device.array(&values), device.uninit::<V>(values_of));
-    let arrays = |keys, values| Arrays { keys: address(keys), values: address(values), len: n, value_bytes };
-    let (from, out) = (arrays(keys, from_values), arrays(to, to_values));
-    let run_groups = RunGroups {
-        offsets: address(offsets),
-        runs: shape.lengths.len(),
-        groups: address(groups),
-        count: shape.groups.len(),
-        most_runs,
-        longest,
-    };
-    let workspace = device.workspace(many_ragged::workspace_bytes::<K>(n, run_groups, value_bytes));
-    // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-    unsafe { many_ragged::merge_many_ragged::<K>(&device.queue(), order, from, run_groups, out, workspace) }
-        .expect("the emulator launches all");
-    assert!(raw_bits(&device.read(keys)) == raw_bits(input), "the keys were written");
-    assert!(raw_bits(&device.read(from_values)) == raw_bits(&values), "the values were written");
-    assert!([device.read(offsets), device.read(groups)] == ends, "the offsets were written");
-    let entries = many_ragged::entries::<K>(n, run_groups, value_bytes);
-    assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
-    let (merged, values) = (device.read(to), device.read(to_values));
+    let (device, n) = (Device::new(seed), input.len());
+    let (from, groups) = (upload_pairs::<K, V>(&device, input), upload(&device, shape, known));
+    let to = (device.uninit::<K>(n), device.uninit::<V>(if size_of::<V>() > 0 { n } else { 0 }));
+    launch::<K>(&device, order, arrays(from, n), groups, arrays(to, n));
+    let (merged, values) = (device.read(to.0), device.read(to.1));
+    for (at, lengths) in [(groups.offsets, &shape.lengths), (groups.groups, &shape.groups)] {
+        let words = offsets_of(lengths).into_iter().flat_map(|offset| [offset as u32, 0]);
+        assert!(device.words(at, 2 * (lengths.len() + 1)).into_iter().eq(words), "the offsets were written");
+    }
+    let unwritten = upload_pairs::<K, V>(&device, input);
+    assert!(raw_bits(&device.read(from.0)) == raw_bits(input), "the keys were written");
+    assert!(raw_bits(&device.read(from.1)) == raw_bits(&device.read(unwritten.1)), "the values were written");
+    if groups.can_be_in_place::<K>(n, size_of::<V>()) {
+        let other = Device::new(seed);
+        let (at, groups) = (upload_pairs::<K, V>(&other, input), upload(&other, shape, known));
+        launch::<K>(&other, order, arrays(at, n), groups, arrays(at, n));
+        assert!(raw_bits(&other.read(at.0)) == raw_bits(&merged), "keys in place, seed {seed}");
+        assert!(raw_bits(&other.read(at.1)) == raw_bits(&values), "values in place, seed {seed}");
+    }
     (device, merged, values)
 }
 
