@@ -34,6 +34,7 @@ use crate::kernels::sort::merge_pass::{
     long_runs::{MERGE_LONG_RUNS, SPLIT_LONG_RUNS},
     many_runs::{MERGE_MANY_RUNS, SPLIT_MANY_RUNS},
     merge_runs::MERGE_RUNS,
+    pad_runs::PAD_RUNS,
     split_runs::SPLIT_RUNS,
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
@@ -67,7 +68,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ("sets", &[BALANCE_PATH, COMBINE_SETS]),
     ("groups", &[UNIQUE, RUN_LENGTHS, REDUCE_GROUPS]),
     ("bounds", &[MERGE_BOUNDS, SEARCH_BOUNDS]),
-    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
+    ("many_runs", &[PATH_TWO_RUNS, MERGE_TWO_RUNS, MERGE_TWO_RUNS_PAIRS, PAD_RUNS, SPLIT_MANY_RUNS, MERGE_MANY_RUNS]),
     ("sort", &[BLOCK_SORT, SPLIT_RUNS, MERGE_RUNS]),
     (
         "divide",

@@ -233,10 +233,10 @@ pub enum Error {
         /// The number of offsets of B.
         b: usize,
     },
-    /// The offsets of a ragged batch or of segments are empty. There must be one even if there are no runs.
+    /// The offsets of a ragged batch, of groups of runs or of segments are empty. There must be one even if there are no runs.
     #[error("there are no offsets, expected one more than there are runs")]
     NoOffsets,
-    /// The first offset of a ragged batch or of segments is not 0.
+    /// The first offset of a ragged batch, of groups of runs or of segments is not 0.
     #[error("the first offset of {what} is {found}, expected 0")]
     FirstOffset {
         /// The argument's name.
@@ -244,7 +244,7 @@ pub enum Error {
         /// Its first offset.
         found: usize,
     },
-    /// An offset of a ragged batch or of segments is less than the one before it.
+    /// An offset of a ragged batch, of groups of runs or of segments is less than the one before it.
     #[error("offset {index} of {what} is {found}, less than the one before it ({before})")]
     DescendingOffsets {
         /// The argument's name.
@@ -264,6 +264,14 @@ pub enum Error {
         /// Its last offset.
         found: usize,
         /// The number of its keys.
+        expected: usize,
+    },
+    /// The last offset of groups of runs is not the number of runs.
+    #[error("the groups end with run {found}, expected {expected} (the number of runs)")]
+    LastGroup {
+        /// The last offset of the groups.
+        found: usize,
+        /// The number of runs.
         expected: usize,
     },
     /// The library was built without the GPU engine.

@@ -29,6 +29,7 @@
 //! | merge any number of runs | [`merge_many`](Engine::merge_many), [`merge_many_pairs`](Engine::merge_many_pairs) |
 //! | solve many merge problems of one length | [`merge_batch`](Engine::merge_batch), [`merge_batch_pairs`](Engine::merge_batch_pairs) |
 //! | solve many merge problems of any lengths | [`merge_ragged`](Engine::merge_ragged), [`merge_ragged_pairs`](Engine::merge_ragged_pairs) |
+//! | merge any number of runs in each of many groups | [`merge_many_ragged`](Engine::merge_many_ragged), [`merge_many_ragged_pairs`](Engine::merge_many_ragged_pairs) |
 //! | sort elements of any type by a key, or by a comparison | [`sort_by_key`](Engine::sort_by_key), [`sort_by`](Engine::sort_by) |
 //! | find the permutation that sorts elements of any type | [`argsort_by_key`](Engine::argsort_by_key), [`argsort_by`](Engine::argsort_by) |
 //! | merge two runs of elements of any type | [`merge_by`](Engine::merge_by) |
@@ -108,7 +109,8 @@ pub use error::{Cause, Error};
 pub use gpu::emulated;
 #[cfg(feature = "gpu")]
 pub use gpu::{
-    DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, RawSegments, Segments, Stream, kernel_modules,
+    DeviceArray, DeviceOffsets, Event, Gpu, GpuGroup, RawArray, RawRunGroups, RawSegments, Segments, Stream,
+    kernel_modules,
 };
 #[doc(no_inline)]
 pub use half::f16;

@@ -10,7 +10,7 @@
 //! The distributions are sorted with 2^L keys, by default 2^28.
 //!
 //! `--sorts` compares only sorts that may divide keys, and sorts with values; `--groups` only what groups of GPUs do. `--many-runs`,
-//! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
+//! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
 //! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
 //! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
 //! with `--sorts` too, and operations on sorted keys and the first k, with `--sets` and `--top` too.
@@ -35,6 +35,8 @@ mod groups;
 mod large;
 #[path = "gpu_test/layers.rs"]
 mod layers;
+#[path = "gpu_test/many_ragged.rs"]
+mod many_ragged;
 #[path = "gpu_test/many_runs.rs"]
 mod many_runs;
 #[path = "gpu_test/segments.rs"]
@@ -76,9 +78,16 @@ const PARTS: [Part; 4] = [
         check: |test| {
             of_all_types!(test.check_many_runs, "merges of the runs of an array");
             of_all_types!(test.check_many_runs_graph, "graphs of merges of runs": u32 f64);
+            of_all_types!(test.check_many_ragged, "merges of groups of runs");
+            of_all_types!(test.check_many_ragged_graph, "graphs of merges of groups of runs": u32 f64);
         },
         check_large: |_| (),
-        time: |test, n| test.time_many_runs::<u32>(n).and_then(|()| test.time_many_runs::<u64>(n / 2)),
+        time: |test, n| {
+            test.time_many_runs::<u32>(n)?;
+            test.time_many_runs::<u64>(n / 2)?;
+            test.time_many_ragged::<u32>(n)?;
+            test.time_many_ragged::<u64>(n / 2)
+        },
     },
     Part {
         option: "--segments",

@@ -35,8 +35,8 @@ const SHARES_PER_THREAD: usize = 8;
 const MAX_MOVED_VALUE: usize = 16;
 
 /// Values may be uninitialised: those of scratch memory are, until a merge writes them.
-type Run<'a, K, V> = run::Run<'a, K, MaybeUninit<V>>;
-type RunMut<'a, K, V> = run::RunMut<'a, K, MaybeUninit<V>>;
+pub(super) type Run<'a, K, V> = run::Run<'a, K, MaybeUninit<V>>;
+pub(super) type RunMut<'a, K, V> = run::RunMut<'a, K, MaybeUninit<V>>;
 
 /// Merges `runs` into `out`, whose length is the sum of theirs. Of equal keys, those of an earlier run come first.
 pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
@@ -46,17 +46,27 @@ pub(crate) fn merge<'a, K: Key, V: Copy + Send + Sync + 'a>(
 ) -> Result<(), Error> {
     // SAFETY: after the last pass each element of `out` is a copy of a value of `runs`; a pass copies only values that a run
     // or the pass before has initialised.
-    let mut out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
+    let out = RunMut { keys: out.keys, values: unsafe { memory::as_uninit_mut(out.values) } };
     let runs = runs.filter(|run| !run.keys.is_empty());
     let runs: Vec<_> = runs.map(|run| Run { keys: run.keys, values: memory::as_uninit(run.values) }).collect();
+    merge_runs(&runs, out, threads)
+}
+
+/// [`merge`] of runs of which none is empty.
+pub(super) fn merge_runs<K: Key, V: Copy + Send + Sync>(
+    runs: &[Run<K, V>],
+    mut out: RunMut<K, V>,
+    threads: usize,
+) -> Result<(), Error> {
     let (fan_in, passes) = passes(runs.len());
     let spare = if passes > 1 { out.keys.len() } else { 0 };
     let mut spare = (memory::zeroed(spare)?, memory::uninit(spare)?);
-    let mut spare = RunMut::new((&mut spare.0, &mut spare.1));
+    let (all, mut spare) = (0..out.keys.len(), RunMut::new((&mut spare.0, &mut spare.1)));
+    let mut out = out.part(all);
 
     // Passes alternate between the two arrays such that the last one writes to `out`.
     let (mut from, mut to) = if passes % 2 == 1 { (&mut spare, &mut out) } else { (&mut out, &mut spare) };
-    let mut lengths = merge_groups(&runs, fan_in, to, threads)?;
+    let mut lengths = merge_groups(runs, fan_in, to, threads)?;
     for _ in 1..passes {
         (from, to) = (to, from);
         lengths = merge_groups(&adjacent_runs(from.as_run(), &lengths), fan_in, to, threads)?;
@@ -120,6 +130,35 @@ const fn moves_values<V>() -> bool {
 /// The number of keys of a block.
 const fn block<K, V>() -> usize {
     BLOCK_BYTES / (size_of::<K>() + if moves_values::<V>() { size_of::<V>() } else { size_of::<ValueIndex>() })
+}
+
+/// Scratch memory for merges of few keys, one after the other on one thread.
+pub(super) struct SmallMerges<K, V> {
+    keys: Box<[K]>,
+    values: Vec<MaybeUninit<V>>,
+}
+
+impl<K: Key, V: Copy> SmallMerges<K, V> {
+    pub fn new() -> Self {
+        Self { keys: Box::default(), values: Vec::new() }
+    }
+
+    /// Whether such a merge has few enough keys, and values that move together with them.
+    pub const fn can_merge(keys: usize) -> bool {
+        moves_values::<V>() && keys <= block::<K, V>()
+    }
+
+    /// Merges `runs`, of which none is empty, into `out`, whose length is the sum of theirs. Of equal keys, those of an earlier run come first.
+    pub fn merge(&mut self, runs: &[Run<K, V>], mut out: RunMut<K, V>) -> Result<(), Error> {
+        let count = out.keys.len();
+        if self.keys.len() < count {
+            let grown = count.next_power_of_two();
+            *self = Self { keys: memory::zeroed(grown)?, values: memory::uninit(grown)? };
+        }
+        let scratch = RunMut::new((&mut self.keys[..count], &mut self.values[..count]));
+        merge_tree(runs, &mut out, scratch);
+        Ok(())
+    }
 }
 
 /// The index of a value among those of a block.

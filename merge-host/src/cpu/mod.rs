@@ -10,7 +10,7 @@
 //! | `run`, `memory` | runs of key-value pairs, and scratch memory |
 //! | `merge_path`, `bidirectional`, `merge_avx2` | merge of two runs |
 //! | `split`, `multiway_split` | the parts of two or more runs that a block of the output is merged from |
-//! | `merge_batch`, `merge_ragged`, `merge_many` | many merges, and merges of many runs |
+//! | `merge_batch`, `merge_ragged`, `merge_many`, `merge_many_ragged` | many merges, and merges of many runs |
 //! | `reference` | counterparts of the textbook kernels |
 //! | `streamed` | sort of keys that callbacks read and write |
 //! | `sort`, `sort_pairs`, `sort_segments` | choice of the method of a sort |
@@ -32,6 +32,7 @@ pub(crate) mod memory;
 pub(crate) mod merge_batch;
 pub(crate) mod merge_by;
 pub(crate) mod merge_many;
+pub(crate) mod merge_many_ragged;
 pub(crate) mod merge_path;
 pub(crate) mod merge_ragged;
 pub(crate) mod moved;

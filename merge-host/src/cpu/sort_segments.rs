@@ -105,7 +105,9 @@ impl<K: Key, V: Copy> Scratch<K, V> {
 }
 
 /// Adjacent segments for one thread.
-struct Share<'a, K, V> {
+pub(super) struct Share<'a, K, V> {
+    /// The index of the first one.
+    pub first: usize,
     offsets: &'a [usize],
     run: RunMut<'a, K, V>,
     /// Whether this is one segment, for all threads.
@@ -114,21 +116,21 @@ struct Share<'a, K, V> {
 
 impl<K, V> Share<'_, K, V> {
     /// Calls `sort` with each segment.
-    fn for_each_segment(mut self, mut sort: impl FnMut(RunMut<K, V>) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn for_each_segment(mut self, mut sort: impl FnMut(RunMut<K, V>) -> Result<(), Error>) -> Result<(), Error> {
         let begin = self.offsets[0];
         self.offsets.windows(2).try_for_each(|ends| sort(self.run.part(ends[0] - begin..ends[1] - begin)))
     }
 }
 
 /// Calls `sort` with each share of the segments and the number of threads that are to sort it.
-fn for_each_share<K: Key, V: Send>(
+pub(super) fn for_each_share<K: Key, V: Send>(
     run: RunMut<K, V>,
     offsets: &[usize],
     threads: usize,
     sort: impl Fn(Share<K, V>, usize) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     if threads == 1 {
-        return sort(Share { offsets, run, is_long: false }, 1);
+        return sort(Share { first: 0, offsets, run, is_long: false }, 1);
     }
     let (long, short): (Vec<_>, Vec<_>) = shares(run, offsets, threads).into_iter().partition(|share| share.is_long);
     long.into_iter().try_for_each(|share| sort(share, threads))?;
@@ -150,7 +152,7 @@ fn shares<'a, K, V>(run: RunMut<'a, K, V>, offsets: &'a [usize], threads: usize)
             end += 1;
         }
         let (run, after) = rest.split_at(keys(first, end));
-        shares.push(Share { offsets: &offsets[first..=end], run, is_long: alone });
+        shares.push(Share { first, offsets: &offsets[first..=end], run, is_long: alone });
         (first, rest) = (end, after);
     }
     shares

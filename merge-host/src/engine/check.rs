@@ -83,6 +83,20 @@ pub(crate) fn check_offsets(what: &'static str, offsets: &[usize], keys: usize) 
     if last == keys { Ok(()) } else { Err(Error::LastOffset { what, found: last, expected: keys }) }
 }
 
+/// Checks that the last of the offsets of groups is the number of runs.
+pub(crate) fn check_last_group(found: usize, runs: usize) -> Result<(), Error> {
+    if found == runs { Ok(()) } else { Err(Error::LastGroup { found, expected: runs }) }
+}
+
+/// Checks that `offsets` are those of runs of `keys` keys, `groups` those of groups of these runs, and that `out` is as long as `keys`.
+pub(super) fn check_groups(keys: usize, offsets: &[usize], groups: &[usize], out: usize) -> Result<(), Error> {
+    check_offsets("the runs", offsets, keys)?;
+    let end = *groups.last().ok_or(Error::NoOffsets)?;
+    check_offsets("the groups", groups, end)?;
+    check_last_group(end, offsets.len() - 1)?;
+    check_length("out", keys, out, "|keys|")
+}
+
 /// Checks the lengths and offsets of a ragged batch. `a` and `b` are each a number of keys and their offsets.
 pub(super) fn check_ragged(a: (usize, &[usize]), b: (usize, &[usize]), out: usize) -> Result<(), Error> {
     check_offset_counts(a.1.len(), b.1.len())?;

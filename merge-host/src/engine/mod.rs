@@ -8,6 +8,7 @@
 //! | `segments` | sorts of the segments of an array |
 //! | `merge` | merges of two or more runs into one |
 //! | `batch` | many merges of two runs each |
+//! | `many_ragged` | merges of groups of runs, each group by itself |
 //! | `sets` | set operations |
 //! | `top_k` | the first keys of the order |
 //! | `groups` | unique keys, run lengths and reductions by key |
@@ -23,6 +24,7 @@ mod check;
 mod costs;
 mod elements;
 mod groups;
+mod many_ragged;
 mod merge;
 mod segments;
 mod sets;
@@ -33,7 +35,9 @@ mod top_k;
 pub use check::MAX_BATCH_LENGTH;
 pub(crate) use check::check_length;
 #[cfg(feature = "gpu")]
-pub(crate) use check::{check_batch, check_capacity, check_k, check_offset_counts, check_offsets, check_values};
+pub(crate) use check::{
+    check_batch, check_capacity, check_k, check_last_group, check_offset_counts, check_offsets, check_values,
+};
 pub use costs::{COSTS, CostModel, Work};
 pub use top_k::{TopK, TopKPairs};
 

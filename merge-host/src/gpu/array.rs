@@ -3,7 +3,7 @@
 use super::failure::OrFailure;
 use super::{RawArray, Stream, zeroed};
 use crate::Error;
-use crate::engine::{check_length, check_offsets};
+use crate::engine::{check_last_group, check_length, check_offsets};
 use bytemuck::{Pod, cast_slice};
 use cust::memory::{AsyncCopyDestination, DeviceBuffer};
 use std::fmt;
@@ -48,8 +48,8 @@ impl Stream {
         Ok(array)
     }
 
-    /// Checks offsets and uploads them, for [`merge_many`](Self::merge_many), [`merge_ragged`](Self::merge_ragged) and
-    /// [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
+    /// Checks offsets and uploads them, for [`merge_many`](Self::merge_many), [`merge_many_ragged`](Self::merge_many_ragged),
+    /// [`merge_ragged`](Self::merge_ragged) and [`sort_segments`](Self::sort_segments). Waits for the copy. O(n).
     ///
     /// # Errors
     /// [`Error::NoOffsets`] if there are none, [`Error::FirstOffset`] if the first is not 0, [`Error::DescendingOffsets`] if one is
@@ -205,7 +205,7 @@ impl<T> Drop for DeviceArray<T> {
     }
 }
 
-/// The offsets of the runs of an array or of a ragged batch, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
+/// The offsets of the runs of an array or of a ragged batch, of groups of runs, or of segments, in a GPU's memory. They have been checked: they begin with 0 and never decrease.
 ///
 /// [`Stream::upload_offsets`] makes them. They do not change, because the GPU reads them without checks.
 #[derive(Debug)]
@@ -216,18 +216,18 @@ pub struct DeviceOffsets {
 }
 
 impl DeviceOffsets {
-    /// The number of offsets, which is one more than that of the runs.
+    /// The number of offsets, which is one more than that of the runs, groups or segments.
     #[allow(clippy::len_without_is_empty, reason = "there is always an offset")]
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// The last offset: the number of keys in all runs.
+    /// The last offset: the number of keys in all runs, or of runs in all groups.
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// The number of keys of the longest run or segment.
+    /// The number of keys of the longest run or segment, or of runs of the group that has most.
     pub fn longest(&self) -> usize {
         self.longest
     }
@@ -251,5 +251,11 @@ impl DeviceOffsets {
             return Err(Error::LastOffset { what, found: self.end, expected: keys });
         }
         stream.owned(offsets, &self.offsets)
+    }
+
+    /// Where the offsets are, if they belong to `stream` and are those of groups of `runs` runs.
+    pub(super) fn checked_groups(&self, stream: &Stream, runs: usize) -> Result<RawArray<u64>, Error> {
+        check_last_group(self.end, runs)?;
+        stream.owned("groups", &self.offsets)
     }
 }

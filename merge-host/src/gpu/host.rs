@@ -1,6 +1,7 @@
 //! Work on slices in host memory: upload, compute, download.
 
 use super::failure::OrFailure;
+use super::launch::many_ragged::{self, RunGroups};
 use super::launch::runs::{self, ManyRuns};
 use super::launch::sort::{self, SortPlan};
 use super::launch::{Arrays, Entry, OnStream, batch, groups, merge, segments};
@@ -269,6 +270,81 @@ impl Gpu {
         let (_, timing) =
             self.pairs_in_place(out.0, out.1, |keys, values| self.merge_runs_on_gpu(lengths, keys, values))?;
         Ok(timing)
+    }
+
+    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged). Lengths and offsets have been checked.
+    pub(crate) fn merge_many_ragged_host<K: GpuKey>(
+        &self,
+        (keys, offsets): (&[K], &[usize]),
+        groups: &[usize],
+        out: &mut [K],
+    ) -> Result<Timing, Error> {
+        if out.is_empty() {
+            return Ok(Timing::default());
+        }
+        let (merged, mut timing) = self.merge_groups_on_gpu(keys, Values::NONE, offsets, groups)?;
+        ((), timing.download) = timed(|| self.copy_from_gpu(&merged.keys, out))?;
+        Ok(timing)
+    }
+
+    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been checked.
+    pub(crate) fn merge_many_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        (keys, values, offsets): (&[K], &[V], &[usize]),
+        groups: &[usize],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        if out.0.is_empty() {
+            return Ok(Timing::default());
+        }
+        concatenate(&[keys], out.0);
+        concatenate(&[values], out.1);
+        let (_, timing) =
+            self.pairs_in_place(out.0, out.1, |keys, values| self.merge_groups_on_gpu(keys, values, offsets, groups))?;
+        Ok(timing)
+    }
+
+    /// Uploads keys, values and offsets, and merges the runs of each group in the GPU's memory.
+    fn merge_groups_on_gpu<K: GpuKey>(
+        &self,
+        keys: &[K],
+        values: Values<'_>,
+        offsets: &[usize],
+        groups: &[usize],
+    ) -> Result<(OnGpu, Timing), Error> {
+        let widest = |ends: &[usize]| ends.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let ends_of_groups: Vec<usize> = groups.iter().map(|&run| offsets[run]).collect();
+        let mut described = RunGroups {
+            offsets: 0,
+            runs: offsets.len() - 1,
+            groups: 0,
+            count: groups.len() - 1,
+            most_runs: widest(groups),
+            longest: widest(&ends_of_groups),
+        };
+        let workspace_bytes = many_ragged::workspace_bytes::<K>(keys.len(), described, values.each);
+        let in_place = described.can_be_in_place::<K>(keys.len(), values.each);
+        let arrays = if in_place { 1 } else { 2 };
+        let data_bytes = arrays * (size_of_val(keys) + values.bytes.len()) + size_of_val(offsets) + size_of_val(groups);
+        self.check_memory(data_bytes.saturating_add(workspace_bytes))?;
+        self.load(&many_ragged::entries::<K>(keys.len(), described, values.each))?;
+        let stream = self.new_stream()?;
+        let ((from, offsets, groups), upload) = timed(|| {
+            let upload = |offsets: &[usize]| self.upload::<u64>(cast_slice(offsets));
+            Ok((OnGpu::upload(self, keys, values)?, upload(offsets)?, upload(groups)?))
+        })?;
+        (described.offsets, described.groups) = (offsets.as_device_ptr().as_raw(), groups.as_device_ptr().as_raw());
+        let other = if in_place { None } else { Some(OnGpu::new::<K>(self, keys.len(), values.each)?) };
+        let workspace: DeviceBuffer<u8> = self.buffer(workspace_bytes)?;
+        let ((), compute) = timed(|| {
+            let (queue, at) = (self.queue(&stream)?, from.arrays());
+            let out = other.as_ref().map_or(at, OnGpu::arrays);
+            let (order, workspace) = (SortOrder::Ascending, address(&workspace));
+            // SAFETY: the arrays have just been allocated, for these lengths, and live until after the wait. `Engine` has checked the offsets.
+            unsafe { many_ragged::merge_many_ragged::<K>(&queue, order, at, described, out, workspace)? };
+            stream.synchronize().or_failure("the merge on the GPU")
+        })?;
+        Ok((other.unwrap_or(from), Timing { upload, compute, ..Timing::default() }))
     }
 
     /// [`Engine::merge_with`](crate::Engine::merge_with). Lengths have been checked.

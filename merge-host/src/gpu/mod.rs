@@ -7,6 +7,7 @@
 //! | `stream` | [`Stream`] and [`Event`]: the order of work |
 //! | `segments` | sorts of segments, of a stream and by address |
 //! | `many_runs` | merges of many runs, of a stream and by address |
+//! | `many_ragged` | merges of groups of runs, of a stream and by address |
 //! | `array` | [`DeviceArray`] and [`DeviceOffsets`], which belong to a stream |
 //! | `operations` | sorts and merges of the arrays of a stream |
 //! | `own` | the same in a user's own order |
@@ -34,6 +35,7 @@ mod host_sets;
 mod host_top_k;
 mod kernels;
 mod launch;
+mod many_ragged;
 mod many_runs;
 mod numbers;
 mod operations;
@@ -48,6 +50,7 @@ pub use array::{DeviceArray, DeviceOffsets};
 pub use device::Gpu;
 pub use group::GpuGroup;
 pub use kernels::kernel_modules;
+pub use many_ragged::RawRunGroups;
 pub use raw::RawArray;
 pub use segments::{RawSegments, Segments};
 pub use stream::{Event, Stream};

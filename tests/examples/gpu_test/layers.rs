@@ -206,6 +206,9 @@ impl Test {
         let foreign_offsets = other.upload_offsets(&[0, 1000]).expect("the device has memory");
         let offsets = one.upload_offsets(&[0, 1000]).expect("the device has memory");
         let short_offsets = one.upload_offsets(&[0, 999]).expect("the device has memory");
+        let [one_group, foreign_group] =
+            [&one, &other].map(|stream| stream.upload_offsets(&[0, 1]).expect("the device has memory"));
+        let order = SortOrder::Ascending;
         let mut out = one.zeroed::<u32>(2000).expect("the device has memory");
         let mut values = upload(&one);
         let stream = |what| Error::OtherStream { what };
@@ -230,6 +233,19 @@ impl Test {
             (
                 one.merge_ragged((&own, &offsets), (&own, &short_offsets), &mut out, &mut empty),
                 Error::LastOffset { what: "b", found: 999, expected: 1000 },
+            ),
+            (
+                one.merge_many_ragged(order, &own, &foreign_offsets, &one_group, &mut values, &mut empty),
+                stream("offsets"),
+            ),
+            (one.merge_many_ragged(order, &own, &offsets, &foreign_group, &mut values, &mut empty), stream("groups")),
+            (
+                one.merge_many_ragged(order, &own, &short_offsets, &one_group, &mut values, &mut empty),
+                Error::LastOffset { what: "keys", found: 999, expected: 1000 },
+            ),
+            (
+                one.merge_many_ragged(order, &own, &offsets, &offsets, &mut values, &mut empty),
+                Error::LastGroup { found: 1000, expected: 1 },
             ),
             (one.copy(&foreign, &mut own), stream("from")),
             (one.copy(&own, &mut foreign), stream("to")),

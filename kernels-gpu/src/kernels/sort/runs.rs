@@ -164,15 +164,7 @@ impl RunsOfOffsets {
         if !self.groups_of_tiles.is_empty() {
             return self.groups_of_tiles.get(t) as usize;
         }
-        let (mut group, mut others) = (0, self.runs.groups - 1);
-        while others > 0 {
-            let half = others.div_ceil(2);
-            if self.first_tile(group + half) <= t {
-                group += half;
-            }
-            others -= half;
-        }
-        group
+        last_where(self.runs.groups, |group| self.first_tile(group) <= t)
     }
 }
 
@@ -210,6 +202,20 @@ impl Division for RunsOfOffsets {
         let (start, end) = (self.start(first, merged), self.start(first + 1, merged));
         (start, if i < self.runs.k { (end - start) as u32 } else { 0 })
     }
+}
+
+/// The last number below `count`, which is not 0, for which `holds`. It holds for 0, and for all numbers below one for which it holds.
+#[inline(always)]
+pub(in crate::kernels::sort) fn last_where(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut last, mut others) = (0, count - 1);
+    while others > 0 {
+        let half = others.div_ceil(2);
+        if holds(last + half) {
+            last += half;
+        }
+        others -= half;
+    }
+    last
 }
 
 /// The passes of a sort: how many runs each of them merges into one.

@@ -74,6 +74,37 @@ impl GpuGroup {
         })
     }
 
+    /// [`Engine::merge_many_ragged`](crate::Engine::merge_many_ragged). Lengths and offsets have been checked.
+    pub(crate) fn merge_many_ragged_host<K: GpuKey>(
+        &self,
+        (keys, offsets): (&[K], &[usize]),
+        groups: &[usize],
+        out: &mut [K],
+    ) -> Result<Timing, Error> {
+        let parts = group_parts(self.len(), offsets, groups);
+        self.for_each_part(divided(out, parts.iter().map(|part| part.keys.len())), |i, out| {
+            let GroupsPart { keys: range, offsets, groups } = &parts[i];
+            self.gpu(i).merge_many_ragged_host((&keys[range.clone()], offsets), groups, out)
+        })
+    }
+
+    /// [`Engine::merge_many_ragged_pairs`](crate::Engine::merge_many_ragged_pairs). Lengths and offsets have been checked.
+    pub(crate) fn merge_many_ragged_pairs_host<K: GpuKey, V: Copy + Send + Sync>(
+        &self,
+        (keys, values, offsets): (&[K], &[V], &[usize]),
+        groups: &[usize],
+        out: (&mut [K], &mut [V]),
+    ) -> Result<Timing, Error> {
+        let parts = group_parts(self.len(), offsets, groups);
+        let lengths = || parts.iter().map(|part| part.keys.len());
+        let outs = divided(out.0, lengths()).into_iter().zip(divided(out.1, lengths()));
+        self.for_each_part(outs, |i, out| {
+            let GroupsPart { keys: range, offsets, groups } = &parts[i];
+            let runs = (&keys[range.clone()], &values[range.clone()], &offsets[..]);
+            self.gpu(i).merge_many_ragged_pairs_host(runs, groups, out)
+        })
+    }
+
     /// [`Engine::sort_segments`](crate::Engine::sort_segments). Offsets have been checked.
     pub(crate) fn sort_segments_host<K: GpuKey>(
         &self,
@@ -108,6 +139,25 @@ impl GpuGroup {
 fn segment_parts(members: usize, offsets: &[usize]) -> Vec<(Range<usize>, Vec<usize>)> {
     let segments = whole_ranges(members, offsets.len() - 1, |segment| offsets[segment]);
     segments.into_iter().map(|segments| part_of(offsets, &segments)).collect()
+}
+
+/// The groups of runs that a member merges: the range of their keys, the offsets of the runs in that range, and those of the groups among these runs.
+#[derive(Debug)]
+struct GroupsPart {
+    keys: Range<usize>,
+    offsets: Vec<usize>,
+    groups: Vec<usize>,
+}
+
+/// The groups of each of `members`: about as many keys for each, in whole groups.
+fn group_parts(members: usize, offsets: &[usize], groups: &[usize]) -> Vec<GroupsPart> {
+    let ranges = whole_ranges(members, groups.len() - 1, |group| offsets[groups[group]]);
+    let part = |range| {
+        let (runs, groups) = part_of(groups, &range);
+        let (keys, offsets) = part_of(offsets, &runs);
+        GroupsPart { keys, offsets, groups }
+    };
+    ranges.into_iter().map(part).collect()
 }
 
 /// The problems of each of `members`, of a batch with `keys` keys in problems of `d`.
@@ -276,6 +326,28 @@ mod tests {
             // A member has more than an even part by less than one segment.
             let most = end.div_ceil(members) + segments.iter().max().unwrap_or(&0);
             prop_assert!(parts.iter().all(|(keys, _)| keys.len() < most.max(1)), "{:?}", parts);
+        }
+
+        #[test]
+        fn every_group_belongs_to_one_member(
+            all in prop::collection::vec(prop::collection::vec(0..20usize, 0..5), 0..30),
+            members in 1..9usize,
+        ) {
+            let (runs, groups) = (offsets(all.concat().into_iter()), offsets(all.iter().map(Vec::len)));
+            let parts = group_parts(members, &runs, &groups);
+            prop_assert_eq!(parts.len(), members);
+            let (mut found, mut end) = (vec![], 0);
+            for GroupsPart { keys, offsets, groups } in &parts {
+                prop_assert_eq!((keys.start, offsets[0], offsets.last()), (end, 0, Some(&keys.len())));
+                prop_assert_eq!((groups[0], groups.last()), (0, Some(&(offsets.len() - 1))));
+                end = keys.end;
+                let lengths: Vec<usize> = lengths(offsets).collect();
+                found.extend(groups.windows(2).map(|ends| lengths[ends[0]..ends[1]].to_vec()));
+            }
+            prop_assert_eq!(found, all.clone());
+            // A member has more than an even part by less than one group.
+            let most = end.div_ceil(members) + all.iter().map(|group| group.iter().sum()).max().unwrap_or(0);
+            prop_assert!(parts.iter().all(|part| part.keys.len() < most.max(1)), "{:?}", parts);
         }
 
         #[test]

@@ -46,53 +46,54 @@ const fn tile_of_two<K>(value_bytes: usize) -> Tile {
     if value_bytes == 0 { tuning::merge(size_of::<K>()) } else { tuning::indexed(size_of::<K>()) }
 }
 
-/// How many runs each pass merges into one, for `count` runs, which are more than 2.
-fn passes(count: usize) -> impl ExactSizeIterator<Item = u32> {
-    let passes: Vec<u32> = Passes::of(count).collect();
-    passes.into_iter()
-}
-
 /// The passes over `n` keys of type `K` in `count` runs, with values of `value_bytes` bytes, or 0.
-fn runs_of_passes<K: Key>(
-    n: usize,
-    offsets: *const usize,
-    count: usize,
-    value_bytes: usize,
-) -> impl ExactSizeIterator<Item = OffsetRuns> {
+fn passes<K: Key>(n: usize, offsets: *const usize, count: usize, value_bytes: usize) -> Vec<OffsetRuns> {
     let mut merged = 1;
-    passes(count).map(move |k| {
-        let merges = [merged, merged * k as usize];
-        merged = merges[1];
-        OffsetRuns {
-            offsets,
-            count,
-            merged: merges,
-            n,
-            groups: count.div_ceil(merged),
-            k,
-            tile_keys: keys_of_tile(size_of::<K>(), value_bytes, k),
-            rank_tolerance: many_runs::rank_tolerance(value_bytes),
-        }
-    })
+    let pass = |k| {
+        let runs = runs_of_pass::<K>(n, value_bytes, (offsets, count), merged, k);
+        merged = runs.merged[1];
+        runs
+    };
+    Passes::of(count).map(pass).collect()
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends. The keys' scratch array is at its start.
-struct Layout {
+/// The runs of a pass that merges `k` into one, each of which is `merged` of the `count` runs between the offsets.
+pub(super) fn runs_of_pass<K: Key>(
+    n: usize,
+    value_bytes: usize,
+    (offsets, count): (*const usize, usize),
+    merged: usize,
+    k: u32,
+) -> OffsetRuns {
+    let merged = [merged, merged * k as usize];
+    OffsetRuns {
+        offsets,
+        count,
+        merged,
+        n,
+        groups: count.div_ceil(merged[1]),
+        k,
+        tile_keys: keys_of_tile(size_of::<K>(), value_bytes, k),
+        rank_tolerance: many_runs::rank_tolerance(value_bytes),
+    }
+}
+
+/// Where the parts of a workspace begin, in bytes, and where it ends, at a multiple of 16. The keys' scratch array is at its start.
+pub(super) struct Layout {
     values: usize,
     splits: usize,
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl Layout {
-    fn of<K: Key>(n: usize, count: usize, value_bytes: usize) -> Self {
+    /// For these passes over `n` keys of type `K`.
+    pub(super) fn of<K: Key>(n: usize, value_bytes: usize, passes: &[OffsetRuns]) -> Self {
         // The only pass needs no scratch.
-        let scratch = if passes(count).len() > 1 { n } else { 0 };
+        let scratch = if passes.len() > 1 { n } else { 0 };
         let values = align(scratch * size_of::<K>());
         let splits = values + align(scratch * value_bytes);
-        let words = runs_of_passes::<K>(n, ptr::null(), count, value_bytes)
-            .map(|runs| runs.tile_count() * words_of_tile(runs.k))
-            .max();
-        Self { values, splits, end: splits + words.unwrap_or(0) * size_of::<u32>() }
+        let words = passes.iter().map(|runs| runs.tile_count() * words_of_tile(runs.k)).max();
+        Self { values, splits, end: splits + align(words.unwrap_or(0) * size_of::<u32>()) }
     }
 }
 
@@ -103,7 +104,7 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, count: usize, value_byte
         _ if n == 0 => 0,
         most if most > MOST => usize::MAX,
         _ if count <= 2 => n.div_ceil(tile_of_two::<K>(value_bytes).keys()) * size_of::<usize>(),
-        _ => Layout::of::<K>(n, count, value_bytes).end,
+        _ => Layout::of::<K>(n, value_bytes, &passes::<K>(n, ptr::null(), count, value_bytes)).end,
     }
 }
 
@@ -129,21 +130,40 @@ pub(in crate::gpu) unsafe fn merge_many_runs<K: Key>(
         // SAFETY: the caller's promise. There is a run, and so a second offset, since there are keys.
         return unsafe { merge_two_runs::<K>(queue, order, from, offsets, out, workspace) };
     }
-    let (coding, layout) = (Coding::of::<K>(order == SortOrder::Descending), Layout::of::<K>(n, count, value_bytes));
+    let passes = passes::<K>(n, offsets as *const usize, count, value_bytes);
+    // SAFETY: the caller's promise.
+    unsafe { merge_passes::<K>(queue, order, from, &passes, out, workspace, |_| Ok(())) }
+}
+
+/// Queues passes over the runs of `from`, the first ones to the scratch arrays and to `out` in turn, and the last one to `out`. `before` queues what
+/// goes before the pass of that index.
+///
+/// # Safety
+/// The arrays are as for [`merge_many_runs`], with a workspace of [`Layout::end`] bytes. When a pass begins, its offsets are as [`OffsetRuns`] says.
+pub(super) unsafe fn merge_passes<K: Key>(
+    queue: &impl Queue,
+    order: SortOrder,
+    from: Arrays,
+    passes: &[OffsetRuns],
+    out: Arrays,
+    workspace: Address,
+    before: impl Fn(usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Arrays { len: n, value_bytes, .. } = from;
+    let (coding, layout) = (Coding::of::<K>(order == SortOrder::Descending), Layout::of::<K>(n, value_bytes, passes));
     let part = |begin: usize| workspace + begin as Address;
     let (splits, suffix) = (part(layout.splits) as *mut u32, suffix::<K>(value_bytes));
     let tile = tile_shape(size_of::<K>(), value_bytes);
     let shared_bytes = many_runs::shared_bytes(size_of::<K>(), value_bytes, tile.keys());
     let mut input = (from.keys, from.values);
     let mut encode = coding;
-    let passes = runs_of_passes::<K>(n, offsets as *const usize, count, value_bytes);
-    let last = passes.len() - 1;
-    for (pass, runs) in passes.enumerate() {
-        let output =
-            if (last - pass).is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
-        let (tiles, decode) = (runs.tile_count(), if pass == last { coding } else { Coding::NONE });
+    for (pass, &runs) in passes.iter().enumerate() {
+        let after = passes.len() - 1 - pass;
+        let output = if after.is_multiple_of(2) { (out.keys, out.values) } else { (part(0), part(layout.values)) };
+        let (tiles, decode) = (runs.tile_count(), if after == 0 { coding } else { Coding::NONE });
         let per_warp = split_runs::boundaries_per_warp(tiles);
         let split = SplitManyRuns { from: input.0 as *const K::Bits, runs, encode, splits, per_warp };
+        before(pass)?;
         // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
         unsafe { queue.launch(&bits(size_of::<K>()), splits_shape(tiles), &split)? };
         with_values!(value_bytes, V => {
@@ -197,7 +217,7 @@ mod tests {
 
     #[test]
     fn up_to_32_runs_take_one_pass_and_more_take_passes_that_are_alike() {
-        let of = |count| passes(count).collect::<Vec<_>>();
+        let of = |count| passes::<u32>(1, ptr::null(), count, 0).iter().map(|runs| runs.k).collect::<Vec<_>>();
         assert_eq!(of(3), [4]);
         assert_eq!(of(16), [16]);
         assert_eq!(of(32), [32]);

@@ -9,6 +9,7 @@
 //! | `radix` | sorting by all bits what is not divided |
 //! | `runs` | many runs at once, in place |
 //! | `many_runs` | the runs of an array, to another one |
+//! | `many_ragged` | groups of the runs of an array, each group by itself |
 //! | `top_k` | the first k keys in their order |
 //! | `own` | sorts and merges in a user's own order |
 //! | `sets` | unions, intersections and differences |
@@ -29,6 +30,7 @@ mod divide;
 pub(super) mod emulated;
 pub(super) mod exchange;
 pub(super) mod groups;
+pub(super) mod many_ragged;
 pub(super) mod many_runs;
 pub(super) mod merge;
 pub(super) mod own;
@@ -48,7 +50,7 @@ use super::{Address, Gpu};
 use crate::{Error, GpuKey};
 use cuda_std::launch::Arguments;
 use cust::event::{Event, EventFlags};
-use cust::memory::{DevicePointer, DeviceSlice};
+use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::{Stream, StreamWaitEventFlags};
 use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::key::Key;
@@ -77,6 +79,12 @@ pub(super) trait Queue {
     /// # Safety
     /// They are in the GPU's memory, and nothing else uses them until then.
     unsafe fn clear(&self, at: Address, count: usize) -> Result<(), Error>;
+
+    /// Copies `bytes` bytes, a multiple of 4, in order with the launches.
+    ///
+    /// # Safety
+    /// Both ranges are in the GPU's memory and do not overlap. Until then nothing else uses the one at `to` or writes the one at `from`.
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error>;
 
     /// Adds what `work` adds to this queue and to another one, in no order with each other. What is added later waits for both.
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error>;
@@ -114,6 +122,18 @@ impl Queue for OnStream<'_> {
             DeviceSlice::from_raw_parts_mut(DevicePointer::<u32>::from_raw(at), count).set_32_async(0, self.stream)
         }
         .or_failure("cuMemsetD32Async")
+    }
+
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let range = |at| DeviceSlice::from_raw_parts_mut(DevicePointer::<u8>::from_raw(at), bytes);
+            range(from).async_copy_to(&mut range(to), self.stream)
+        }
+        .or_failure("cuMemcpyDtoDAsync")
     }
 
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
@@ -173,6 +193,7 @@ pub(super) fn entries<K: GpuKey>() -> Vec<Entry> {
             if value_bytes > 0 { bounds::entries::<K>(value_bytes) } else { Vec::new() },
             segments::entries::<K>(value_bytes),
             many_runs::entries::<K>(value_bytes),
+            vec![many_ragged::own_entry::<K>()],
         ]
     });
     with_values.flatten().collect()

@@ -27,6 +27,10 @@ impl Queue for Record {
         Ok(())
     }
 
+    unsafe fn copy(&self, _: Address, _: Address, _: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
         work(self, self)
     }
@@ -145,6 +149,15 @@ impl Record {
             for count in [2, 40] {
                 many_runs::merge_many_runs::<K>(self, SortOrder::Ascending, tree, (AT, count), tree, AT)?;
             }
+            let groups = many_ragged::RunGroups {
+                offsets: AT,
+                runs: 40,
+                groups: AT,
+                count: 5,
+                most_runs: usize::MAX,
+                longest: usize::MAX,
+            };
+            many_ragged::merge_many_ragged::<K>(self, SortOrder::Ascending, tree, groups, tree, AT)?;
             runs::merge_tree::<K>(self, lengths, tree, tree, AT)?;
         }
         Ok(())

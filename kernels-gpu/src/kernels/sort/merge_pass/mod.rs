@@ -20,6 +20,7 @@
 //! | `rounds` | segments merged in shared memory |
 //! | [`long_runs`] | the same for runs that were detected, of any lengths |
 //! | [`many_runs`] | the same for runs of a user, of any lengths and in any number |
+//! | [`pad_runs`] | where the runs of a pass are if each group of a user's runs is merged by itself |
 //!
 //! How segments are loaded, merged and stored depends on their [payload](crate::kernels::sort::payload).
 
@@ -27,6 +28,7 @@ pub(super) mod load;
 pub mod long_runs;
 pub mod many_runs;
 pub mod merge_runs;
+pub mod pad_runs;
 pub(super) mod plan;
 pub(super) mod rounds;
 pub mod split_runs;

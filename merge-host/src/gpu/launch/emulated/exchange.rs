@@ -22,16 +22,8 @@ impl Member for OnDevice<'_> {
     }
 
     unsafe fn copy(&self, _: &Self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
-        let words = bytes / size_of::<u32>();
-        assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
-        let ended = self.0.emulator.borrow_mut().launch("copy", 1, 1, 0, || {
-            // SAFETY: the caller's promise; the emulator reports words that are in no array.
-            let (from, to) =
-                unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
-            (0..words).for_each(|i| to.set(i, from.get(i)));
-        });
-        self.0.checked(ended);
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { self.0.queue().copy(from, to, bytes) }
     }
 
     fn copied(&self) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use kernels_gpu::kernels::sort::merge_pass::many_runs::keys_of_tile;
 use kernels_gpu::tuning;
 
 /// Offsets of runs of these lengths.
-fn offsets_of(lengths: &[usize]) -> Vec<usize> {
+pub(super) fn offsets_of(lengths: &[usize]) -> Vec<usize> {
     let mut offsets = vec![0];
     offsets.extend(lengths.iter().scan(0, |end, length| {
         *end += length;
@@ -42,7 +42,7 @@ fn merge<K: TestKey, V: Word>(input: &[K], lengths: &[usize], order: SortOrder, 
 }
 
 /// The order of a test with that seed.
-fn order_of(seed: u64) -> SortOrder {
+pub(super) fn order_of(seed: u64) -> SortOrder {
     if seed.is_multiple_of(2) { SortOrder::Ascending } else { SortOrder::Descending }
 }
 
@@ -81,7 +81,7 @@ fn check<K: TestKey>(keys: Keys, lengths: &[usize]) {
 }
 
 /// `count` lengths of about `n` keys together, of which every fifth is 0.
-fn any_lengths(count: usize, n: usize) -> Vec<usize> {
+pub(super) fn any_lengths(count: usize, n: usize) -> Vec<usize> {
     let mut random = StdRng::seed_from_u64(fresh_seed());
     let length = |i| if i % 5 == 3 { 0 } else { random.random_range(0..=2 * n / count) };
     (0..count).map(length).collect()

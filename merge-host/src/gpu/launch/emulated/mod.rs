@@ -12,6 +12,8 @@ mod groups;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod many_ragged;
+#[cfg(test)]
 mod many_runs;
 #[cfg(test)]
 mod merge;
@@ -173,6 +175,22 @@ impl Queue for Emulated<'_> {
                 let words = unsafe { GlobalMut::<u32>::new(at as *mut u32, count) };
                 let first = thread::thread_idx_x() as usize;
                 (first..count).step_by(THREADS as usize).for_each(|word| words.set(word, 0));
+            })
+        }));
+        Ok(())
+    }
+
+    unsafe fn copy(&self, from: Address, to: Address, bytes: usize) -> Result<(), Error> {
+        const THREADS: u32 = 32;
+        let words = bytes / size_of::<u32>();
+        assert_eq!(bytes % size_of::<u32>(), 0, "keys and values have whole words");
+        self.add(Box::new(move |emulator| {
+            emulator.launch("copy", 1, THREADS, 0, || {
+                // SAFETY: the caller's promise; the emulator reports words that are in no array, and each thread copies words of its own.
+                let (from, to) =
+                    unsafe { (GlobalMut::<u32>::new(from as _, words), GlobalMut::<u32>::new(to as _, words)) };
+                let first = thread::thread_idx_x() as usize;
+                (first..words).step_by(THREADS as usize).for_each(|word| to.set(word, from.get(word)));
             })
         }));
         Ok(())

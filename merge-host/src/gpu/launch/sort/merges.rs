@@ -125,6 +125,10 @@ mod tests {
             Ok(())
         }
 
+        unsafe fn copy(&self, _: Address, _: Address, _: usize) -> Result<(), Error> {
+            Ok(())
+        }
+
         fn join(&self, work: impl FnOnce(&Self, &Self) -> Result<(), Error>) -> Result<(), Error> {
             work(self, self)
         }
