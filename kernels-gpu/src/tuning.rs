@@ -121,6 +121,8 @@ pub struct Row {
     pub reduce: ByWidths<Tile>,
     /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
     pub compaction_blocks: usize,
+    /// The same of set operations for keys of 8 bytes alone.
+    pub wide_sets_blocks: usize,
     /// The same of run lengths.
     pub run_lengths_blocks: usize,
     /// The same of unique keys with values.
@@ -204,6 +206,7 @@ pub const SM_90: Row = Row {
 
     fused_blocks: 4,
     compaction_blocks: 5,
+    wide_sets_blocks: 4,
     run_lengths_blocks: 4,
     unique_pairs_blocks: 3,
     reduce_blocks: 3,

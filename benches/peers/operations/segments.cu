@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
   return run(argc, argv, [](auto key, size_t n) {
     Table<decltype(key)> table(n);
     Segments<decltype(key)> segments(table, n);
-    for (size_t length : {1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 13, 1 << 16, 1 << 20, 1 << 24}) segments.of_length(length, n);
+    for (size_t length : {1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 16, 1 << 20, 1 << 24}) segments.of_length(length, n);
     segments.of_offsets("segments of 2^(0…20)", n, mixed_offsets(n));
     std::vector<int> empty(1000001, 1000); std::fill(empty.begin(), empty.begin() + 500000, 0);
     segments.of_offsets("a million empty segments", 1000, empty);

@@ -108,6 +108,10 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     let Chunk { mut begin, end } = Chunk::of_block(keys.len());
     let chunks_before = before_chunk(places, memory.scan);
     let (mut less_before, mut equal_before) = (out_begin + chunks_before[0], chunks_before[1]);
+    let [less, equal] = places.of_block(thread::block_idx_x());
+    if less == 0 && (equal == 0 || equal_before >= ties_wanted) {
+        return;
+    }
     let mut turn = 0;
     while begin < end {
         let first = begin + warp as usize * (WARP_SIZE as usize * VT) + lane as usize;
@@ -126,10 +130,11 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             }
         }
         coding_of_keys.encode_all(&mut found);
-        // A bit for each row in which this lane's key is one of both kinds.
-        let mut found_in = 0u32;
+        // A bit for each row in which this lane's key is one of both kinds, or of those that are less if there are enough of the others.
+        let (mut found_in, wants_ties) = (0u32, equal_before < ties_wanted);
         for i in 0..VT {
-            found_in |= ((prefix(found[i], left) <= chosen) as u32) << i;
+            let bits = prefix(found[i], left);
+            found_in |= ((bits < chosen || wants_ties && bits == chosen) as u32) << i;
         }
         // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
         let vote = |i: usize| {

@@ -24,7 +24,7 @@ use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::Key;
 
 /// A pass of merges is worth it if they have that part of the keys of a tile on average.
-const PART_OF_TILE: usize = 8;
+const PART_OF_TILE: usize = 16;
 
 /// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort has more launches.
 const FEW_MERGES: usize = 256;
