@@ -5,7 +5,7 @@ use common::*;
 use cuda_std::emulator::Emulator;
 use kernels_gpu::sequence::Sequence;
 use kernels_gpu::textbook::co_rank::{clamp_split, co_rank, co_rank_splits};
-use kernels_gpu::thread::diagonal::{diagonal_search, diagonal_search_by_steps, first_step, search_near};
+use kernels_gpu::thread::diagonal::{diagonal_search, search_near};
 use std::cell::RefCell;
 
 /// How many of the first k keys of the stable merge come from A, by merging keys that remember where they are from.
@@ -36,9 +36,6 @@ fn both_searches_split_where_the_stable_merge_does() {
                     let at = || format!("k {k} of {m} + {n}, {keys:?}, seed {seed}");
                     assert_eq!(co_rank(k, &a[..], &b[..]), expected, "co_rank, {}", at());
                     assert_eq!(diagonal_search(k, &a[..], &b[..]), expected, "diagonal_search, {}", at());
-                    let first_step = first_step(m + n) as usize;
-                    let by_steps = diagonal_search_by_steps(k, &a[..], &b[..], first_step);
-                    assert_eq!(by_steps, expected, "diagonal_search_by_steps, {}", at());
                     let bounds = (k.saturating_sub(n), k.min(m));
                     for (guess, window) in [(0, 0), (k / 2, 2), (expected, 1), (m + n, 3), (expected + 9, 5)] {
                         let found = search_near(k, &a[..], &b[..], bounds, guess, window);
@@ -60,8 +57,7 @@ fn searches_of_unsorted_input_end_inside_the_arrays() {
         for k in 0..=m + n {
             let bounds = (k.saturating_sub(n), k.min(m));
             let near = search_near(k, &a[..], &b[..], bounds, k / 3, 2);
-            let by_steps = diagonal_search_by_steps(k, &a[..], &b[..], first_step(m + n) as usize);
-            for i in [co_rank(k, &a[..], &b[..]), diagonal_search(k, &a[..], &b[..]), near, by_steps] {
+            for i in [co_rank(k, &a[..], &b[..]), diagonal_search(k, &a[..], &b[..]), near] {
                 assert!(i <= m && k - i <= n, "co-rank {i} of {k} in {m} + {n}, seed {seed}");
             }
         }

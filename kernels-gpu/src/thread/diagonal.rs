@@ -51,34 +51,6 @@ where
     low
 }
 
-/// As [`diagonal_search`], in steps that are halved, from `first_step` of the most keys on.
-///
-/// Where that is a constant, so are all steps, and each takes half of the instructions: which is what counts in shared memory.
-#[inline(always)]
-#[track_caller]
-pub fn diagonal_search_by_steps<I: Position, S, T>(k: I, a: S, b: T, first_step: I) -> I
-where
-    S: Sequence<Index = I>,
-    T: Sequence<Index = I, Item = S::Item>,
-{
-    let (mut split, most) = (k.minus_or_zero(b.length()), k.min(a.length()));
-    let mut step = first_step;
-    while step > I::ZERO {
-        // Key `next - 1` of A is among the first `k` if it is not greater than the key of B that would take its place.
-        let next = split + step;
-        if next <= most && a.at(next - I::ONE) <= b.at(k - next) {
-            split = next;
-        }
-        step = step.half();
-    }
-    split
-}
-
-/// The first step of a [search](diagonal_search_by_steps) among `keys` keys: half of the least power of two above that.
-pub const fn first_step(keys: usize) -> u32 {
-    (keys as u32 + 1).next_power_of_two() / 2
-}
-
 /// As [`diagonal_search`], if the answer is known to be `low` to `high`, both possible on the diagonal, and likely to be
 /// within `window` of `guess`.
 ///

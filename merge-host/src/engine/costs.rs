@@ -17,10 +17,9 @@ macro_rules! cost_model {
     ($($(#[$doc:meta])* $field:ident = $value:literal,)*) => {
         /// The constants of the model by which [`Engine::auto`](crate::Engine::auto) chooses between the CPU and a GPU.
         ///
-        /// The default is measured on one machine: 16 cores of an Intel Xeon, and an H200. Those of segments, set operations and selections are
-        /// estimates: what they take on another machine, relative to its sorts and merges. The script `scripts/measure-costs` measures them on
-        /// another one and prints them in the form that [`FromStr`] reads, for the environment variable [`COSTS`]: `name=value`, separated by
-        /// commas, where a name that is left out keeps its default.
+        /// The default is measured on two machines of 16 cores of an Intel Xeon, with an H200, and for segments, set operations and selections with
+        /// an H100. The script `scripts/measure-costs` measures it on another one and prints it in the form that [`FromStr`] reads, for the environment
+        /// variable [`COSTS`]: `name=value`, separated by commas, where a name that is left out keeps its default.
         ///
         /// ```
         /// use merge_host::CostModel;
@@ -80,17 +79,17 @@ cost_model! {
     /// As for `sort4_shared`.
     merge_shared = 0.015,
     /// Sorts of short segments, without values: as for `sort4_thread`. Long segments are sorted as whole arrays are.
-    segments_thread = 0.35,
+    segments_thread = 0.46,
     /// As for `sort4_shared`.
-    segments_shared = 0.03,
+    segments_shared = 0.044,
     /// Set operations on sorted keys, and groups of equal keys: as for `sort4_thread`.
-    set_thread = 0.45,
+    set_thread = 1.3,
     /// As for `sort4_shared`.
-    set_shared = 0.022,
+    set_shared = 0.019,
     /// Selections of the first keys of the order: as for `sort4_thread`.
-    top_k_thread = 0.25,
+    top_k_thread = 0.6,
     /// As for `sort4_shared`.
-    top_k_shared = 0.01,
+    top_k_shared = 0.082,
     /// What reading the keys of a file and writing them to another one adds to a sort on the CPU, in ns a byte.
     cpu_file = 0.12,
     /// What it adds to a sort on the GPU, where it goes on beside the copies, in ns a byte.

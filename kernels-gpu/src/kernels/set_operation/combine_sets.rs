@@ -8,7 +8,7 @@ use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
-use crate::thread::diagonal::{diagonal_search_by_steps, first_step};
+use crate::thread::diagonal::diagonal_search;
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use core::hint::select_unpredictable;
@@ -109,7 +109,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     load_keys::<B, NT, VT>(keys, coding, slots);
     thread::sync_threads();
 
-    let part = Part::of_thread::<B, NT, VT>(slots, a_count as u32, total as u32);
+    let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
     // Sentinels end both runs if no key of the tile is as great.
     let is_less = |end: u32, count: usize| count == 0 || slots.get(end - 1) != B::MAX;
     let walked = if is_less(a_count as u32, a_count) && is_less(total as u32 + 1, total - a_count) {
@@ -263,12 +263,11 @@ impl Part {
     /// The part of this thread in a tile of `count` keys, of which `a_count` are of A.
     #[inline(always)]
     #[track_caller]
-    fn of_thread<B: Bits, const NT: usize, const VT: usize>(keys: Shared<B>, a_count: u32, count: u32) -> Self {
+    fn of_thread<B: Bits, const VT: usize>(keys: Shared<B>, a_count: u32, count: u32) -> Self {
         let b_first = a_count + 1;
         let diagonal = (thread::thread_idx_x() * VT as u32).min(count);
         let runs = (keys.slice(0, a_count), keys.slice(b_first, count - a_count));
-        let split = diagonal_search_by_steps(diagonal, runs.0, runs.1, const { first_step(NT * VT) });
-        let point = balance(diagonal, split, runs.0, runs.1);
+        let point = balance(diagonal, diagonal_search(diagonal, runs.0, runs.1), runs.0, runs.1);
         let b = point.rank(diagonal) - point.a;
         let next = (diagonal + VT as u32).min(count);
         Self {

@@ -130,11 +130,15 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             }
         }
         coding_of_keys.encode_all(&mut found);
-        // A bit for each row in which this lane's key is one of both kinds, or of those that are less if there are enough of the others.
-        let (mut found_in, wants_ties) = (0u32, equal_before < ties_wanted);
+        // Once there are enough that may be equal, only those that are less are wanted.
+        let has_ties = equal_before >= ties_wanted;
+        if has_ties && chosen == 0 {
+            return;
+        }
+        // A bit for each row in which this lane's key is one that is wanted.
+        let (mut found_in, last) = (0u32, chosen - has_ties as u64);
         for i in 0..VT {
-            let bits = prefix(found[i], left);
-            found_in |= ((bits < chosen || wants_ties && bits == chosen) as u32) << i;
+            found_in |= ((prefix(found[i], left) <= last) as u32) << i;
         }
         // Of a row the keys that are less, and those that may be equal, a bit for each lane, and this lane's key, which is read again: few tiles have any.
         let vote = |i: usize| {
