@@ -96,6 +96,15 @@ pub fn scatter<T: Word, const VT: usize>(kept: u32, first: u32, elements: impl F
     }
 }
 
+/// Every so many rows of a tile that is not full the block asks whether all that follow are empty.
+const ROWS: usize = 8;
+
+/// Whether row `row` and all that follow have none of `len` elements, if this is a row at which to ask.
+#[inline(always)]
+const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
+    row.is_multiple_of(ROWS) && (row * NT) as u32 >= len as u32
+}
+
 /// Shared to global, strided: the first `to.len()` words, which are at most a tile, as `coding` decodes them.
 #[inline(always)]
 #[track_caller]
@@ -115,12 +124,15 @@ pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element:
         for i in 0..VT {
             own[i] = element(thread + (i * NT) as u32);
         }
-    } else {
-        for i in 0..VT {
-            let at = thread + (i * NT) as u32;
-            if at < len as u32 {
-                own[i] = element(at);
-            }
+        return own;
+    }
+    for i in 0..VT {
+        if is_behind::<NT>(i, len) {
+            break;
+        }
+        let at = thread + (i * NT) as u32;
+        if at < len as u32 {
+            own[i] = element(at);
         }
     }
     own
@@ -132,6 +144,9 @@ pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element:
 pub fn put<T: Word, const NT: usize, const VT: usize>(own: [T; VT], to: GlobalMut<T>) {
     let thread = thread::thread_idx_x();
     for i in 0..VT {
+        if is_behind::<NT>(i, to.len()) {
+            break;
+        }
         if thread + ((i * NT) as u32) < to.len() as u32 {
             // As an index of 64 bits, which is a distance from one address.
             to.set(thread as usize + i * NT, own[i]);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! This is a [look-back](crate::warp::look_back) as that over counts. A tile in which a group begins knows at once what it carries.
-//! Others publish what they have, and when they know what has been carried to them, the whole. What is found is combined from
-//! the first tile to the last one, whichever of them has been final by then: the sum of floats is the same each time.
+//! Others publish what they have, and when they know what has been carried to them, the whole. Where the order makes a difference, what is found is combined
+//! from the first tile to the last one, whichever of them has been final by then: the sum of floats is the same each time.
 
 use crate::block::segmented::{Tail, shuffle_bits};
 use crate::kernels::groups::reduction::Reduction;
@@ -89,6 +89,19 @@ impl Carries {
             (tail, unsafe { ballot(FULL_MASK, tail.has_head) })
         };
         let mut end = tile;
+        if R::HAS_ANY_ORDER {
+            let mut carried = R::IDENTITY;
+            loop {
+                let (tail, finals) = read(end);
+                let value = if lane <= finals.trailing_zeros() { tail.value } else { R::IDENTITY };
+                // SAFETY: as above; the loop goes on by what all lanes have learnt.
+                carried = R::combine(unsafe { combine_lanes::<R>(value) }, carried);
+                if finals != 0 {
+                    return carried;
+                }
+                end -= WARP_SIZE;
+            }
+        }
         let (mut tail, mut finals) = read(end);
         // The first tile is final, so that this ends there.
         while finals == 0 {
@@ -116,4 +129,19 @@ impl Carries {
             last = WARP_SIZE - 1;
         }
     }
+}
+
+/// The values of all lanes, combined.
+///
+/// # Safety
+/// All lanes of one whole warp make the same call.
+#[inline(always)]
+unsafe fn combine_lanes<R: Reduction>(mut value: R::Value) -> R::Value {
+    let mut distance = WARP_SIZE / 2;
+    while distance > 0 {
+        // SAFETY: the caller's promise; the loop has the same rounds for each lane.
+        value = R::combine(value, unsafe { shuffle_bits(value, warp::lane_id() ^ distance) });
+        distance /= 2;
+    }
+    value
 }

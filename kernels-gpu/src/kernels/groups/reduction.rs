@@ -9,6 +9,8 @@ pub trait Reduction: Copy {
     type Value: Bits;
     /// What changes nothing before or after another value.
     const IDENTITY: Self::Value;
+    /// Whether values may be combined in any order, with the same result.
+    const HAS_ANY_ORDER: bool;
     /// `first`, and then `second`.
     fn combine(first: Self::Value, second: Self::Value) -> Self::Value;
 }
@@ -34,6 +36,7 @@ macro_rules! reductions {
         impl Reduction for Sum<$bits> {
             type Value = $bits;
             const IDENTITY: $bits = 0;
+            const HAS_ANY_ORDER: bool = true;
             #[inline(always)]
             fn combine(first: $bits, second: $bits) -> $bits {
                 first.wrapping_add(second)
@@ -43,6 +46,7 @@ macro_rules! reductions {
             type Value = $bits;
             // -0.0: 0.0 would change the sign of another -0.0.
             const IDENTITY: $bits = 1 << ($bits::BITS - 1);
+            const HAS_ANY_ORDER: bool = false;
             #[inline(always)]
             fn combine(first: $bits, second: $bits) -> $bits {
                 ($float::from_bits(first) + $float::from_bits(second)).to_bits()
@@ -51,6 +55,7 @@ macro_rules! reductions {
         impl Reduction for Greatest<$bits> {
             type Value = $bits;
             const IDENTITY: $bits = 0;
+            const HAS_ANY_ORDER: bool = true;
             #[inline(always)]
             fn combine(first: $bits, second: $bits) -> $bits {
                 first.max(second)
@@ -63,6 +68,7 @@ reductions!(u32 as f32; u64 as f64;);
 impl Reduction for Length {
     type Value = u64;
     const IDENTITY: u64 = 0;
+    const HAS_ANY_ORDER: bool = true;
     #[inline(always)]
     fn combine(first: u64, second: u64) -> u64 {
         first + second
