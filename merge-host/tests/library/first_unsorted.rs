@@ -29,7 +29,7 @@ fn short<K: TestKey>(seed: u64) {
 #[test]
 fn finds_the_first_unsorted_key_of_short_arrays() {
     let seed = seed();
-    for_all_key_types!(short(seed));
+    for_keys_of_all_kinds!(short(seed));
 }
 
 #[test]

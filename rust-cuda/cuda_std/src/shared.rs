@@ -125,7 +125,10 @@ impl<T: Word> Shared<T> {
     #[track_caller]
     pub fn next_if(self, is_next: bool, address: u32, element: T) -> (u32, T) {
         if is_next {
-            backend::check_index((address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize + 1, self.len as usize);
+            backend::check_index(
+                (address.wrapping_sub(self.base) / size_of::<T>() as u32) as usize + 1,
+                self.len as usize,
+            );
         }
         // SAFETY: as for `get_at`.
         unsafe { backend::load_next_shared_if(is_next, address, element) }

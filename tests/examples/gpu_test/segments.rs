@@ -20,7 +20,8 @@ const MIXES: [Lengths; 7] = [
 ];
 
 /// Segments of one length that are timed.
-const TIMED_LENGTHS: [usize; 16] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 11, 1 << 12, 1 << 13, 1 << 16, 1 << 20, 1 << 24];
+const TIMED_LENGTHS: [usize; 16] =
+    [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 11, 1 << 12, 1 << 13, 1 << 16, 1 << 20, 1 << 24];
 
 /// Lengths from `next` until they are `n` together or more.
 fn until(n: usize, mut next: impl FnMut() -> usize) -> Vec<usize> {

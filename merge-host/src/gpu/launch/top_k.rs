@@ -65,7 +65,8 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let keys = bits(size_of::<K>());
-    let of_keys = [GUESS_PREFIX.name, COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
+    let of_keys =
+        [GUESS_PREFIX.name, COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
     of_keys.into_iter().chain([(COLLECT.name, suffix::<K>(value_bytes))]).collect()
 }
 

@@ -31,7 +31,7 @@ fn all_shapes<K: TestKey>(seed: u64) {
 #[test]
 fn merges_batches_of_all_shapes() {
     let seed = seed();
-    for_all_key_types!(all_shapes(seed));
+    for_keys_of_all_kinds!(all_shapes(seed));
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn all_short_lengths<K: TestKey>(seed: u64) {
 #[test]
 fn merges_all_short_lengths() {
     let seed = seed();
-    for_all_key_types!(all_short_lengths(seed));
+    for_keys_of_all_kinds!(all_short_lengths(seed));
 }
 
 fn lengths_around_edges<K: TestKey>(seed: u64) {
@@ -49,7 +49,7 @@ fn lengths_around_edges<K: TestKey>(seed: u64) {
 #[test]
 fn merges_lengths_around_tile_and_block_edges() {
     let seed = seed();
-    for_all_key_types!(lengths_around_edges(seed));
+    for_keys_of_all_kinds!(lengths_around_edges(seed));
 }
 
 fn one_side_before_the_other<K: TestKey>() {
@@ -67,7 +67,7 @@ fn one_side_before_the_other<K: TestKey>() {
 
 #[test]
 fn merges_runs_of_which_one_precedes_the_other() {
-    for_all_key_types!(one_side_before_the_other());
+    for_keys_of_all_kinds!(one_side_before_the_other());
 }
 
 fn on_several_threads<K: TestKey>(seed: u64) {

@@ -64,7 +64,7 @@ fn any_number_of_runs_with_values<K: TestKey, V: TestValue>(seed: u64) {
 #[test]
 fn merges_any_number_of_runs() {
     let seed = seed();
-    for_all_key_types!(any_number_of_runs(seed));
+    for_keys_of_all_kinds!(any_number_of_runs(seed));
     for_all_value_types!(any_number_of_runs_with_values::<f64>(seed));
 }
 

@@ -63,7 +63,7 @@ fn all_short_lengths<K: TestKey>(seed: u64) {
 #[test]
 fn all_short_lengths_of_all_types() {
     let seed = seed();
-    for_all_key_types!(all_short_lengths(seed));
+    for_keys_of_all_kinds!(all_short_lengths(seed));
 }
 
 /// Inputs with enough keys for `threads` threads.

@@ -41,7 +41,7 @@ fn many_keys<K: TestKey>(seed: u64) {
 #[test]
 fn sorts_many_keys_on_several_threads() {
     let seed = seed();
-    for_all_key_types!(many_keys(seed));
+    for_keys_of_all_kinds!(many_keys(seed));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn every_skew<K: TestKey>(seed: u64) {
 #[test]
 fn sorts_every_skew() {
     let seed = seed();
-    for_all_key_types!(every_skew(seed));
+    for_keys_of_all_kinds!(every_skew(seed));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn check_kinds<K: TestKey>(seed: u64) {
 #[test]
 fn the_first_of_equal_keys_are_kept_in_order() {
     let seed = seed();
-    for_all_key_types!(check_kinds(seed));
+    for_keys_of_all_kinds!(check_kinds(seed));
     let mut rng = rng(seed);
     // Blocks of several threads.
     for kind in ["16 values", "all equal", "any bits", "small numbers"] {

@@ -350,9 +350,7 @@ pub unsafe fn load_next_shared_if<T: Word>(is_next: bool, address: u32, word: T)
         }};
     }
     // SAFETY: the caller's promise: the word after `address` is in the block's shared memory if it is loaded.
-    let word = unsafe {
-        if size_of::<T>() == 8 { load_if!("u64", reg64, u64) } else { load_if!("u32", reg32, u32) }
-    };
+    let word = unsafe { if size_of::<T>() == 8 { load_if!("u64", reg64, u64) } else { load_if!("u32", reg32, u32) } };
     (address, word)
 }
 
