@@ -14,7 +14,7 @@ fn pushed<T: Word + PartialEq + Debug>(seed: u64, values: &[T], kept: u32) {
     let n = values.len();
     let (from, to) = (emulator.buffer(values), emulator.buffer(values));
     emulator
-        .launch("push", 1, 1, (n * size_of::<T>()) as u32, || {
+        .launch("push", 1, 1, size_of_val(values) as u32, || {
             let (slots, from) = (shared::<T>(n as u32), global(from.as_ptr(), n));
             let mut address = slots.address(0);
             for i in 0..n {
@@ -67,7 +67,7 @@ fn the_next_word_is_loaded_if_it_is_asked_for() {
         let (mut emulator, n) = (Emulator::new(seed), values.len());
         let from = emulator.buffer(&values);
         emulator
-            .launch("next", 1, 1, (n * size_of::<T>()) as u32, || {
+            .launch("next", 1, 1, size_of_val(&values) as u32, || {
                 let slots = shared::<T>(n as u32);
                 for i in 0..n {
                     slots.set(i as u32, global(from.as_ptr(), n).get(i));
