@@ -9,8 +9,8 @@ use kernels_gpu::own::instances::{CodeItems, GatherItems};
 use kernels_gpu::own::tile::tile_items;
 use kernels_gpu::own::{Compare, Kernels};
 
-/// The fewest items that are sorted by their bits. Fewer take few passes of merges. Not measured: about as many as the library sorts by all bits, with
-/// values of 4 bytes.
+/// The fewest items that are sorted by their bits. Of half as many, of 20 bytes each, both ways take as long on an H100, and of so many merges take 1.3 times
+/// as long.
 pub(in crate::gpu) const FEWEST_ITEMS: usize = 1 << 15;
 
 /// The most: indices have 4 bytes.
