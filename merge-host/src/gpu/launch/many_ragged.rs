@@ -243,9 +243,9 @@ mod tests {
         assert_eq!(way(n, 1, 1, usize::MAX), "copy");
         assert_eq!(way(n, 100, 1, usize::MAX), "one");
         assert_eq!(way(n, 4000, 1000, 4), "merge");
-        // 2^17 merges of 2048 keys, and more of fewer keys.
-        assert_eq!(way(n, 1 << 17, 1 << 16, 2), "merge");
-        assert_eq!(way(n, 1 << 18, 1 << 17, 2), "sort");
+        // 2^18 merges of 1024 keys, and more of fewer keys.
+        assert_eq!(way(n, 1 << 18, 1 << 17, 2), "merge");
+        assert_eq!(way(n, 1 << 19, 1 << 18, 2), "sort");
         assert_eq!(way(n, 1 << 30, 1000, 1 << 20), "sort");
         // So few merges are done at once.
         assert_eq!(way(100, 200, 200, 4), "merge");
