@@ -14,7 +14,7 @@ use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
-use crate::warp::carry::{self, Carries};
+use crate::warp::carry::Carries;
 use crate::warp::look_back::{self, Tiles};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
@@ -41,17 +41,12 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
-/// The words of 8 bytes that `tiles` tiles share.
-pub const fn words(tiles: usize) -> usize {
-    look_back::words(tiles) + carry::words(tiles, size_of::<u64>())
-}
-
 /// Kernel: writes the key of each group of `keys` to `out_keys`, the number of its keys to `lengths`, and the number of groups to `count`.
 /// One block a tile of `NT * VT` keys.
 ///
 /// # Safety
 /// `keys` has `n` elements, at least one, and `out_keys` and `lengths` have capacity for as many. `count` has one number.
-/// `shared_words` has [`words`], which are 0. Blocks are of `NT` threads, at least two whole warps, one for each tile, with
+/// `shared_words` has the [`words`](super::reduce_groups::words) for values of 8 bytes, which are 0. Blocks are of `NT` threads, at least two whole warps, one for each tile, with
 /// [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, { ROW.run_lengths.of(4, 0).threads }, { ROW.run_lengths.of(4, 0).items_per_thread }>
