@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`shared_memory`] | shared memory of a kernel, declared once for the kernel and the host |
 //! | [`tile`] | moving and merging the keys of a tile |
+//! | [`swizzled`] | keys in shared memory that lanes read by rows or by columns without conflicts of banks |
 //! | [`indexed_merge`] | a merge of a tile that returns source indices |
 //! | [`compaction`] | what is kept of a tile, side by side with what is kept of the tiles before |
 //! | [`scan`] | sums over the threads of a block |
@@ -16,4 +17,5 @@ pub mod scan;
 pub mod segmented;
 pub mod shared_memory;
 pub(crate) mod sort_tile;
+pub mod swizzled;
 pub mod tile;

@@ -200,21 +200,48 @@ pub fn decode_to_global<B: Bits, const NT: usize>(shared: Shared<B>, to: GlobalM
     if coding == Coding::NONE { each(|_, key| key) } else { each(Coding::decode) }
 }
 
-/// A run that lies downwards in shared memory: key `j` is the last but `j`.
-#[derive(Clone, Copy)]
-struct Downwards<B>(Shared<B>);
+/// Keys in shared memory, each of which has a place, in bytes: those of two neighbours differ by the size of a key.
+pub trait Slots<B: Bits>: Sequence<Index = u32, Item = B> {
+    /// The `len` keys from `start` on.
+    fn part(self, start: u32, len: u32) -> Self;
+    /// The place of key `i`, which need not be below the length.
+    fn place(self, i: u32) -> u32;
+    /// The key at a place that is that of one of these.
+    fn at_place(self, place: u32) -> B;
+}
 
-impl<B: Bits> Sequence for Downwards<B> {
-    type Index = u32;
-    type Item = B;
+impl<B: Bits> Slots<B> for Shared<B> {
     #[inline(always)]
-    fn length(self) -> u32 {
-        self.0.len()
+    #[track_caller]
+    fn part(self, start: u32, len: u32) -> Self {
+        self.slice(start, len)
+    }
+    #[inline(always)]
+    fn place(self, i: u32) -> u32 {
+        self.address(i)
     }
     #[inline(always)]
     #[track_caller]
-    fn at(self, j: u32) -> B {
-        self.0.get(self.0.len() - 1 - j)
+    fn at_place(self, place: u32) -> B {
+        self.get_at(place)
+    }
+}
+
+/// A run that lies downwards in shared memory: key `j` is the last but `j`.
+#[derive(Clone, Copy)]
+struct Downwards<S>(S);
+
+impl<S: Sequence<Index = u32>> Sequence for Downwards<S> {
+    type Index = u32;
+    type Item = S::Item;
+    #[inline(always)]
+    fn length(self) -> u32 {
+        self.0.length()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn at(self, j: u32) -> S::Item {
+        self.0.at(self.0.length() - 1 - j)
     }
 }
 
@@ -223,12 +250,12 @@ impl<B: Bits> Sequence for Downwards<B> {
 /// Looks first where the path would be if it were straight, and as far around as it usually is.
 #[inline(always)]
 #[track_caller]
-fn a_taken<B: Bits>(runs: Shared<B>, a_count: u32, diagonal: u32) -> u32 {
-    let b_count = runs.len() - a_count;
-    let guess = (diagonal as f32 * (a_count as f32 / runs.len() as f32)) as u32;
+fn a_taken<B: Bits>(runs: impl Slots<B>, a_count: u32, diagonal: u32) -> u32 {
+    let (len, b_count) = (runs.length(), runs.length() - a_count);
+    let guess = (diagonal as f32 * (a_count as f32 / len as f32)) as u32;
     let bounds = (diagonal.saturating_sub(b_count), diagonal.min(a_count));
-    let (a, b) = (runs.slice(0, a_count), Downwards(runs.slice(a_count, b_count)));
-    search_near(diagonal, a, b, bounds, guess, likely_window(runs.len()))
+    let (a, b) = (runs.part(0, a_count), Downwards(runs.part(a_count, b_count)));
+    search_near(diagonal, a, b, bounds, guess, likely_window(len))
 }
 
 /// Shared to registers: keys `diagonal .. diagonal + VT` of the merge of the two runs in `runs`, of which there are as
@@ -243,15 +270,15 @@ fn a_taken<B: Bits>(runs: Shared<B>, a_count: u32, diagonal: u32) -> u32 {
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u32, diagonal: u32) -> [B; VT] {
-    let end = runs.len();
+pub fn merge_to_registers<B: Bits, const VT: usize>(runs: impl Slots<B>, a_count: u32, diagonal: u32) -> [B; VT] {
+    let end = runs.length();
     let a_taken = a_taken(runs, a_count, diagonal);
-    // In bytes, as the addresses are.
+    // In bytes, as the places are.
     let size = size_of::<B>() as u32;
-    let mut a = runs.address(a_taken);
+    let mut a = runs.place(a_taken);
     let reach = (end - 1 - diagonal) * size;
     // The key just read, which side it is from, and the one that the other side offers.
-    let (mut key, mut of_a, mut other) = (runs.get_at(a), true, runs.get_at(a + reach));
+    let (mut key, mut of_a, mut other) = (runs.at_place(a), true, runs.at_place(a + reach));
     let mut keys = [B::MAX; VT];
     for i in 0..VT {
         keys[i] = key.min(other);
@@ -261,7 +288,7 @@ pub fn merge_to_registers<B: Bits, const VT: usize>(runs: Shared<B>, a_count: u3
             other = key.max(other);
             a = select_unpredictable(take_a, a + size, a);
             let moved = (i as u32 + 1) * size;
-            key = runs.get_at(select_unpredictable(take_a, a, a + reach - moved));
+            key = runs.at_place(select_unpredictable(take_a, a, a + reach - moved));
             of_a = take_a;
         }
     }

@@ -3,6 +3,7 @@
 //! The launches depend on the numbers of keys and of segments, and on how long a segment may be, but not on the offsets.
 
 mod long;
+mod middle;
 
 use super::{
     Address, Arrays, Entry, PERSISTENT_BLOCKS, Queue, align, bits, elements, suffix, with_numbers, with_values,
@@ -14,6 +15,7 @@ use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::max_middle;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{
@@ -70,8 +72,11 @@ struct Layout {
     firsts: usize,
     list: usize,
     longer: usize,
+    /// The lists of middle segments.
+    middle: usize,
     /// That of the sort of long segments by all bits, where there is one.
     long: usize,
+    /// The number of units, and behind it those of middle segments.
     units: usize,
     end: usize,
 }
@@ -91,12 +96,14 @@ impl SegmentPlan {
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let long = longer + align(if self.value_bytes == 0 { (tiles + 1) * size_of::<u32>() } else { 0 });
+        let middle = longer + align(if self.value_bytes == 0 { (tiles + 1) * size_of::<u32>() } else { 0 });
+        let long = middle + middle::list_bytes(n, self.value_bytes);
         let units = match self.long::<K>(n) {
             Some(plan) => long + plan.bytes(),
             None => long,
         };
-        Layout { values, firsts, list, longer, long, units, end: units + align(size_of::<u32>()) }
+        let end = units + align((1 + middle::count_words(n, self.value_bytes)) * size_of::<u32>());
+        Layout { values, firsts, list, longer, middle, long, units, end }
     }
 
     /// The sort of long segments by all bits, of types and numbers of keys that there is one for.
@@ -136,7 +143,9 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     entries.extend(long::entries::<K>(value_bytes));
     match value_bytes {
         0 => {
-            entries.extend([SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS].map(|kernel| (kernel.name, suffix::<K>(0))))
+            let kernels = [SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS];
+            entries.extend(kernels.map(|kernel| (kernel.name, suffix::<K>(0))));
+            entries.extend(middle::entries::<K>());
         }
         bytes => entries.push((SET_INDICES.name, bits(bytes))),
     }
@@ -203,24 +212,39 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         // SAFETY: as above.
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
+    let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
+    if has_one_length && bounds.longest <= max_middle(size_of::<K>()) && value_bytes == 0 {
+        // SAFETY: as above.
+        return unsafe { middle::sort_of_length::<K>(queue, coding, (keys, n), bounds) };
+    }
     let plan = SegmentPlan::of::<K>(value_bytes);
     let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
     let part = |begin: usize| workspace + begin as Address;
     let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
     let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
-    let find = FindSegments { segments, n, firsts, list, units };
+    let (has_lists, counts) = (middle::has_lists(n, value_bytes), part(layout.units) + size_of::<u32>() as Address);
+    let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
+    let find = FindSegments { segments, n, firsts, list, units, middle };
     let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
     // SAFETY: as above; the words are in the workspace.
     unsafe {
-        queue.clear(part(layout.units), 1)?;
+        queue.clear(part(layout.units), 1 + middle::count_words(n, value_bytes))?;
         queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
-    let has_short = value_bytes == 0 && !segments.offsets.is_null();
+    let has_short = value_bytes == 0 && (has_lists || !segments.offsets.is_null());
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
-        let short =
-            SortShortSegments { segments, keys: keys as *mut K::Bits, n, firsts, longer, coding, minus_one: MINUS_ONE };
+        let short = SortShortSegments {
+            segments,
+            keys: keys as *mut K::Bits,
+            n,
+            firsts,
+            longer,
+            middle,
+            coding,
+            minus_one: MINUS_ONE,
+        };
         // SAFETY: as above; the list of tiles is in the workspace.
         unsafe {
             queue.clear(part(layout.longer), 1)?;
@@ -230,20 +254,30 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             return Ok(());
         }
     }
+    if has_lists {
+        // SAFETY: as above.
+        unsafe { middle::sort_listed::<K>(queue, coding, (keys, n), middle, bounds.longest)? };
+        if bounds.longest <= middle::longest::<K>() {
+            return Ok(());
+        }
+    }
     with_values!(value_bytes, V => {
         let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
         let sort_tiles = SortSegments { segments, keys, scratch, n, firsts, longer, list, units, coding };
-        let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
-        // SAFETY: as above.
-        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
-        if !plan.may_be_long(bounds.longest) {
-            return Ok(());
+        // Unless middle segments are all others that begin and end in a tile.
+        if !has_lists || middle::longest::<K>() < plan.block.keys() {
+            let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
+            if !plan.may_be_long(bounds.longest) {
+                return Ok(());
+            }
         }
         if let Some(plan) = plan.long::<K>(n) {
             let sides = (keys.keys as Address, scratch.keys as Address);
             // SAFETY: as above.
             return unsafe {
-                plan.sort::<K>(queue, coding, (segments, firsts, bounds.longest), sides, part(layout.long))
+                plan.sort::<K>(queue, coding, (segments, firsts), sides, part(layout.long))
             };
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());

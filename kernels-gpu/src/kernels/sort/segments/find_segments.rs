@@ -1,5 +1,6 @@
-//! Which segments begin in each tile, and a list of the units of long segments.
+//! Which segments begin in each tile, and lists of the middle segments and of the units of long ones.
 
+use super::middle::MiddleSegments;
 use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
 use crate::block::scan::sum_up_to;
 use crate::tuning::ROW;
@@ -10,14 +11,14 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 pub const FIND_THREADS: u32 = 128;
 
 /// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end, and appends a unit to
-/// `list` for each tile of a long segment, which it counts in `units`. Tiles are [those](Tiles::of) of blocks that
+/// `list` for each tile of a long segment, which it counts in `units`, unless `middle` takes the segment. Tiles are [those](Tiles::of) of blocks that
 /// hold `SLOTS` keys.
 ///
 /// O(log `segments.count`) for each tile, however many segments there are.
 ///
 /// # Safety
 /// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for [`most_units`] of `t` units.
-/// `units` is 0 before the launch. Blocks are of whole warps, with a thread for each tile and one more.
+/// `units` is 0 before the launch, and `middle` is what [`MiddleSegments`] says. Blocks are of whole warps, with a thread for each tile and one more.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
@@ -32,14 +33,16 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     firsts: *mut usize,
     list: *mut usize,
     units: *mut u32,
+    middle: MiddleSegments,
 ) {
     let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
     let tiles = n.div_ceil(tile_keys);
     // SAFETY: the caller promises the offsets and the capacities. Thread `t <= tiles` alone writes `firsts[t]`, and units get indices of
     // their own from the counter.
-    let (bounds, firsts, list, units) = unsafe {
+    let (bounds, middle, firsts, list, units) = unsafe {
         (
             segments.of(n),
+            middle.open(),
             GlobalMut::new(firsts, tiles + 1),
             GlobalMut::new(list, UNIT_WORDS * most_units(tiles)),
             GlobalMut::new(units, 1),
@@ -57,12 +60,17 @@ pub unsafe fn find_segments<const SLOTS: usize>(
                 let (start, stop) = (bounds.start(first - 1), bounds.start(first));
                 let number = t - start / tile_keys;
                 let is_long = stop > (start / tile_keys + 1) * tile_keys + overhang;
-                if is_long && start + number * tile_keys < stop {
+                if is_long && !middle.takes(stop - start) && start + number * tile_keys < stop {
                     continued = Some(Unit { start, end: stop, number });
                 }
             }
             if next > first && bounds.start(next) > end + overhang {
-                begun = Some(Unit { start: bounds.start(next - 1), end: bounds.start(next), number: 0 });
+                let (start, end) = (bounds.start(next - 1), bounds.start(next));
+                if middle.takes(end - start) {
+                    middle.append(start, end - start);
+                } else {
+                    begun = Some(Unit { start, end, number: 0 });
+                }
             }
         }
     }

@@ -9,6 +9,7 @@
 //! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
 //! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
 
+use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
 use super::{Bounds, Segments, Tiles};
 use crate::block::shared_memory::{self, shared_memory};
@@ -79,12 +80,12 @@ pub const fn shared_bytes(key_bytes: usize, slots: usize) -> u32 {
     }
 }
 
-/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile. Others are left as they are; tiles
-/// that have any are appended to `longer`, whose first number counts them.
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile. Others are left as they are: those of a
+/// tile are appended to `middle`, if that takes them, or else the tile is to `longer`, whose first number counts them.
 ///
 /// # Safety
 /// `segments` are those of the `n` keys of `keys`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
-/// has capacity for a number more than there are tiles, and the first is 0 before the launch. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
+/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4), 3),
@@ -96,6 +97,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     n: usize,
     firsts: *const usize,
     longer: *mut u32,
+    middle: MiddleSegments,
     coding: Coding<B>,
     minus_one: u32,
 ) {
@@ -104,9 +106,10 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     let (tiles, t, thread) = (const { Tiles::of(SLOTS) }, thread::block_idx_x() as usize, thread::thread_idx_x());
     // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
     // different threads to one element of the latter: after loading and listing, and before keys are stored.
-    let (bounds, firsts, longer, memory) = unsafe {
+    let (bounds, middle, firsts, longer, memory) = unsafe {
         (
             segments.of(n),
+            middle.open(),
             Global::new(firsts, tiles.count(n) + 1),
             GlobalMut::new(longer, tiles.count(n) + 1),
             Memory::<B>::at_start(SLOTS),
@@ -128,7 +131,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
     thread::sync_threads();
     // SAFETY: all threads of the block are here with the same segments.
-    unsafe { memory.list_segments::<SLOTS>(bounds, base, first, last) };
+    unsafe { memory.list_segments::<SLOTS>(bounds, middle, base, first, last) };
     thread::sync_threads();
     if thread == 0 && memory.has_longer.get(0) > 0 {
         longer.set(1 + longer.fetch_add(0, 1) as usize, t as u32);
@@ -186,13 +189,20 @@ impl<B: Bits> Memory<B> {
     /// Threads of the block.
     const THREADS: usize = short_threads(size_of::<B>());
 
-    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones. The tile begins with key `base`.
+    /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may take. The tile begins with key `base`.
     ///
     /// # Safety
     /// All threads of the block make this call, which are whole warps, with the same segments.
     #[inline(always)]
     #[track_caller]
-    unsafe fn list_segments<const SLOTS: usize>(self, bounds: Bounds, base: usize, first: usize, last: usize) {
+    unsafe fn list_segments<const SLOTS: usize>(
+        self,
+        bounds: Bounds,
+        middle: Lists,
+        base: usize,
+        first: usize,
+        last: usize,
+    ) {
         let thread = thread::thread_idx_x();
         let is_listed = |len: u32| (2..=MAX_SHORT as u32).contains(&len);
         if last - first > MOST_LISTED * SLOTS {
@@ -210,7 +220,7 @@ impl<B: Bits> Memory<B> {
                 if is_listed(len) {
                     self.enter(self.ends.fetch_add(class_of(len), 1), (start - base) as u32, len);
                 }
-                self.note_longer(len);
+                self.note_longer(middle, start, len);
                 // Behind `start` in any case: nothing is left if empty ones alone begin there.
                 key = stop.max(start + 1);
             }
@@ -234,7 +244,7 @@ impl<B: Bits> Memory<B> {
             if class < CLASSES {
                 self.enter(at + (alike & ((1 << lane) - 1)).count_ones(), start, len);
             }
-            self.note_longer(len);
+            self.note_longer(middle, base + start as usize, len);
             from += Self::THREADS;
         }
     }
@@ -246,12 +256,16 @@ impl<B: Bits> Memory<B> {
         self.list.set(at, start | len << 16);
     }
 
-    /// Tells of a segment of `len` keys, if it is not listed.
+    /// Tells of a segment of `len` keys from key `start` of the array on, if it is not sorted here.
     #[inline(always)]
     #[track_caller]
-    fn note_longer(self, len: u32) {
+    fn note_longer(self, middle: Lists, start: usize, len: u32) {
         if len > MAX_SHORT as u32 {
-            self.has_longer.fetch_add(0, 1);
+            if middle.takes(len as usize) {
+                middle.append(start, len as usize);
+            } else {
+                self.has_longer.fetch_add(0, 1);
+            }
         }
     }
 

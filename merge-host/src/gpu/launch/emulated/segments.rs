@@ -7,6 +7,8 @@ use super::keys::*;
 use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
+use kernels_gpu::kernels::sort::segments::long::LONG_TILE;
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::max_middle;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
@@ -32,14 +34,14 @@ enum By {
 /// A sort that has run.
 struct Sorted {
     device: Device,
-    workspace: Address,
-    end: usize,
+    /// Where the number of units of long segments is.
+    units: Address,
 }
 
 impl Sorted {
     /// How many units of long segments there were.
     fn units(&self) -> u32 {
-        self.device.words(self.workspace + (self.end - 16) as Address, 1)[0]
+        self.device.words(self.units, 1)[0]
     }
 }
 
@@ -96,7 +98,9 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
     }
     let entries = segments::entries::<K>(value_bytes);
     assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
-    Sorted { device, workspace, end }
+    // At the end, with the numbers of middle segments of each class behind it, if there are lists of these.
+    let counts = if value_bytes == 0 { 32 } else { 16 };
+    Sorted { device, units: workspace + end.saturating_sub(counts) as Address }
 }
 
 /// The tiles for keys `K` with values `V`.
@@ -110,11 +114,22 @@ fn is_sorted_by_bits<K, V>() -> bool {
     size_of::<K>() == 4 && size_of::<V>() == 0
 }
 
-/// Sorts by offsets in all the ways that there are for values of type `V`.
-fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], expect: impl Fn(&Sorted)) {
-    let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
+/// The most keys of a segment that one block sorts alone.
+fn most_alone<K>() -> usize {
+    if size_of::<K>() == 4 { LONG_TILE.keys() } else { max_middle(size_of::<K>()) }
+}
+
+/// Sorts by offsets in all the ways that there are for values of type `V`. With these, some segments are longer than what one block sorts if
+/// they are said to have units.
+fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
+    let is_alone = size_of::<V>() == 0;
+    let ways: &[With] = if is_alone { &[With::Nothing] } else { &[With::Values, With::Indices] };
+    let has_units = if is_alone { lengths.iter().any(|&length| length > most_alone::<K>()) } else { has_units };
     for &with in ways {
-        expect(&sort::<K, V>(keys, lengths, By::Offsets, with));
+        let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
+        if lengths.iter().any(|&length| length > 1) {
+            assert_eq!(sorted.units() > 0, has_units, "{lengths:?}");
+        }
     }
 }
 
@@ -148,11 +163,7 @@ fn short_segments_are_sorted_by_one_block_each() {
         ];
         for lengths in lists {
             for keys in [Keys::Any, Keys::Few] {
-                check::<K, V>(keys, &lengths, |sorted| {
-                    if lengths.iter().sum::<usize>() > 1 {
-                        assert_eq!(sorted.units(), 0);
-                    }
-                });
+                check::<K, V>(keys, &lengths, false);
             }
         }
     }
@@ -175,7 +186,7 @@ fn long_segments_are_merged_by_passes() {
         ];
         for lengths in lists {
             for keys in [Keys::Any, Keys::Few] {
-                check::<K, V>(keys, &lengths, |sorted| assert!(sorted.units() > 0));
+                check::<K, V>(keys, &lengths, true);
             }
         }
     }
@@ -192,11 +203,11 @@ fn one_long_segment_among_many_empty_ones() {
         let (slots, _) = tiles::<K, V>();
         let empty = vec![0; 6 * slots];
         let around = |long: &[usize]| [&empty[..], long, &empty[..]].concat();
-        check::<K, V>(Keys::Any, &around(&[3 * slots]), |sorted| assert!(sorted.units() > 0));
+        check::<K, V>(Keys::Any, &around(&[3 * slots]), true);
         // More segments in a tile than are listed one by one, and some that are not empty among them.
-        check::<K, V>(Keys::Any, &around(&[5, 0, 0, slots / 2, 1]), |sorted| assert_eq!(sorted.units(), 0));
+        check::<K, V>(Keys::Any, &around(&[5, 0, 0, slots / 2, 1]), false);
         let sprinkled: Vec<usize> = (0..8 * slots).map(|i| usize::from(i % 9 == 0)).collect();
-        check::<K, V>(Keys::Any, &[sprinkled, vec![100, 2 * slots]].concat(), |sorted| assert!(sorted.units() > 0));
+        check::<K, V>(Keys::Any, &[sprinkled, vec![100, 2 * slots]].concat(), true);
     }
     with_all_values!(all::<u32>());
     with_all_values!(all::<f64>());
@@ -236,12 +247,14 @@ fn segments_of_one_length_need_no_offsets() {
             let is_wide_row = is_alone && length > 1 && has_wide_rows(length);
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
             let merges = length > slots && !is_sorted_by_bits::<K, V>();
+            let is_middle = is_alone && length > MAX_SHORT && length <= most_alone::<K>();
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
+            assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
             assert_eq!(
                 kernels.contains("sort_segments"),
-                !is_wide_row && !is_row && length > 1,
+                !is_wide_row && !is_row && length > 1 && !is_middle,
                 "segments of {length} keys"
             );
         }
@@ -288,6 +301,38 @@ fn segments_at_the_edges_of_classes() {
     for_all_types!(all());
 }
 
+/// Lengths at which a segment needs another run of a warp, or another block.
+#[test]
+fn middle_segments_at_the_edges_of_runs() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let edges: Vec<usize> = [1, 2, 3, 4, 5, 7, 8]
+            .into_iter()
+            .flat_map(|runs| [runs * MAX_SHORT - 1, runs * MAX_SHORT, runs * MAX_SHORT + 1])
+            .filter(|&length| length > MAX_SHORT && length <= max_middle(size_of::<K>()))
+            .chain([1500, 3210])
+            .collect();
+        for &length in &edges {
+            let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
+            let sorted = sort::<K, ()>(
+                keys,
+                &[length, length, random.random_range(1..length)],
+                By::Length(length),
+                With::Nothing,
+            );
+            assert!(sorted.device.kernels().iter().eq(["sort_middle_segments"].iter()), "segments of {length} keys");
+        }
+        let mut all: Vec<usize> = edges.into_iter().chain([0, 3, 0, 700, 1024, 17, 0]).collect();
+        for keys in [Keys::Any, Keys::Few, Keys::Descending] {
+            for i in (1..all.len()).rev() {
+                all.swap(i, random.random_range(0..=i));
+            }
+            sort::<K, ()>(keys, &all, By::Offsets, With::Nothing);
+        }
+    }
+    for_all_types!(all());
+}
+
 /// Segments that only the first kernel sorts, and tiles that have others as well.
 #[test]
 fn segments_of_few_keys_and_longer_ones() {
@@ -316,7 +361,7 @@ fn all_equal_keys_and_odd_floats_stay_exact() {
     fn all<V: Word>() {
         let (slots, _) = tiles::<f32, V>();
         for keys in [Keys::Equal, Keys::Descending, Keys::Ascending] {
-            check::<f32, V>(keys, &[7, 0, 2 * slots + 1, 30, slots], |sorted| assert!(sorted.units() > 0));
+            check::<f32, V>(keys, &[7, 0, 2 * slots + 1, 30, slots], true);
         }
         let (odd, mut random) =
             ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, 1.5], StdRng::seed_from_u64(fresh_seed()));
@@ -324,7 +369,7 @@ fn all_equal_keys_and_odd_floats_stay_exact() {
         let lengths = [100, 5, slots + 50, 0, 2 * slots - 155];
         let with = if size_of::<V>() == 0 { With::Nothing } else { With::Values };
         check_keys::<f32, V>(&input, &lengths, By::Offsets, with, random.random());
-        for length in [3, 8, 30, 64, 100, 1024] {
+        for length in [3, 8, 30, 64, 100, 1024, 1025, 2500] {
             let lengths = vec![length; input.len() / length];
             let input = &input[..length * lengths.len()];
             check_keys::<f32, V>(input, &lengths, By::Offsets, with, random.random());

@@ -10,21 +10,13 @@ use kernels_gpu::kernels::sort::segments::long::count_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
     self, FIND_LONG_SEGMENTS, FIND_THREADS, FindLongSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::sort_middle_segments::{
-    self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments,
-};
 use kernels_gpu::kernels::sort::segments::long::sweep_long_segments::{self, SWEEP_LONG_SEGMENTS, SweepLongSegments};
-use kernels_gpu::kernels::sort::segments::long::{
-    self, COUNTERS, LONG_TILE, LongSegments, MIDDLE_TILES, MIDDLES, most_units,
-};
+use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LONG_TILE, LongSegments, most_units};
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
 /// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
 const COUNT_BLOCKS: usize = 12;
-
-/// How the names of the kernels for the middle segments of each class end.
-const CLASSES: [&str; MIDDLES] = ["small", ""];
 
 /// The sort of the long segments of an array.
 #[derive(Clone, Copy)]
@@ -41,7 +33,6 @@ struct Layout {
     counted: usize,
     counts: usize,
     units: usize,
-    middle: usize,
     end: usize,
 }
 
@@ -63,9 +54,8 @@ impl LongPlan {
         let counted = sums + align(long::sums(units) * size_of::<u64>());
         let counts = counted + align(units * size_of::<u32>());
         let list = counts + align(long::counts(units) * size_of::<u32>());
-        let middle = list + align(long::unit_words(units) * size_of::<u32>());
-        let end = middle + align(long::middle_words(tiles) * size_of::<u32>());
-        Layout { counters, cleared, sums, counted, counts, units: list, middle, end }
+        let end = list + align(long::unit_words(units) * size_of::<u32>());
+        Layout { counters, cleared, sums, counted, counts, units: list, end }
     }
 
     /// Bytes of the workspace.
@@ -73,7 +63,7 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the sort of the segments that are longer than the short ones, of which none is longer than `longest`.
+    /// Queues the sort of the segments that are longer than one block holds.
     ///
     /// # Safety
     /// The keys, as many in `scratch` and the workspace are in the GPU's memory, at multiples of 16 but for the keys, and `firsts` is what
@@ -83,13 +73,13 @@ impl LongPlan {
         self,
         queue: &impl Queue,
         coding: Coding<K::Bits>,
-        (segments, firsts, longest): (Segments, *const usize, usize),
+        (segments, firsts): (Segments, *const usize),
         (keys, scratch): (Address, Address),
         workspace: Address,
     ) -> Result<(), Error> {
         let (layout, suffix) = (self.layout(), suffix::<K>(0));
-        let [scan, counters, sums, counted, counts, units, middle] =
-            [0, layout.counters, layout.sums, layout.counted, layout.counts, layout.units, layout.middle]
+        let [scan, counters, sums, counted, counts, units] =
+            [0, layout.counters, layout.sums, layout.counted, layout.counts, layout.units]
                 .map(|begin| workspace + begin as Address);
         let long = LongSegments {
             scan: scan as *mut u64,
@@ -98,7 +88,6 @@ impl LongPlan {
             counted: counted as *mut u32,
             counts: counts as *mut u32,
             units: units as *mut u32,
-            middle: middle as *mut u32,
             n: self.n,
             tiles: self.tiles,
         };
@@ -112,23 +101,6 @@ impl LongPlan {
         unsafe {
             queue.clear(workspace, layout.cleared / size_of::<u32>())?;
             queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })?;
-        }
-        let mut shorter = 0;
-        for (class, tile) in MIDDLE_TILES.into_iter().enumerate() {
-            if longest > shorter {
-                let shape = Shape {
-                    blocks: (tile.blocks * queue.multiprocessors()).min(self.tiles as usize),
-                    threads: tile.threads as u32,
-                    shared_bytes: sort_middle_segments::shared_bytes(class),
-                };
-                let suffix = format!("{suffix}{}", CLASSES[class]);
-                // SAFETY: as above.
-                unsafe { queue.launch(&suffix, shape, &SortMiddleSegments { keys, long, coding })? };
-            }
-            shorter = tile.keys();
-        }
-        if longest <= LONG_TILE.keys() {
-            return Ok(());
         }
         let most = |blocks: usize| (blocks * queue.multiprocessors()).min(most_units(self.n as usize));
         let count = Shape {
@@ -158,8 +130,7 @@ pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     }
     let suffix = suffix::<K>(0);
     let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS];
-    let middle = CLASSES.map(|class| (SORT_MIDDLE_SEGMENTS.name, format!("{suffix}{class}")));
-    kernels.map(|kernel| (kernel.name, suffix.clone())).into_iter().chain(middle).collect()
+    kernels.map(|kernel| (kernel.name, suffix.clone())).into()
 }
 
 #[cfg(test)]

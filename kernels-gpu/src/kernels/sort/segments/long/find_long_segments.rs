@@ -1,6 +1,6 @@
-//! Lists of the middle segments, and of the units of long ones in the order of the array.
+//! A list of the units of long segments, in the order of the array.
 
-use super::{LongSegments, MIDDLE, MIDDLE_TILES, MIDDLE_WORDS, MIDDLES, UNIT_KEYS, UNITS, Unit};
+use super::{LongSegments, UNIT_KEYS, UNITS, Unit};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::segments::{Segments, Tiles};
@@ -11,37 +11,14 @@ use cuda_std::warp::WARP_SIZE;
 /// Threads of a block.
 pub const FIND_THREADS: u32 = 128;
 
-/// What a thread has of each list, in one number: the units, of which there are two at most, and the middle segments of each class, one at most.
-const UNIT_BITS: u32 = 11;
-const MIDDLE_BITS: u32 = 10;
-const _: () = assert!(
-    2 * FIND_THREADS < 1 << UNIT_BITS
-        && FIND_THREADS < 1 << MIDDLE_BITS
-        && UNIT_BITS + 2 * MIDDLE_BITS < u32::BITS
-        && MIDDLES == 2,
-    "sums over a block fit"
-);
-
-/// The units in such a number.
-#[inline(always)]
-fn units_of(packed: u32) -> u32 {
-    packed & ((1 << UNIT_BITS) - 1)
-}
-
-/// The middle segments of a class in such a number.
-#[inline(always)]
-fn middle_of(packed: u32, class: usize) -> u32 {
-    packed >> (UNIT_BITS + class as u32 * MIDDLE_BITS) & ((1 << MIDDLE_BITS) - 1)
-}
-
 shared_memory! {
     /// Shared memory of a block.
     struct Memory() {
         scan: [u32; BLOCK_WORDS],
         /// The number of the block, in the order in which blocks began.
         number: [u32; 1],
-        /// How many units, and how many middle segments of each class, are before those of this block.
-        before: [u32; 1 + MIDDLES as u32],
+        /// How many units are before those of this block.
+        before: [u32; 1],
     }
 }
 
@@ -50,17 +27,17 @@ pub const fn shared_bytes() -> u32 {
     Memory::bytes()
 }
 
-/// Kernel: lists the middle segments in any order, and the units of long ones in their order, and sets what the sweeps of the latter begin with.
+/// Kernel: lists the units of long segments in their order, and sets what the sweeps of these begin with.
 ///
-/// A segment is longer than the short ones if `find_segments` says so of tiles of blocks that hold `SLOTS` keys. A unit is listed by the thread of the
-/// tile that it begins in: units are longer than tiles, so that of one segment no more than one does.
+/// A unit is listed by the thread of the tile that it begins in, of blocks that hold `SLOTS` keys: units are longer than tiles, so that of one segment
+/// no more than one does.
 ///
 /// # Safety
 /// What [`LongSegments`] says holds, for [`Tiles::of`] of `SLOTS`; `segments` are those of as many keys, and `firsts` is what `find_segments` has
 /// written. Blocks are of [`FIND_THREADS`] threads, with a thread for each tile, and have [`shared_bytes`] of dynamic shared memory.
 #[kernel(u32 = <{ ROW.sort_segments.of(4, 0).keys() }>)]
 pub unsafe fn find_long_segments<const SLOTS: usize>(segments: Segments, firsts: *const usize, long: LongSegments) {
-    let Tiles { keys: tile_keys, overhang } = const { Tiles::of(SLOTS) };
+    let Tiles { keys: tile_keys, .. } = const { Tiles::of(SLOTS) };
     const {
         assert!(
             Tiles::of(SLOTS).keys <= UNIT_KEYS,
@@ -79,7 +56,7 @@ pub unsafe fn find_long_segments<const SLOTS: usize>(segments: Segments, firsts:
     thread::sync_threads();
     let block = number.get(0);
     let t = (block * FIND_THREADS + thread) as usize;
-    let (mut continued, mut begun, mut middle) = (None, None, None);
+    let (mut continued, mut begun) = (None, None);
     if t < tiles {
         let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
         let (first, next) = (firsts.get(t), firsts.get(t + 1));
@@ -93,28 +70,18 @@ pub unsafe fn find_long_segments<const SLOTS: usize>(segments: Segments, firsts:
                 continued = unit(start, stop, number);
             }
         }
-        if next > first && bounds.start(next) > end + overhang {
+        if next > first {
             let (start, stop) = (bounds.start(next - 1), bounds.start(next));
             if stop - start > UNIT_KEYS {
                 begun = unit(start, stop, 0);
-            } else {
-                middle = unit(start, stop, 0);
             }
         }
     }
-    let class = |unit: Unit| usize::from(unit.end - unit.start > const { MIDDLE_TILES[0].keys() as u32 });
-    let of_middle = middle.map_or(0, |unit| 1 << (UNIT_BITS + class(unit) as u32 * MIDDLE_BITS));
-    let own = u32::from(continued.is_some()) + u32::from(begun.is_some()) + of_middle;
+    let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
     // SAFETY: all threads of the block are here, which are whole warps, and nothing else uses `scan`.
-    let (of_threads, of_block) = unsafe { sum_before(own, scan) };
-    let units = units_of(of_block);
+    let (of_threads, units) = unsafe { sum_before(own, scan) };
     if thread == 0 {
         blocks.publish(block, units);
-        for class in 0..MIDDLES {
-            let count = middle_of(of_block, class);
-            let first = if count > 0 { workspace.counters().fetch_add(MIDDLE + class, count) } else { 0 };
-            before.set(1 + class as u32, first);
-        }
     }
     if thread < WARP_SIZE {
         // SAFETY: the whole first warp is here, after its lane 0 has published the sum.
@@ -128,19 +95,12 @@ pub unsafe fn find_long_segments<const SLOTS: usize>(segments: Segments, firsts:
     }
     thread::sync_threads();
     let first_unit = before.get(0);
-    let slot = first_unit + units_of(of_threads);
+    let slot = first_unit + of_threads;
     if let Some(unit) = continued {
         workspace.set_unit(slot, unit);
     }
     if let Some(unit) = begun {
         workspace.set_unit(slot + u32::from(continued.is_some()), unit);
-    }
-    if let Some(unit) = middle {
-        let class = class(unit);
-        let slot = before.get(1 + class as u32) + middle_of(of_threads, class);
-        let words = workspace.middle(class).slice(MIDDLE_WORDS * slot as usize, MIDDLE_WORDS);
-        words.set(0, unit.start);
-        words.set(1, unit.end - unit.start);
     }
     thread::sync_threads();
     // A warp for each unit.

@@ -1,9 +1,7 @@
 //! The sort of long segments of keys of 4 bytes alone, by all bits of the keys.
 //!
 //! ```text
-//!   short       │ │  │ │                 sorted by `sort_segments`, several by a block
-//!   middle      │ tile │                 more than that, up to a tile: sorted by one block, in shared memory
-//!   long        │ unit 0 │ unit 1 │ 2 │  more than a tile: swept by many blocks, a unit by each
+//!   long        │ unit 0 │ unit 1 │ 2 │     swept by many blocks, a unit of more keys than a block holds by each
 //! ```
 //!
 //! A long segment is swept as the sort [by all bits](crate::kernels::sort::radix) sweeps an array: its tiles look back at tiles of their own segment
@@ -12,14 +10,12 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | [`find_long_segments`] | lists of the middle segments, and of the units of long ones |
-//! | [`sort_middle_segments`] | a middle segment, by one block |
+//! | [`find_long_segments`] | a list of the units of long segments |
 //! | [`count_long_segments`] | how many keys of each long segment have each digit |
 //! | [`sweep_long_segments`] | a sweep of all long segments |
 
 pub mod count_long_segments;
 pub mod find_long_segments;
-pub mod sort_middle_segments;
 pub mod sweep_long_segments;
 
 use crate::kernels::sort::radix::SWEEPS;
@@ -37,21 +33,7 @@ pub const LONG_TILE: DivideTile = ROW.sort_by_radix.of(4, 0);
 /// Keys of a unit. A segment of more keys is long.
 const UNIT_KEYS: usize = LONG_TILE.keys();
 
-/// The classes of middle segments, from the shortest: the shapes of the blocks that sort them.
-pub const MIDDLE_TILES: [DivideTile; MIDDLES] =
-    [ROW.sort_middle_segments_small.of(4, 0), ROW.sort_middle_segments.of(4, 0)];
-
-/// How many classes there are.
-pub const MIDDLES: usize = 2;
-
-const _: () = {
-    assert!(MIDDLE_TILES[0].keys() < MIDDLE_TILES[1].keys(), "classes are ordered by their lengths");
-    assert!(MIDDLE_TILES[MIDDLES - 1].keys() == UNIT_KEYS, "segments that are not middle ones have two units or more");
-    assert!(UNIT_KEYS <= MOST_KEYS, "the counts of a tile have 16 bits");
-};
-
-/// Words of a middle segment in its list: its first key, and how many it has.
-const MIDDLE_WORDS: usize = 2;
+const _: () = assert!(UNIT_KEYS <= MOST_KEYS, "the counts of a tile have 16 bits");
 
 /// Words of a unit in the list: where its segment begins and ends, and its number among those of the segment.
 const UNIT_WORDS: usize = 3;
@@ -62,11 +44,8 @@ const SEGMENT_COUNTS: usize = (SWEEPS * DIGITS) as usize;
 /// Which of the counters is the number of units,
 const UNITS: usize = 0;
 
-/// which is the first of those of middle segments, one for each class,
-const MIDDLE: usize = 1;
-
 /// and which is the first of those of units that have been taken, one for each sweep.
-const TAKEN: usize = MIDDLE + MIDDLES;
+const TAKEN: usize = 1;
 
 /// How many counters there are.
 pub const COUNTERS: usize = TAKEN + SWEEPS as usize;
@@ -87,8 +66,6 @@ pub struct LongSegments {
     pub counts: *mut u32,
     /// The list of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
-    /// The lists of middle segments: as many words as [`middle_words`] says.
-    pub middle: *mut u32,
     /// How many keys there are, of all segments: fewer than 2^32.
     pub n: u32,
     /// Tiles of the sort of short segments, in each of which at most one longer segment begins.
@@ -118,11 +95,6 @@ pub const fn counts(units: usize) -> usize {
 /// Words of a list of `units` units.
 pub const fn unit_words(units: usize) -> usize {
     units * UNIT_WORDS
-}
-
-/// Words of the lists of middle segments that begin in `tiles` tiles.
-pub const fn middle_words(tiles: usize) -> usize {
-    MIDDLES * MIDDLE_WORDS * tiles
 }
 
 /// A unit of a long segment.
@@ -175,14 +147,6 @@ impl Workspace {
     fn scan(self) -> scan::Tiles {
         // SAFETY: as above: `scan_words` are those of so many blocks.
         unsafe { scan::Tiles::new(self.0.scan, (self.0.tiles as usize).div_ceil(FIND_THREADS as usize)) }
-    }
-
-    /// The list of the middle segments of a class.
-    #[inline(always)]
-    fn middle(self, class: usize) -> GlobalMut<u32> {
-        let len = MIDDLE_WORDS * self.0.tiles as usize;
-        // SAFETY: as above: there is such a list for each class.
-        unsafe { GlobalMut::new(self.0.middle.wrapping_add(class * len), len) }
     }
 
     /// The words of unit `i`.

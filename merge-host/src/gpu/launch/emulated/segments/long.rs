@@ -1,11 +1,10 @@
 //! Sorts of long segments of keys of 4 bytes by all bits.
 
 use super::*;
-use kernels_gpu::kernels::sort::segments::long::{LONG_TILE, MIDDLE_TILES};
 
-/// Keys of a unit, and the most keys of a middle segment of the smaller class.
+/// Keys of a unit, which are the most of a middle segment, and the most of those that are merged.
 const UNIT: usize = LONG_TILE.keys();
-const SMALL: usize = MIDDLE_TILES[0].keys();
+const SMALL: usize = max_middle(4);
 
 /// Sorts segments of these lengths by offsets, of keys of several kinds and types, and says by which kernels.
 fn check_lengths(lengths: &[usize], kinds: &[Keys]) {
@@ -71,12 +70,12 @@ fn odd_floats_stay_exact_in_both_orders() {
 
 #[test]
 fn segments_of_one_length_are_swept_without_offsets() {
-    for length in [SMALL, UNIT, UNIT + 1, 3 * UNIT] {
+    for length in [SMALL + 1, UNIT, UNIT + 1, 3 * UNIT] {
         let lengths = [length, length, length / 2];
         let sorted = sort::<u32, ()>(Keys::Any, &lengths, By::Length(length), With::Nothing);
         let kernels = sorted.device.kernels();
         assert_eq!(kernels.contains("sweep_long_segments"), length > UNIT, "segments of {length} keys");
-        assert!(kernels.contains("sort_middle_segments"), "segments of {length} keys");
+        assert!(kernels.contains("sort_middle_by_bits"), "segments of {length} keys");
         assert!(!kernels.contains("merge_segments"), "segments of {length} keys");
     }
 }

@@ -4,7 +4,8 @@
 //!   registers  │ rows of each warp │     by the last digit →  shared  │ in order of it │  → registers, by the next digit → … → global
 //! ```
 
-use super::{LongSegments, MIDDLE, MIDDLE_TILES, MIDDLE_WORDS};
+use super::long::LONG_TILE;
+use super::middle::{BY_BITS, MiddleSegments};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::radix::SWEEPS;
 use crate::kernels::sort::radix::sweep::BitsAt;
@@ -13,6 +14,7 @@ use crate::kernels::sort::tile_in_order::{
 };
 use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
+use crate::tuning::{DivideTile, ROW};
 use cuda_std::prelude::*;
 use cuda_std::recomputed;
 use cuda_std::warp::WARP_SIZE;
@@ -26,42 +28,42 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for segments of class `class`.
-pub const fn shared_bytes(class: usize) -> u32 {
-    let tile = MIDDLE_TILES[class];
-    Memory::<u32>::bytes(tile.threads, tile.items_per_thread)
+/// The tile of a block, which has a slot for each key of a segment.
+pub const MIDDLE_TILE: DivideTile = ROW.sort_middle_by_bits.of(4, 0);
+
+const _: () = assert!(MIDDLE_TILE.keys() == LONG_TILE.keys(), "segments of more keys are long");
+
+/// Bytes of dynamic shared memory.
+pub const fn shared_bytes() -> u32 {
+    Memory::<u32>::bytes(MIDDLE_TILE.threads, MIDDLE_TILE.items_per_thread)
 }
 
-/// Kernel: sorts each middle segment of class `CLASS`, by `coding`. Persistent blocks take one after the other.
+/// Kernel: sorts each segment of the last class that `middle` lists, by `coding`. Persistent blocks take one after the other.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `find_long_segments`; `keys` are as many. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared
-/// memory, and segments of the class have at most `NT * VT` keys.
+/// `keys` has `n` keys, in global memory, and `middle` is what [`MiddleSegments`] says, after all launches that list segments, for keys of
+/// 4 bytes. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, and segments have at most `NT * VT` keys.
 #[kernel(
-    u32small = <u32, 0, { MIDDLE_TILES[0].threads }, { MIDDLE_TILES[0].items_per_thread }>
-        within (MIDDLE_TILES[0].threads, MIDDLE_TILES[0].blocks),
-    u32 = <u32, 1, { MIDDLE_TILES[1].threads }, { MIDDLE_TILES[1].items_per_thread }>
-        within (MIDDLE_TILES[1].threads, MIDDLE_TILES[1].blocks),
+    u32 = <u32, { MIDDLE_TILE.threads }, { MIDDLE_TILE.items_per_thread }> within (MIDDLE_TILE.threads, MIDDLE_TILE.blocks),
 )]
-pub unsafe fn sort_middle_segments<B: Bits, const CLASS: usize, const NT: usize, const VT: usize>(
+pub unsafe fn sort_middle_by_bits<B: Bits, const NT: usize, const VT: usize>(
     keys: *mut B,
-    long: LongSegments,
+    n: usize,
+    middle: MiddleSegments,
     coding: Coding<B>,
 ) {
-    const { assert!(is_whole_warps(NT) && NT * VT == MIDDLE_TILES[CLASS].keys(), "the block is that of the class") };
+    const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT)) };
-    // SAFETY: the caller promises the keys, of which a segment is used by one block, the workspace and the memory. Barriers are where `sort_tile` says.
-    let (keys, workspace, Memory { tile, bit }) =
-        unsafe { (GlobalMut::new(keys, long.n as usize), long.open(), Memory::<B>::at_start(NT, VT)) };
-    let (list, count) = (workspace.middle(CLASS), workspace.counters().get(MIDDLE + CLASS));
-    let mut i = thread::block_idx_x();
+    // SAFETY: the caller promises the keys, of which a segment is used by one block, the lists and the memory. Barriers are where `sort_tile` says.
+    let (keys, middle, Memory { tile, bit }) =
+        unsafe { (GlobalMut::new(keys, n), middle.open(), Memory::<B>::at_start(NT, VT)) };
+    let (mut i, count) = (thread::block_idx_x() as usize, middle.count(BY_BITS));
     while i < count {
-        let words = list.slice(MIDDLE_WORDS * i as usize, MIDDLE_WORDS);
-        let segment = keys.slice(words.get(0) as usize, words.get(1) as usize);
+        let (start, len) = middle.get(BY_BITS, i);
         // SAFETY: all `NT` threads of the block are here, with the same segment, of 1 to `NT * VT` keys. A barrier comes before the next one.
-        unsafe { sort_tile::<B, NT, VT>(segment, coding, tile, bit) };
+        unsafe { sort_tile::<B, NT, VT>(keys.slice(start, len), coding, tile, bit) };
         thread::sync_threads();
-        i += thread::grid_dim_x();
+        i += thread::grid_dim_x() as usize;
     }
 }
 

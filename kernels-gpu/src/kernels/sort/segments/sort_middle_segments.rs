@@ -1,0 +1,205 @@
+//! Segments of more than 1024 keys that one block holds: each by runs of 1024 that a warp sorts in registers, and merges of them.
+//!
+//! ```text
+//!   registers   │ 32 keys of a lane, 1024 of a warp │ 1024 │ 1024 │ 1024 │     sorted across lanes
+//!   shared      │ run 0 →                 ← run 1 │ run 2 →    ← run 3 │     every other one downwards
+//!   shared      │ run 0 →                                  ← run 1     │     each two are merged, a row of 32 keys by a thread
+//!   global      │ segment                                              │
+//! ```
+//!
+//! The last run has the greatest keys behind its own, up to whole runs of 1024.
+
+use super::middle::MiddleSegments;
+use crate::block::shared_memory::shared_memory;
+use crate::block::swizzled::{ROW_KEYS, Swizzled};
+use crate::block::tile::{Slots, merge_to_registers};
+use crate::key::{Bits, Coding};
+use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
+use cuda_std::{recomputed, shared};
+
+const _: () = assert!(ROW_KEYS == LANE_KEYS, "a lane sorts a row");
+
+/// Keys of a run that a warp sorts.
+const RUN: u32 = WARP_SIZE * LANE_KEYS as u32;
+
+/// The most keys of a segment, for keys of `key_bytes` bytes: a thread of those of 8 bytes takes twice the registers.
+pub const fn max_middle(key_bytes: usize) -> usize {
+    if key_bytes == 8 { 4 * RUN as usize } else { 8 * RUN as usize }
+}
+
+/// Threads of a block for segments of up to `keys` keys: of whole runs.
+pub const fn threads(keys: usize) -> usize {
+    keys.div_ceil(RUN as usize) * WARP_SIZE as usize
+}
+
+/// The most threads of a block.
+const fn most_threads(key_bytes: usize) -> usize {
+    threads(max_middle(key_bytes))
+}
+
+shared_memory! {
+    /// Shared memory of a block of `threads` threads.
+    struct Memory<B: Word>(threads: usize) {
+        slots: [B; LANE_KEYS * threads],
+        /// Which part of the keys the segment is.
+        segment: [u64; SEGMENT_WORDS],
+    }
+}
+
+/// The words of a segment: its number, its first key, and how many it has. Each thread reads them again and again instead of keeping them in registers.
+const SEGMENT_WORDS: u32 = 3;
+const NUMBER: u32 = 0;
+const START: u32 = 1;
+const LEN: u32 = 2;
+
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes.
+pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
+    match key_bytes {
+        4 => Memory::<u32>::bytes(threads),
+        _ => Memory::<u64>::bytes(threads),
+    }
+}
+
+/// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys, of which the last one may have fewer.
+/// Blocks take one after the other.
+///
+/// # Safety
+/// `keys` has `n` keys, in global memory, and `middle` is what [`MiddleSegments`] says, after all launches that list segments. Blocks have as many
+/// [`threads`] as the longest segment asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is
+/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+#[kernel(u32 = <u32> within (most_threads(4), 3), u64 = <u64> within (most_threads(8), 3))]
+pub unsafe fn sort_middle_segments<B: Bits>(
+    keys: *mut B,
+    n: usize,
+    length: u32,
+    middle: MiddleSegments,
+    class: u32,
+    coding: Coding<B>,
+    minus_one: u32,
+) {
+    // SAFETY: the caller promises the keys, of which a segment is used by one block, and the lists.
+    let (keys, middle) = unsafe { (GlobalMut::new(keys, n), middle.open()) };
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
+    let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
+    if thread::thread_idx_x() == 0 {
+        segment.set(NUMBER, thread::block_idx_x() as u64);
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            let i = segment.get(NUMBER) as usize;
+            let (start, len) = if length > 0 {
+                let start = (i * length as usize).min(n);
+                (start, (length as usize).min(n - start))
+            } else if i < middle.count(class as usize) {
+                middle.get(class as usize, i)
+            } else {
+                (0, 0)
+            };
+            segment.set(NUMBER, (i + thread::grid_dim_x() as usize) as u64);
+            segment.set(START, start as u64);
+            segment.set(LEN, len as u64);
+        }
+        thread::sync_threads();
+        if segment.get(LEN) == 0 {
+            return;
+        }
+        let keys = || keys.slice(segment.get(START) as usize, segment.get(LEN) as usize);
+        // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next one's words.
+        unsafe { sort(keys, Swizzled::new(slots), coding, minus_one) };
+    }
+}
+
+/// The number of the first key of this thread's row.
+#[inline(always)]
+fn own_row() -> u32 {
+    recomputed(thread::thread_idx_x()) * LANE_KEYS as u32
+}
+
+/// Where the last run of `len` keys ends.
+#[inline(always)]
+fn end_of_runs(len: usize) -> u32 {
+    (len as u32).next_multiple_of(RUN)
+}
+
+/// Sorts `keys` in `slots`. Ends with a barrier.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
+/// many as keys or more.
+#[inline(always)]
+unsafe fn sort<B: Bits>(keys: impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, coding: Coding<B>, minus_one: u32) {
+    // The same for all lanes of a warp, here and below.
+    if own_row() < end_of_runs(keys().len()) {
+        // SAFETY: all lanes of the warp are here, which have the rows of a run, and there is a key at least.
+        unsafe { sort_run(&keys, slots, coding, minus_one) };
+    }
+    thread::sync_threads();
+    let mut run = RUN;
+    while run < end_of_runs(keys().len()) {
+        let mut merged = [B::MAX; LANE_KEYS];
+        let (own, end) = (own_row(), end_of_runs(keys().len()));
+        if own < end {
+            let begin = own & !(2 * run - 1);
+            let both = (end - begin).min(2 * run);
+            merged = merge_to_registers(slots.part(begin, both), run.min(both), own - begin);
+        }
+        thread::sync_threads();
+        run *= 2;
+        if own_row() < end {
+            put(&merged, run, end, slots);
+        }
+        thread::sync_threads();
+    }
+    let (to, mut i) = (keys(), recomputed(thread::thread_idx_x()));
+    while i < to.len() as u32 {
+        to.set(i as usize, coding.decode(slots.get(i)));
+        i += thread::block_dim_x();
+    }
+    thread::sync_threads();
+}
+
+/// Sorts the run that this thread's row is of.
+///
+/// # Safety
+/// All lanes of a warp make this call. Nothing else uses the keys and slots of their rows.
+#[inline(always)]
+unsafe fn sort_run<B: Bits>(keys: &impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, coding: Coding<B>, minus_one: u32) {
+    let (from, lane) = (keys(), warp::lane_id());
+    let first = own_row() - lane * LANE_KEYS as u32;
+    let left = from.len() as u32 - first;
+    for i in 0..LANE_KEYS as u32 {
+        let at = i * WARP_SIZE + lane;
+        if left >= RUN || at < left {
+            slots.copy_async_mut(first + at, from, (first + at) as usize);
+        }
+    }
+    shared::wait_for_copies();
+    // SAFETY: all lanes are here, for the other calls, too.
+    unsafe { sync_warp(FULL_MASK) };
+    let own = own_row();
+    let mut row = if left >= RUN {
+        slots.row(own)
+    } else {
+        slots.part_of_row(own, (from.len() as u32).saturating_sub(own), coding.decode(B::MAX))
+    };
+    coding.encode_all(&mut row);
+    // SAFETY: as above, with one group of all lanes.
+    unsafe {
+        sort_lanes(&mut row, Group { first: 0, lanes: WARP_SIZE }, minus_one);
+        sync_warp(FULL_MASK);
+    }
+    put(&row, RUN, end_of_runs(keys().len()), slots);
+}
+
+/// Stores this thread's row of runs of `run` keys, of which the last one ends at `end`: every other run downwards.
+#[inline(always)]
+#[track_caller]
+fn put<B: Bits>(row: &[B; LANE_KEYS], run: u32, end: u32, slots: Swizzled<B>) {
+    let own = own_row();
+    let downwards = own & run != 0;
+    let begin = own & !(run - 1);
+    let from_end = begin + (begin + run).min(end) - own - LANE_KEYS as u32;
+    slots.set_row(if downwards { from_end } else { own }, downwards, row);
+}

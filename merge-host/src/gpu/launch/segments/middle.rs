@@ -1,0 +1,129 @@
+//! The sort of middle segments of keys alone: each by one block.
+
+use super::super::{Address, Entry, Queue, align, suffix};
+use super::Bounds;
+use crate::Error;
+use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::segments::long::LONG_TILE;
+use kernels_gpu::kernels::sort::segments::middle::{BY_BITS, CLASSES, MiddleSegments, class_keys, list_words};
+use kernels_gpu::kernels::sort::segments::sort_middle_by_bits::{
+    self, MIDDLE_TILE, SORT_MIDDLE_BY_BITS, SortMiddleByBits,
+};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::{
+    self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments, max_middle, threads,
+};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::warp::sort_lanes::MINUS_ONE;
+
+/// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
+const MIDDLE_THREADS: usize = 2048;
+
+/// The most keys of a middle segment of keys of type `K`.
+pub(super) const fn longest<K: Key>() -> usize {
+    if size_of::<K>() == 4 { LONG_TILE.keys() } else { max_middle(size_of::<K>()) }
+}
+
+/// Whether an array of `n` keys has lists of its middle segments: their indices have 32 bits.
+pub(super) const fn has_lists(n: usize, value_bytes: usize) -> bool {
+    value_bytes == 0 && n <= u32::MAX as usize
+}
+
+/// Words of the counts of the lists, or 0 if there are none.
+pub(super) const fn count_words(n: usize, value_bytes: usize) -> usize {
+    if has_lists(n, value_bytes) { CLASSES } else { 0 }
+}
+
+/// Bytes of the lists, or 0 if there are none.
+pub(super) const fn list_bytes(n: usize, value_bytes: usize) -> usize {
+    if has_lists(n, value_bytes) { align(list_words(n) * size_of::<u32>()) } else { 0 }
+}
+
+/// What kernels are told of the lists at these addresses, of an array of `n` keys of type `K`.
+pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list: Address) -> MiddleSegments {
+    if !has_lists(n, value_bytes) {
+        return MiddleSegments::NONE;
+    }
+    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32, longest: longest::<K>() as u32 }
+}
+
+/// The launch of up to `most` blocks that sort segments of up to `keys` keys.
+fn shape<K: Key>(keys: usize, most: usize) -> Shape {
+    let threads = threads(keys);
+    Shape {
+        blocks: most,
+        threads: threads as u32,
+        shared_bytes: sort_middle_segments::shared_bytes(size_of::<K>(), threads),
+    }
+}
+
+/// Queues the sort of the segments of `n` keys, all of one length, at most [`max_middle`], which is not 0.
+///
+/// # Safety
+/// The keys are in the GPU's memory, and nothing else uses them until the sort has ended.
+pub(super) unsafe fn sort_of_length<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    (keys, n): (Address, usize),
+    bounds: Bounds,
+) -> Result<(), Error> {
+    let (length, keys) = (bounds.longest as u32, keys as *mut K::Bits);
+    let sort =
+        SortMiddleSegments { keys, n, length, middle: MiddleSegments::NONE, class: 0, coding, minus_one: MINUS_ONE };
+    // SAFETY: the caller's promise; the shape is what the kernel asks for.
+    unsafe { queue.launch(&suffix::<K>(0), shape::<K>(bounds.longest, bounds.segments.count), &sort) }
+}
+
+/// Queues the sort of the segments that are listed, of which none has more than `longest_of_all` keys.
+///
+/// # Safety
+/// As for [`sort_of_length`]; the lists are what the launches before have made.
+pub(super) unsafe fn sort_listed<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    (keys, n): (Address, usize),
+    middle: MiddleSegments,
+    longest_of_all: usize,
+) -> Result<(), Error> {
+    let (keys, suffix) = (keys as *mut K::Bits, suffix::<K>(0));
+    let mut shorter = class_keys(0) / 2;
+    for class in 0..CLASSES {
+        if longest_of_all <= shorter || longest::<K>() <= shorter {
+            break;
+        }
+        // SAFETY: the caller's promise; the shapes are what the kernels ask for.
+        unsafe {
+            if class == BY_BITS {
+                let blocks = MIDDLE_TILE.blocks * queue.multiprocessors();
+                let shape = Shape {
+                    blocks: blocks.min(n / shorter + 1),
+                    threads: MIDDLE_TILE.threads as u32,
+                    shared_bytes: sort_middle_by_bits::shared_bytes(),
+                };
+                queue.launch(&suffix, shape, &SortMiddleByBits { keys, n, middle, coding })?;
+            } else {
+                let most = MIDDLE_THREADS / threads(class_keys(class)) * queue.multiprocessors();
+                let sort = SortMiddleSegments {
+                    keys,
+                    n,
+                    length: 0,
+                    middle,
+                    class: class as u32,
+                    coding,
+                    minus_one: MINUS_ONE,
+                };
+                queue.launch(&suffix, shape::<K>(class_keys(class), most.min(n / shorter + 1)), &sort)?;
+            }
+        }
+        shorter = class_keys(class);
+    }
+    Ok(())
+}
+
+/// The entry points for keys of type `K` alone.
+pub(super) fn entries<K: Key>() -> Vec<Entry> {
+    let mut entries = vec![(SORT_MIDDLE_SEGMENTS.name, suffix::<K>(0))];
+    if size_of::<K>() == 4 {
+        entries.push((SORT_MIDDLE_BY_BITS.name, suffix::<K>(0)));
+    }
+    entries
+}
