@@ -39,13 +39,13 @@ use crate::kernels::sort::merge_pass::{
 };
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::long::{
-    count_long_segments::COUNT_LONG_SEGMENTS, find_long_segments::FIND_LONG_SEGMENTS,
-    sweep_long_segments::SWEEP_LONG_SEGMENTS,
+    count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
+    find_long_segments::FIND_LONG_SEGMENTS, place_long_segments::PLACE_LONG_SEGMENTS,
 };
 use crate::kernels::sort::segments::{
-    find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_by_bits::SORT_MIDDLE_BY_BITS,
-    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS,
-    sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
+    find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
+    sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS,
+    sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT,
@@ -61,7 +61,7 @@ use crate::textbook::sequential::MERGE_ONE_THREAD;
 use cuda_std::launch::Kernel;
 
 /// Families of kernels that are used together, and the kernels in each.
-pub const FAMILIES: [(&str, &[Kernel]); 17] = [
+pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ("textbook", &[CO_RANK_SPLITS, MERGE_ONE_THREAD, MERGE_BASIC, MERGE_TILED, MERGE_CIRCULAR]),
     ("merge", &[MERGE_SMALL, PATH_BIG, MERGE_BIG, MERGE_FUSED, COUNT_BELOW]),
     ("batch", &[MERGE_SMALL_BATCH, MERGE_BATCH, PATH_RAGGED, MERGE_RAGGED]),
@@ -93,8 +93,10 @@ pub const FAMILIES: [(&str, &[Kernel]); 17] = [
     ("radix", &[SORT_BY_RADIX]),
     ("top_k", &[GUESS_PREFIX, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
-    ("middle_segments", &[SORT_MIDDLE_SEGMENTS, SORT_MIDDLE_BY_BITS]),
-    ("long_segments", &[FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS]),
+    (
+        "long_segments",
+        &[SORT_MIDDLE_SEGMENTS, FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, DIVIDE_LONG_SEGMENTS],
+    ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];
 

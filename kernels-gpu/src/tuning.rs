@@ -157,8 +157,8 @@ pub struct Row {
     pub sort_by_radix_small: ByWidths<DivideTile>,
     /// The same of some more keys.
     pub sort_by_radix_middle: ByWidths<DivideTile>,
-    /// Segments that one block sorts by all bits: of as many keys as a tile of `sort_by_radix` at most.
-    pub sort_middle_by_bits: ByWidths<DivideTile>,
+    /// Divisions of long segments.
+    pub divide_segments: ByWidths<DivideTile>,
 
     // Searches of the sort.
     /// In the passes of the sort of keys alone: how many keys earlier or later than at its rank a tile may begin. A larger
@@ -199,7 +199,7 @@ pub const SM_90: Row = Row {
     sort_by_radix:        ByWidths([tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
     sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
-    sort_middle_by_bits:  ByWidths([tiles(512, 33, 2), None,              None,              None,              None,              None]),
+    divide_segments:      ByWidths([tiles(512, 33, 2), tiles(512, 16, 2), None,              None,              None,              None]),
 
     fused_blocks: 4,
     compaction_blocks: 5,

@@ -44,6 +44,24 @@ pub(super) trait ToDigit<B>: Copy {
     fn again(self) -> Self;
 }
 
+/// Digits that are the bits of a key from this one on.
+#[derive(Clone, Copy)]
+pub(super) struct BitsAt(pub u32);
+
+impl<B: Bits> ToDigit<B> for BitsAt {
+    const FILLS_UP: bool = true;
+
+    #[inline(always)]
+    fn of(self, key: B) -> u32 {
+        key.shifted_down(self.0).to_register() as u32 & (DIGITS - 1)
+    }
+
+    #[inline(always)]
+    fn again(self) -> Self {
+        Self(recomputed(self.0))
+    }
+}
+
 /// Where the keys of a tile go. All threads of the block make each of these calls, but for [`counted`](Self::counted).
 pub(super) trait Places {
     /// Sets the distance of each digit to where its first key of the tile goes, as far as that is known before they are counted.
@@ -86,20 +104,20 @@ pub(super) struct Span {
 shared_memory! {
     /// Shared memory of a tile, for blocks of `threads` threads with `items_per_thread` keys each.
     pub(super) struct TileMemory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
-        pub keys: [B; threads * items_per_thread],
-        pub values: [V; threads * items_per_thread],
+        keys: [B; threads * items_per_thread],
+        values: [V; threads * items_per_thread],
         /// For each warp, and each digit, how many of its keys have it; then the next slot of such a key.
-        pub counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
+        counters: [u32; threads as u32 / WARP_SIZE * DIGITS],
         scan: [u32; BLOCK_WORDS],
         /// For each digit how far its slots are from where the keys go.
-        pub distances: [u32; DIGITS],
+        distances: [u32; DIGITS],
     }
 }
 
 impl<B: Bits, V: Word> TileMemory<B, V> {
     /// The counter of `digit` of warp `warp`.
     #[inline(always)]
-    pub fn counter(warp: u32, digit: u32) -> u32 {
+    fn counter(warp: u32, digit: u32) -> u32 {
         warp * DIGITS + digit
     }
 
@@ -109,7 +127,7 @@ impl<B: Bits, V: Word> TileMemory<B, V> {
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    pub unsafe fn place_warps<const NT: usize>(self, places: &impl Places) {
+    unsafe fn place_warps<const NT: usize>(self, places: &impl Places) {
         let Self { counters, scan, distances, .. } = self;
         let (thread, warps) = (thread::thread_idx_x(), const { NT as u32 / WARP_SIZE });
         let (mut first, mut before) = (0, 0);
@@ -226,14 +244,7 @@ pub(super) unsafe fn move_tile<B: Bits, V: Word, D: ToDigit<B>, const NT: usize,
 /// # Safety
 /// All threads of the block make this call, after a barrier.
 #[inline(always)]
-pub(super) unsafe fn move_to_slots<
-    B: Bits,
-    V: Word,
-    D: ToDigit<B>,
-    const NT: usize,
-    const VT: usize,
-    const FULL: bool,
->(
+unsafe fn move_to_slots<B: Bits, V: Word, D: ToDigit<B>, const NT: usize, const VT: usize, const FULL: bool>(
     own: [B; VT],
     tile: Span,
     digits: D,
@@ -285,7 +296,7 @@ pub(super) unsafe fn move_to_slots<
 /// The number in its tile of this thread's first key. The rows of a warp are neighbours, and what is computed from it is not kept in
 /// registers from one step to the next.
 #[inline(always)]
-pub(super) fn first_row<const VT: usize>() -> u32 {
+fn first_row<const VT: usize>() -> u32 {
     let thread = recomputed(thread::thread_idx_x());
     thread / WARP_SIZE * const { WARP_SIZE * VT as u32 } + thread % WARP_SIZE
 }

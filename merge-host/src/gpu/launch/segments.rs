@@ -15,7 +15,7 @@ use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::max_middle;
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{
@@ -213,7 +213,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
     let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
-    if has_one_length && bounds.longest <= max_middle(size_of::<K>()) && value_bytes == 0 {
+    if has_one_length && bounds.longest <= MAX_MIDDLE && value_bytes == 0 {
         // SAFETY: as above.
         return unsafe { middle::sort_of_length::<K>(queue, coding, (keys, n), bounds) };
     }
@@ -222,8 +222,8 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let part = |begin: usize| workspace + begin as Address;
     let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
     let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
-    let (has_lists, counts) = (middle::has_lists(n, value_bytes), part(layout.units) + size_of::<u32>() as Address);
-    let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
+    let counts = part(layout.units) + size_of::<u32>() as Address;
+    let middle = middle::lists(n, value_bytes, counts, part(layout.middle));
     let find = FindSegments { segments, n, firsts, list, units, middle };
     let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
     // SAFETY: as above; the words are in the workspace.
@@ -232,7 +232,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
-    let has_short = value_bytes == 0 && (has_lists || !segments.offsets.is_null());
+    let has_short = value_bytes == 0;
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
         let short = SortShortSegments {
@@ -254,31 +254,24 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             return Ok(());
         }
     }
-    if has_lists {
+    if let Some(plan) = plan.long::<K>(n) {
+        let (keys, scratch) = (keys, workspace);
         // SAFETY: as above.
-        unsafe { middle::sort_listed::<K>(queue, coding, (keys, n), middle, bounds.longest)? };
-        if bounds.longest <= middle::longest::<K>() {
-            return Ok(());
-        }
+        return unsafe {
+            if bounds.longest > MAX_MIDDLE {
+                plan.divide::<K>(queue, coding, (segments, firsts), (keys, scratch), (middle, part(layout.long)))?;
+            }
+            middle::sort_listed::<K>(queue, coding, (keys, scratch, n), middle, bounds.longest)
+        };
     }
     with_values!(value_bytes, V => {
         let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
         let sort_tiles = SortSegments { segments, keys, scratch, n, firsts, longer, list, units, coding };
-        // Unless middle segments are all others that begin and end in a tile.
-        if !has_lists || middle::longest::<K>() < plan.block.keys() {
-            let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
-            // SAFETY: as above.
-            unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
-            if !plan.may_be_long(bounds.longest) {
-                return Ok(());
-            }
-        }
-        if let Some(plan) = plan.long::<K>(n) {
-            let sides = (keys.keys as Address, scratch.keys as Address);
-            // SAFETY: as above.
-            return unsafe {
-                plan.sort::<K>(queue, coding, (segments, firsts), sides, part(layout.long))
-            };
+        let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
+        if !plan.may_be_long(bounds.longest) {
+            return Ok(());
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
         let runs = SortSegments { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };

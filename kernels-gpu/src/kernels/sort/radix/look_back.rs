@@ -21,13 +21,13 @@ use cuda_std::prelude::*;
 pub const MOST_KEYS: usize = u16::MAX as usize;
 
 /// Tiles of a group.
-pub(in crate::kernels::sort) const GROUP: u32 = 32;
+const GROUP: u32 = 32;
 
 /// Words of a tile, which have the counts of two digits each. A tile has no fewer keys, but for the last one, whose counts nothing reads.
-pub(in crate::kernels::sort) const TILE_WORDS: u32 = DIGITS / 2;
+pub(super) const TILE_WORDS: u32 = DIGITS / 2;
 
 /// Words for so many tiles.
-pub(in crate::kernels::sort) const fn words(tiles: usize) -> usize {
+pub(super) const fn words(tiles: usize) -> usize {
     groups(tiles) * DIGITS as usize * 2 + tiles
 }
 
@@ -51,7 +51,7 @@ fn epoch(sweep: u32) -> u32 {
 
 /// What tiles publish.
 #[derive(Clone, Copy)]
-pub(in crate::kernels::sort) struct Published {
+pub(super) struct Published {
     groups: GlobalMut<u64>,
     /// For each tile how many sweeps have its counts.
     counted: GlobalMut<u32>,
@@ -59,28 +59,26 @@ pub(in crate::kernels::sort) struct Published {
 
 /// Where the counts of tiles of `tile` keys are: among the keys that a sweep reads.
 #[derive(Clone, Copy)]
-pub(in crate::kernels::sort) struct Counts {
+pub(super) struct Counts {
     words: GlobalMut<u32>,
-    /// The index of the first tile's first key.
-    first: u32,
     tile: u32,
 }
 
 impl Counts {
     /// # Safety
-    /// At `keys` are `n` keys of 4 bytes, and tiles, of which the first one begins with key `first`, have no fewer than [`TILE_WORDS`], but for the
-    /// last one. Each is written after its keys have been read.
+    /// At `keys` are `n` keys of 4 bytes, and tiles have no fewer than [`TILE_WORDS`], but for the last one. Each is written after its keys have been
+    /// read.
     #[inline(always)]
-    pub unsafe fn new<B>(keys: *mut B, n: u32, first: u32, tile: u32) -> Self {
+    pub unsafe fn new<B>(keys: *mut B, n: u32, tile: u32) -> Self {
         // SAFETY: `n` keys of 4 bytes are as many words. Word `word < TILE_WORDS` of a tile is below the tile's end, as
         // a tile has no fewer keys, but for the last, whose counts are neither set nor read.
-        Self { words: unsafe { GlobalMut::new(keys.cast(), n as usize) }, first, tile }
+        Self { words: unsafe { GlobalMut::new(keys.cast(), n as usize) }, tile }
     }
 
     /// The index of word `word` of `tile`.
     #[inline(always)]
     fn at(self, tile: u32, word: u32) -> usize {
-        (self.first + tile * self.tile + word) as usize
+        (tile * self.tile + word) as usize
     }
 
     /// Sets how many keys of `tile` have each of both digits of `word`, the lower one first.
@@ -114,19 +112,6 @@ impl Published {
                 groups: GlobalMut::new(words.cast(), of_groups),
                 counted: GlobalMut::new(words.wrapping_add(2 * of_groups), tiles),
             }
-        }
-    }
-
-    /// What the `tiles` tiles of a part publish, of which `first` is the first one: a word of `counted` for each tile, and the sums of groups from
-    /// group `first / GROUP` on. The parts' tiles follow one another, and so no two parts have a sum in common: the next one's begin at
-    /// `(first + tiles) / GROUP` or later, and those of this part are `(tiles - 1) / GROUP`.
-    #[inline(always)]
-    #[track_caller]
-    pub fn of_part(sums: GlobalMut<u64>, counted: GlobalMut<u32>, first: u32, tiles: u32) -> Self {
-        let of_groups = groups(tiles as usize) * DIGITS as usize;
-        Self {
-            groups: sums.slice((first / GROUP * DIGITS) as usize, of_groups),
-            counted: counted.slice(first as usize, tiles as usize),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::count::count_share;
 use super::look_back::{MOST_KEYS, TILE_WORDS, own_tiles};
-use super::sweep::{Memory, TileOfJob, sweep_tile};
+use super::sweep::{Memory, sweep_tile};
 use super::{Job, PHASES};
 use crate::block::shared_memory;
 use crate::kernels::sort::elements::Elements;
@@ -86,8 +86,7 @@ pub unsafe fn sort_by_radix<B: Bits, V: Word, const NT: usize, const VT: usize, 
             if phase == 0 {
                 count_share::<B, NT>(&job, at.keys, coding, words.task(), memory.count);
             } else {
-                let tile = TileOfJob { job: &job, words };
-                sweep_tile::<B, V, _, NT, VT, OWN>(tile, job.n, [at, scratch], coding, indexes != 0, memory.sweep);
+                sweep_tile::<B, V, NT, VT, OWN>(&job, [at, scratch], words, coding, indexes != 0, memory.sweep);
             }
         }
         thread::sync_threads();

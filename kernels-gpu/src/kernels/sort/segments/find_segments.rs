@@ -67,7 +67,7 @@ pub unsafe fn find_segments<const SLOTS: usize>(
             if next > first && bounds.start(next) > end + overhang {
                 let (start, end) = (bounds.start(next - 1), bounds.start(next));
                 if middle.takes(end - start) {
-                    middle.append(start, end - start);
+                    middle.append(start, end - start, 0);
                 } else {
                     begun = Some(Unit { start, end, number: 0 });
                 }

@@ -1,36 +1,35 @@
-//! Lists of the middle segments: those of more than 1024 keys that one block holds.
+//! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts of long segments.
 
-use super::long::LONG_TILE;
-use super::sort_middle_segments::max_middle;
-use super::sort_short_segments::MAX_SHORT;
+use super::sort_middle_segments::MAX_MIDDLE;
 use cuda_std::prelude::*;
 
-/// Classes of middle segments, each of up to twice as many keys as the one before: 2048, 4096, 8192 and more.
-pub const CLASSES: usize = 4;
+/// Keys by which classes differ.
+const CLASS_KEYS: usize = 2048;
 
-/// The class of segments that are sorted by all bits.
-pub const BY_BITS: usize = CLASSES - 1;
+/// Classes of middle segments: of up to 2048, 4096, 6144, 8192 and [`MAX_MIDDLE`] keys.
+pub const CLASSES: usize = MAX_MIDDLE.div_ceil(CLASS_KEYS);
 
-const _: () = {
-    assert!(class_keys(BY_BITS - 1) == max_middle(4), "longer ones than are merged are sorted by all bits");
-    assert!(LONG_TILE.keys() > max_middle(4), "a block sorts more keys by all bits");
-};
-
-/// The most keys of a segment of `class`, but for the last one.
+/// The most keys of a segment of `class`.
 pub const fn class_keys(class: usize) -> usize {
-    2 * MAX_SHORT << class
+    if class + 1 < CLASSES { (class + 1) * CLASS_KEYS } else { MAX_MIDDLE }
 }
 
-/// The class of segments of `len` keys, more than [`MAX_SHORT`].
+/// The class of segments of `len` keys.
 #[inline(always)]
 const fn class_of(len: u32) -> u32 {
-    let bits = u32::BITS - ((len - 1) / class_keys(0) as u32).leading_zeros();
-    if bits < CLASSES as u32 { bits } else { CLASSES as u32 - 1 }
+    (len - 1) / CLASS_KEYS as u32
 }
 
-/// The most segments of `class` of an array of `n` keys.
+/// The most keys of a digit of a long segment that may be sorted together with others.
+pub const MAX_LIGHT: usize = CLASS_KEYS;
+
+/// The most segments of `class` of an array of `n` keys, at all levels of the division of long segments.
+///
+/// No key is listed twice. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
+/// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
+/// those digits are divided again that have more than `MAX_MIDDLE` keys, at most seven times.
 const fn most(class: usize, n: usize) -> usize {
-    n / (class_keys(class) / 2 + 1)
+    if class > 0 { n / (class * CLASS_KEYS + 1) } else { 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2 }
 }
 
 /// The entries of all classes before `class`.
@@ -44,8 +43,10 @@ const fn entries_before(class: usize, n: usize) -> usize {
     entries
 }
 
-/// Words of an entry: the first key, and how many there are.
+/// Words of an entry: the first key, and how many there are, with the level above [`LEVEL`].
 const ENTRY_WORDS: usize = 2;
+const LEVEL: u32 = 16;
+const _: () = assert!(MAX_MIDDLE < 1 << LEVEL, "both are in one word");
 
 /// Words of the lists for an array of `n` keys.
 pub const fn list_words(n: usize) -> usize {
@@ -62,13 +63,11 @@ pub struct MiddleSegments {
     pub list: *mut u32,
     /// Keys of the array.
     pub n: u32,
-    /// The most keys of a segment that is listed.
-    pub longest: u32,
 }
 
 impl MiddleSegments {
     /// No lists.
-    pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0, longest: 0 };
+    pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0 };
 
     /// # Safety
     /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those that list segments before those
@@ -99,21 +98,21 @@ impl Lists {
         all.slice(ENTRY_WORDS * entries_before(class, n), ENTRY_WORDS * most(class, n))
     }
 
-    /// Whether segments of `len` keys, more than [`MAX_SHORT`], are listed.
+    /// Whether segments of `len` keys are listed.
     #[inline(always)]
     pub fn takes(self, len: usize) -> bool {
-        len <= self.0.longest as usize
+        !self.0.counts.is_null() && len <= MAX_MIDDLE
     }
 
-    /// Appends the segment of `len` keys from key `start` on, which is one of those that [are listed](Self::takes).
+    /// Appends the segment of `len` keys from key `start` on, one of those that [are listed](Self::takes) and not 0, which has been divided by `level` digits.
     #[inline(always)]
     #[track_caller]
-    pub fn append(self, start: usize, len: usize) {
+    pub fn append(self, start: usize, len: usize, level: u32) {
         let class = class_of(len as u32) as usize;
         let at = ENTRY_WORDS * self.counts().fetch_add(class, 1) as usize;
         let entries = self.entries(class);
         entries.set(at, start as u32);
-        entries.set(at + 1, len as u32);
+        entries.set(at + 1, level << LEVEL | len as u32);
     }
 
     /// How many segments of `class` are listed.
@@ -123,11 +122,23 @@ impl Lists {
         self.counts().get(class) as usize
     }
 
-    /// Where segment `i` of `class` begins, and how many keys it has.
+    /// Where segment `i` of `class` begins, how many keys it has, and by how many digits it has been divided.
     #[inline(always)]
     #[track_caller]
-    pub fn get(self, class: usize, i: usize) -> (usize, usize) {
+    pub fn get(self, class: usize, i: usize) -> Listed {
         let entry = self.entries(class).slice(ENTRY_WORDS * i, ENTRY_WORDS);
-        (entry.get(0) as usize, entry.get(1) as usize)
+        let (start, len_and_level) = (entry.get(0), entry.get(1));
+        Listed { start: start as usize, len: len_and_level & ((1 << LEVEL) - 1), level: len_and_level >> LEVEL }
     }
+}
+
+/// A segment of a list.
+#[derive(Clone, Copy)]
+pub(super) struct Listed {
+    /// The first key.
+    pub start: usize,
+    /// How many there are.
+    pub len: u32,
+    /// By how many digits it has been divided: after none, keys are as the user has them; after an odd number, they are in the scratch array.
+    pub level: u32,
 }

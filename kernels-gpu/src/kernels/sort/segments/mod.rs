@@ -4,7 +4,7 @@
 //!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
 //!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of 3/4 of the keys that a block can hold
 //!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
-//!                      │ unit 0    │ unit 1    │ 2    │           long: swept by all bits, or cut into runs of a block and merged
+//!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs of a block and merged
 //! ```
 //!
 //! A segment is long if it ends so far behind the tile that it begins in that the tile's block cannot hold it. So no short segment is ever
@@ -20,11 +20,10 @@
 //! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
-//! | [`middle`] | lists of segments of more than 1024 keys that one block holds |
-//! | [`sort_middle_segments`] | one block sorts each of up to 8192, by merges of runs that warps sort |
-//! | [`sort_middle_by_bits`] | one block sorts each longer one, of keys of 4 bytes, by all bits |
+//! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
+//! | [`sort_middle_segments`] | their sort: merges of runs that warps sort |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
-//! | [`long`] | long segments of keys of 4 bytes alone, sorted by all bits instead |
+//! | [`long`] | long segments of keys alone, divided digit by digit instead |
 
 pub mod find_segments;
 pub mod long;
@@ -32,7 +31,6 @@ pub mod merge_segments;
 pub mod middle;
 mod padded;
 mod segment_tile;
-pub mod sort_middle_by_bits;
 pub mod sort_middle_segments;
 pub mod sort_rows;
 pub mod sort_segments;

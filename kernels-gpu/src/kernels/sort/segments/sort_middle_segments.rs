@@ -9,7 +9,7 @@
 //!
 //! The last run has the greatest keys behind its own, up to whole runs of 1024.
 
-use super::middle::MiddleSegments;
+use super::middle::{Listed, MiddleSegments};
 use crate::block::shared_memory::shared_memory;
 use crate::block::swizzled::{ROW_KEYS, Swizzled};
 use crate::block::tile::{Slots, merge_to_registers};
@@ -24,10 +24,8 @@ const _: () = assert!(ROW_KEYS == LANE_KEYS, "a lane sorts a row");
 /// Keys of a run that a warp sorts.
 const RUN: u32 = WARP_SIZE * LANE_KEYS as u32;
 
-/// The most keys of a segment, for keys of `key_bytes` bytes: a thread of those of 8 bytes takes twice the registers.
-pub const fn max_middle(key_bytes: usize) -> usize {
-    if key_bytes == 8 { 4 * RUN as usize } else { 8 * RUN as usize }
-}
+/// The most keys of a segment: some more than 8192, since digits that divide keys evenly have about a power of two.
+pub const MAX_MIDDLE: usize = 9 * RUN as usize;
 
 /// Threads of a block for segments of up to `keys` keys: of whole runs.
 pub const fn threads(keys: usize) -> usize {
@@ -35,9 +33,7 @@ pub const fn threads(keys: usize) -> usize {
 }
 
 /// The most threads of a block.
-const fn most_threads(key_bytes: usize) -> usize {
-    threads(max_middle(key_bytes))
-}
+const MOST_THREADS: usize = threads(MAX_MIDDLE);
 
 shared_memory! {
     /// Shared memory of a block of `threads` threads.
@@ -48,11 +44,13 @@ shared_memory! {
     }
 }
 
-/// The words of a segment: its number, its first key, and how many it has. Each thread reads them again and again instead of keeping them in registers.
-const SEGMENT_WORDS: u32 = 3;
+/// The words of a segment: its number, its first key, how many it has, and its level. Each thread reads them again and again instead of keeping them in
+/// registers.
+const SEGMENT_WORDS: u32 = 4;
 const NUMBER: u32 = 0;
 const START: u32 = 1;
 const LEN: u32 = 2;
+const LEVEL: u32 = 3;
 
 /// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
@@ -63,15 +61,17 @@ pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
 }
 
 /// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys, of which the last one may have fewer.
-/// Blocks take one after the other.
+/// Blocks take one after the other. Keys of an odd level are in `scratch` before.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, and `middle` is what [`MiddleSegments`] says, after all launches that list segments. Blocks have as many
-/// [`threads`] as the longest segment asks for, or more, and [`shared_bytes`] of dynamic shared memory. `minus_one` is
-/// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
-#[kernel(u32 = <u32> within (most_threads(4), 3), u64 = <u64> within (most_threads(8), 3))]
+/// `keys` has `n` keys, in global memory, as has `scratch` if there are keys of odd levels, which do not overlap, and `middle` is what [`MiddleSegments`]
+/// says, after all launches that list segments. Blocks have as many [`threads`] as the longest segment asks for, or more, and [`shared_bytes`] of dynamic
+/// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
+#[kernel(u32 = <u32> within (MOST_THREADS, 2), u64 = <u64> within (MOST_THREADS, 1))]
+#[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_middle_segments<B: Bits>(
     keys: *mut B,
+    scratch: *mut B,
     n: usize,
     length: u32,
     middle: MiddleSegments,
@@ -79,8 +79,6 @@ pub unsafe fn sort_middle_segments<B: Bits>(
     coding: Coding<B>,
     minus_one: u32,
 ) {
-    // SAFETY: the caller promises the keys, of which a segment is used by one block, and the lists.
-    let (keys, middle) = unsafe { (GlobalMut::new(keys, n), middle.open()) };
     // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
     let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
     if thread::thread_idx_x() == 0 {
@@ -88,26 +86,35 @@ pub unsafe fn sort_middle_segments<B: Bits>(
     }
     loop {
         if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller promises the lists.
+            let middle = unsafe { middle.open() };
             let i = segment.get(NUMBER) as usize;
-            let (start, len) = if length > 0 {
+            let Listed { start, len, level } = if length > 0 {
                 let start = (i * length as usize).min(n);
-                (start, (length as usize).min(n - start))
+                Listed { start, len: (length as usize).min(n - start) as u32, level: 0 }
             } else if i < middle.count(class as usize) {
                 middle.get(class as usize, i)
             } else {
-                (0, 0)
+                Listed { start: 0, len: 0, level: 0 }
             };
             segment.set(NUMBER, (i + thread::grid_dim_x() as usize) as u64);
             segment.set(START, start as u64);
             segment.set(LEN, len as u64);
+            segment.set(LEVEL, level as u64);
         }
         thread::sync_threads();
         if segment.get(LEN) == 0 {
             return;
         }
-        let keys = || keys.slice(segment.get(START) as usize, segment.get(LEN) as usize);
+        let (level, part) = (segment.get(LEVEL), |keys: *mut B| {
+            // SAFETY: the caller promises the keys, of which a segment is used by one block.
+            let keys = unsafe { GlobalMut::new(keys, n) };
+            keys.slice(segment.get(START) as usize, segment.get(LEN) as usize)
+        });
+        let from = if level % 2 == 0 { keys } else { scratch };
+        let encode = if level == 0 { coding } else { Coding::NONE };
         // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next one's words.
-        unsafe { sort(keys, Swizzled::new(slots), coding, minus_one) };
+        unsafe { sort(|| part(from), || part(keys), Swizzled::new(slots), (encode, coding), minus_one) };
     }
 }
 
@@ -123,23 +130,30 @@ fn end_of_runs(len: usize) -> u32 {
     (len as u32).next_multiple_of(RUN)
 }
 
-/// Sorts `keys` in `slots`. Ends with a barrier.
+/// Sorts the keys of `from`, in `slots`, to `to`, which has as many. Ends with a barrier.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
 /// many as keys or more.
 #[inline(always)]
-unsafe fn sort<B: Bits>(keys: impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, coding: Coding<B>, minus_one: u32) {
+unsafe fn sort<B: Bits>(
+    from: impl Fn() -> GlobalMut<B>,
+    to: impl Fn() -> GlobalMut<B>,
+    slots: Swizzled<B>,
+    (encode, decode): (Coding<B>, Coding<B>),
+    minus_one: u32,
+) {
+    let end = || end_of_runs(to().len());
     // The same for all lanes of a warp, here and below.
-    if own_row() < end_of_runs(keys().len()) {
+    if own_row() < end() {
         // SAFETY: all lanes of the warp are here, which have the rows of a run, and there is a key at least.
-        unsafe { sort_run(&keys, slots, coding, minus_one) };
+        unsafe { sort_run(&from, slots, encode, minus_one) };
     }
     thread::sync_threads();
     let mut run = RUN;
-    while run < end_of_runs(keys().len()) {
+    while run < end() {
         let mut merged = [B::MAX; LANE_KEYS];
-        let (own, end) = (own_row(), end_of_runs(keys().len()));
+        let (own, end) = (own_row(), end());
         if own < end {
             let begin = own & !(2 * run - 1);
             let both = (end - begin).min(2 * run);
@@ -152,9 +166,9 @@ unsafe fn sort<B: Bits>(keys: impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, cod
         }
         thread::sync_threads();
     }
-    let (to, mut i) = (keys(), recomputed(thread::thread_idx_x()));
+    let (to, mut i) = (to(), recomputed(thread::thread_idx_x()));
     while i < to.len() as u32 {
-        to.set(i as usize, coding.decode(slots.get(i)));
+        to.set(i as usize, decode.decode(slots.get(i)));
         i += thread::block_dim_x();
     }
     thread::sync_threads();

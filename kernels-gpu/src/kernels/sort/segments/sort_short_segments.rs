@@ -128,11 +128,26 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
         memory.has_longer.set(0, 0);
         memory.len.set(0, len as u32);
     }
-    load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are while segments are listed.
+    let is_few = last - first <= FEW;
+    if !is_few {
+        load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+    }
     thread::sync_threads();
     // SAFETY: all threads of the block are here with the same segments.
     unsafe { memory.list_segments::<SLOTS>(bounds, middle, base, first, last) };
     thread::sync_threads();
+    if is_few && memory.has_longer.get(0) == 0 {
+        let mut is_listed = false;
+        for class in 0..CLASSES {
+            is_listed |= memory.ends.get(class) > entries_before(class, SLOTS);
+        }
+        if !is_listed {
+            return;
+        }
+        load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+        thread::sync_threads();
+    }
     if thread == 0 && memory.has_longer.get(0) > 0 {
         longer.set(1 + longer.fetch_add(0, 1) as usize, t as u32);
     }
@@ -144,6 +159,9 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     thread::sync_threads();
     store::<B, SLOTS>(keys, memory.len.get(0), memory.keys, coding);
 }
+
+/// So many segments of a tile are few.
+const FEW: usize = 8;
 
 /// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
 #[inline(always)]
@@ -262,7 +280,7 @@ impl<B: Bits> Memory<B> {
     fn note_longer(self, middle: Lists, start: usize, len: u32) {
         if len > MAX_SHORT as u32 {
             if middle.takes(len as usize) {
-                middle.append(start, len as usize);
+                middle.append(start, len as usize, 0);
             } else {
                 self.has_longer.fetch_add(0, 1);
             }

@@ -7,8 +7,7 @@ use super::keys::*;
 use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
-use kernels_gpu::kernels::sort::segments::long::LONG_TILE;
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::max_middle;
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
@@ -109,22 +108,12 @@ fn tiles<K, V>() -> (usize, Tiles) {
     (slots, Tiles::of(slots))
 }
 
-/// Whether long segments of such keys and values are sorted by all bits, and not by merges.
-fn is_sorted_by_bits<K, V>() -> bool {
-    size_of::<K>() == 4 && size_of::<V>() == 0
-}
-
-/// The most keys of a segment that one block sorts alone.
-fn most_alone<K>() -> usize {
-    if size_of::<K>() == 4 { LONG_TILE.keys() } else { max_middle(size_of::<K>()) }
-}
-
 /// Sorts by offsets in all the ways that there are for values of type `V`. With these, some segments are longer than what one block sorts if
 /// they are said to have units.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     let is_alone = size_of::<V>() == 0;
     let ways: &[With] = if is_alone { &[With::Nothing] } else { &[With::Values, With::Indices] };
-    let has_units = if is_alone { lengths.iter().any(|&length| length > most_alone::<K>()) } else { has_units };
+    let has_units = if is_alone { lengths.iter().any(|&length| length > MAX_MIDDLE) } else { has_units };
     for &with in ways {
         let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
         if lengths.iter().any(|&length| length > 1) {
@@ -246,17 +235,13 @@ fn segments_of_one_length_need_no_offsets() {
             let (kernels, is_alone) = (sorted.device.kernels(), size_of::<V>() == 0);
             let is_wide_row = is_alone && length > 1 && has_wide_rows(length);
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
-            let merges = length > slots && !is_sorted_by_bits::<K, V>();
-            let is_middle = is_alone && length > MAX_SHORT && length <= most_alone::<K>();
+            let merges = length > slots && !is_alone;
+            let is_middle = is_alone && length > MAX_SHORT && length <= MAX_MIDDLE;
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
-            assert_eq!(
-                kernels.contains("sort_segments"),
-                !is_wide_row && !is_row && length > 1 && !is_middle,
-                "segments of {length} keys"
-            );
+            assert_eq!(kernels.contains("sort_segments"), !is_alone && length > 1, "segments of {length} keys");
         }
     }
     with_all_values!(all::<u32>());
@@ -309,7 +294,7 @@ fn middle_segments_at_the_edges_of_runs() {
         let edges: Vec<usize> = [1, 2, 3, 4, 5, 7, 8]
             .into_iter()
             .flat_map(|runs| [runs * MAX_SHORT - 1, runs * MAX_SHORT, runs * MAX_SHORT + 1])
-            .filter(|&length| length > MAX_SHORT && length <= max_middle(size_of::<K>()))
+            .filter(|&length| length > MAX_SHORT && length <= MAX_MIDDLE)
             .chain([1500, 3210])
             .collect();
         for &length in &edges {

@@ -1,61 +1,62 @@
-//! The sort of long segments of keys of 4 bytes alone: by all bits, instead of by runs and passes of merges.
+//! The sort of long segments of keys alone: divided digit by digit until one block sorts what is left, instead of by runs and passes of merges.
 
 use super::super::{Address, Entry, Queue, align, suffix};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use kernels_gpu::kernels::sort::radix::SWEEPS;
 use kernels_gpu::kernels::sort::segments::long::count_long_segments::{
-    self, COUNT_LONG_SEGMENTS, COUNT_THREADS, CountLongSegments,
+    self, COUNT_LONG_SEGMENTS, CountLongSegments, count_threads,
+};
+use kernels_gpu::kernels::sort::segments::long::divide_long_segments::{
+    self, DIVIDE_LONG_SEGMENTS, DivideLongSegments,
 };
 use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
     self, FIND_LONG_SEGMENTS, FIND_THREADS, FindLongSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::sweep_long_segments::{self, SWEEP_LONG_SEGMENTS, SweepLongSegments};
-use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LONG_TILE, LongSegments, most_units};
+use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
+    self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
+};
+use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LongSegments, levels, long_tile, most_units};
+use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
 
 /// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
 const COUNT_BLOCKS: usize = 12;
 
+/// Blocks of a multiprocessor that place segments: as many as it holds at once.
+const PLACE_BLOCKS: usize = 6;
+
 /// The sort of the long segments of an array.
 #[derive(Clone, Copy)]
 pub(super) struct LongPlan {
     n: u32,
     tiles: u32,
+    key_bytes: usize,
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends. The words that are cleared are at its start, up to `cleared`.
+/// Where the parts of a workspace begin, in bytes, and where it ends. The counters are at its start.
 struct Layout {
-    counters: usize,
-    cleared: usize,
-    sums: usize,
-    counted: usize,
     counts: usize,
     units: usize,
     end: usize,
 }
 
 impl LongPlan {
-    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are sorted by `tiles`; if keys have 4 bytes and no
-    /// values, and indices 32 bits.
+    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are sorted by `tiles`; if there are no
+    /// values, and indices have 32 bits.
     pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, tiles: Tiles) -> Option<Self> {
-        if size_of::<K>() != 4 || value_bytes != 0 || n > u32::MAX as usize {
+        if value_bytes != 0 || n > u32::MAX as usize {
             return None;
         }
-        Some(Self { n: n as u32, tiles: tiles.count(n) as u32 })
+        Some(Self { n: n as u32, tiles: tiles.count(n) as u32, key_bytes: size_of::<K>() })
     }
 
     const fn layout(self) -> Layout {
-        let (tiles, units) = (self.tiles as usize, most_units(self.n as usize));
-        let counters = long::scan_words(tiles) * size_of::<u64>();
-        let cleared = counters + COUNTERS * size_of::<u32>();
-        let sums = align(cleared);
-        let counted = sums + align(long::sums(units) * size_of::<u64>());
-        let counts = counted + align(units * size_of::<u32>());
-        let list = counts + align(long::counts(units) * size_of::<u32>());
-        let end = list + align(long::unit_words(units) * size_of::<u32>());
-        Layout { counters, cleared, sums, counted, counts, units: list, end }
+        let n = self.n as usize;
+        let counts = align(COUNTERS * size_of::<u32>());
+        let units = counts + align(long::count_words(n) * size_of::<u32>());
+        let end = units + align(long::unit_words(n, self.key_bytes) * size_of::<u32>());
+        Layout { counts, units, end }
     }
 
     /// Bytes of the workspace.
@@ -63,35 +64,28 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the sort of the segments that are longer than one block holds.
+    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in either of both `sides`.
     ///
     /// # Safety
-    /// The keys, as many in `scratch` and the workspace are in the GPU's memory, at multiples of 16 but for the keys, and `firsts` is what
-    /// `find_segments` has written. Nothing else uses them until the sort has ended.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) unsafe fn sort<K: Key>(
+    /// Both sides, of which the keys are in the first one, and the workspace are in the GPU's memory, at multiples of 16 but for the keys, and `firsts` is
+    /// what `find_segments` has written. Nothing else uses them until the sort has ended.
+    pub(super) unsafe fn divide<K: Key>(
         self,
         queue: &impl Queue,
         coding: Coding<K::Bits>,
         (segments, firsts): (Segments, *const usize),
-        (keys, scratch): (Address, Address),
-        workspace: Address,
+        sides: (Address, Address),
+        (middle, workspace): (MiddleSegments, Address),
     ) -> Result<(), Error> {
         let (layout, suffix) = (self.layout(), suffix::<K>(0));
-        let [scan, counters, sums, counted, counts, units] =
-            [0, layout.counters, layout.sums, layout.counted, layout.counts, layout.units]
-                .map(|begin| workspace + begin as Address);
+        let [counters, counts, units] = [0, layout.counts, layout.units].map(|begin| workspace + begin as Address);
         let long = LongSegments {
-            scan: scan as *mut u64,
             counters: counters as *mut u32,
-            sums: sums as *mut u64,
-            counted: counted as *mut u32,
             counts: counts as *mut u32,
             units: units as *mut u32,
             n: self.n,
             tiles: self.tiles,
         };
-        let (keys, scratch) = (keys as *mut K::Bits, scratch as *mut K::Bits);
         let find = Shape {
             blocks: (self.tiles as usize).div_ceil(FIND_THREADS as usize),
             threads: FIND_THREADS,
@@ -99,25 +93,29 @@ impl LongPlan {
         };
         // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
         unsafe {
-            queue.clear(workspace, layout.cleared / size_of::<u32>())?;
+            queue.clear(workspace, COUNTERS)?;
             queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })?;
         }
-        let most = |blocks: usize| (blocks * queue.multiprocessors()).min(most_units(self.n as usize));
-        let count = Shape {
-            blocks: most(COUNT_BLOCKS),
-            threads: COUNT_THREADS as u32,
-            shared_bytes: count_long_segments::shared_bytes(),
+        let (tile, most) = (long_tile(self.key_bytes), most_units(self.n as usize, self.key_bytes));
+        let shape = |blocks: usize, threads: usize, shared_bytes: u32| Shape {
+            blocks: (blocks * queue.multiprocessors()).min(most),
+            threads: threads as u32,
+            shared_bytes,
         };
-        let shape = Shape {
-            blocks: most(LONG_TILE.blocks),
-            threads: LONG_TILE.threads as u32,
-            shared_bytes: sweep_long_segments::shared_bytes(),
-        };
-        // SAFETY: as above.
-        unsafe { queue.launch(&suffix, count, &CountLongSegments { keys, long, coding })? };
-        for sweep in 0..SWEEPS {
+        let count_shape = shape(COUNT_BLOCKS, count_threads(self.key_bytes), count_long_segments::shared_bytes());
+        let place_shape = shape(PLACE_BLOCKS, PLACE_THREADS as usize, place_long_segments::shared_bytes());
+        let divide_shape = shape(tile.blocks, tile.threads, divide_long_segments::shared_bytes(self.key_bytes));
+        let (keys, scratch) = (sides.0 as *mut K::Bits, sides.1 as *mut K::Bits);
+        for level in 0..levels(self.key_bytes) {
+            let from = if level.is_multiple_of(2) { keys } else { scratch };
+            let coding_of_level = if level == 0 { coding } else { Coding::NONE };
+            let count = CountLongSegments { keys: from, long, level, coding: coding_of_level };
             // SAFETY: as above.
-            unsafe { queue.launch(&suffix, shape, &SweepLongSegments { keys, scratch, long, sweep, coding })? };
+            unsafe {
+                queue.launch(&suffix, count_shape, &count)?;
+                queue.launch(&suffix, place_shape, &PlaceLongSegments { long, middle, level })?;
+                queue.launch(&suffix, divide_shape, &DivideLongSegments { keys, scratch, long, level, coding })?;
+            }
         }
         Ok(())
     }
@@ -125,12 +123,11 @@ impl LongPlan {
 
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    if size_of::<K>() != 4 || value_bytes != 0 {
+    if value_bytes != 0 {
         return vec![];
     }
-    let suffix = suffix::<K>(0);
-    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, SWEEP_LONG_SEGMENTS];
-    kernels.map(|kernel| (kernel.name, suffix.clone())).into()
+    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, DIVIDE_LONG_SEGMENTS];
+    kernels.map(|kernel| (kernel.name, suffix::<K>(0))).into()
 }
 
 #[cfg(test)]
@@ -147,6 +144,5 @@ mod tests {
         }
         assert!(LongPlan::of::<u32>(1 << 32, 0, tiles).is_none());
         assert!(LongPlan::of::<u32>(1 << 20, 4, tiles).is_none());
-        assert!(LongPlan::of::<f64>(1 << 20, 0, tiles).is_none());
     }
 }

@@ -4,24 +4,16 @@ use super::super::{Address, Entry, Queue, align, suffix};
 use super::Bounds;
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use kernels_gpu::kernels::sort::segments::long::LONG_TILE;
-use kernels_gpu::kernels::sort::segments::middle::{BY_BITS, CLASSES, MiddleSegments, class_keys, list_words};
-use kernels_gpu::kernels::sort::segments::sort_middle_by_bits::{
-    self, MIDDLE_TILE, SORT_MIDDLE_BY_BITS, SortMiddleByBits,
-};
+use kernels_gpu::kernels::sort::segments::middle::{CLASSES, MiddleSegments, class_keys, list_words};
 use kernels_gpu::kernels::sort::segments::sort_middle_segments::{
-    self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments, max_middle, threads,
+    self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments, threads,
 };
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
+use std::ptr;
 
 /// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
 const MIDDLE_THREADS: usize = 2048;
-
-/// The most keys of a middle segment of keys of type `K`.
-pub(super) const fn longest<K: Key>() -> usize {
-    if size_of::<K>() == 4 { LONG_TILE.keys() } else { max_middle(size_of::<K>()) }
-}
 
 /// Whether an array of `n` keys has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists(n: usize, value_bytes: usize) -> bool {
@@ -38,12 +30,12 @@ pub(super) const fn list_bytes(n: usize, value_bytes: usize) -> usize {
     if has_lists(n, value_bytes) { align(list_words(n) * size_of::<u32>()) } else { 0 }
 }
 
-/// What kernels are told of the lists at these addresses, of an array of `n` keys of type `K`.
-pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list: Address) -> MiddleSegments {
+/// What kernels are told of the lists at these addresses, of an array of `n` keys.
+pub(super) fn lists(n: usize, value_bytes: usize, counts: Address, list: Address) -> MiddleSegments {
     if !has_lists(n, value_bytes) {
         return MiddleSegments::NONE;
     }
-    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32, longest: longest::<K>() as u32 }
+    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
 }
 
 /// The launch of up to `most` blocks that sort segments of up to `keys` keys.
@@ -56,7 +48,7 @@ fn shape<K: Key>(keys: usize, most: usize) -> Shape {
     }
 }
 
-/// Queues the sort of the segments of `n` keys, all of one length, at most [`max_middle`], which is not 0.
+/// Queues the sort of the segments of `n` keys, all of one length, at most [`MAX_MIDDLE`](sort_middle_segments::MAX_MIDDLE) and not 0.
 ///
 /// # Safety
 /// The keys are in the GPU's memory, and nothing else uses them until the sort has ended.
@@ -66,54 +58,46 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     (keys, n): (Address, usize),
     bounds: Bounds,
 ) -> Result<(), Error> {
-    let (length, keys) = (bounds.longest as u32, keys as *mut K::Bits);
-    let sort =
-        SortMiddleSegments { keys, n, length, middle: MiddleSegments::NONE, class: 0, coding, minus_one: MINUS_ONE };
+    let sort = SortMiddleSegments {
+        keys: keys as *mut K::Bits,
+        scratch: ptr::null_mut(),
+        n,
+        length: bounds.longest as u32,
+        middle: MiddleSegments::NONE,
+        class: 0,
+        coding,
+        minus_one: MINUS_ONE,
+    };
     // SAFETY: the caller's promise; the shape is what the kernel asks for.
     unsafe { queue.launch(&suffix::<K>(0), shape::<K>(bounds.longest, bounds.segments.count), &sort) }
 }
 
-/// Queues the sort of the segments that are listed, of which none has more than `longest_of_all` keys.
+/// Queues the sort of the segments that are listed, of arrays of `n` keys in either of two buffers, none of them of more keys than `longest`.
 ///
 /// # Safety
-/// As for [`sort_of_length`]; the lists are what the launches before have made.
+/// As for [`sort_of_length`], of both buffers; the lists are what the launches before have made.
 pub(super) unsafe fn sort_listed<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (keys, n): (Address, usize),
+    (keys, scratch, n): (Address, Address, usize),
     middle: MiddleSegments,
-    longest_of_all: usize,
+    longest: usize,
 ) -> Result<(), Error> {
-    let (keys, suffix) = (keys as *mut K::Bits, suffix::<K>(0));
-    let mut shorter = class_keys(0) / 2;
-    for class in 0..CLASSES {
-        if longest_of_all <= shorter || longest::<K>() <= shorter {
-            break;
-        }
-        // SAFETY: the caller's promise; the shapes are what the kernels ask for.
-        unsafe {
-            if class == BY_BITS {
-                let blocks = MIDDLE_TILE.blocks * queue.multiprocessors();
-                let shape = Shape {
-                    blocks: blocks.min(n / shorter + 1),
-                    threads: MIDDLE_TILE.threads as u32,
-                    shared_bytes: sort_middle_by_bits::shared_bytes(),
-                };
-                queue.launch(&suffix, shape, &SortMiddleByBits { keys, n, middle, coding })?;
-            } else {
-                let most = MIDDLE_THREADS / threads(class_keys(class)) * queue.multiprocessors();
-                let sort = SortMiddleSegments {
-                    keys,
-                    n,
-                    length: 0,
-                    middle,
-                    class: class as u32,
-                    coding,
-                    minus_one: MINUS_ONE,
-                };
-                queue.launch(&suffix, shape::<K>(class_keys(class), most.min(n / shorter + 1)), &sort)?;
-            }
-        }
+    let mut shorter = 0;
+    for class in (0..CLASSES).take_while(|&class| class == 0 || longest > class_keys(class - 1)) {
+        let most = MIDDLE_THREADS / threads(class_keys(class)) * queue.multiprocessors();
+        let sort = SortMiddleSegments {
+            keys: keys as *mut K::Bits,
+            scratch: scratch as *mut K::Bits,
+            n,
+            length: 0,
+            middle,
+            class: class as u32,
+            coding,
+            minus_one: MINUS_ONE,
+        };
+        // SAFETY: the caller's promise; the shape is what the kernel asks for.
+        unsafe { queue.launch(&suffix::<K>(0), shape::<K>(class_keys(class), most.min(n / (shorter + 1))), &sort)? };
         shorter = class_keys(class);
     }
     Ok(())
@@ -121,9 +105,5 @@ pub(super) unsafe fn sort_listed<K: Key>(
 
 /// The entry points for keys of type `K` alone.
 pub(super) fn entries<K: Key>() -> Vec<Entry> {
-    let mut entries = vec![(SORT_MIDDLE_SEGMENTS.name, suffix::<K>(0))];
-    if size_of::<K>() == 4 {
-        entries.push((SORT_MIDDLE_BY_BITS.name, suffix::<K>(0)));
-    }
-    entries
+    vec![(SORT_MIDDLE_SEGMENTS.name, suffix::<K>(0))]
 }

@@ -1,58 +1,109 @@
-//! How many keys of each long segment have each digit, of all sweeps at once.
+//! How many keys of each long segment have each digit.
 
-use super::{LONG_TILE, LongSegments, UNIT_KEYS};
-use crate::block::shared_memory;
-use crate::kernels::sort::is_whole_warps;
-use crate::kernels::sort::radix::SWEEPS;
-use crate::kernels::sort::radix::count::{CountMemory, Counters};
-use crate::kernels::sort::tile_in_order::DIGITS;
+use super::{LongSegments, digits_at, long_tile};
+use crate::block::shared_memory::{self, shared_memory};
+use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
+use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
+use cuda_std::warp::lane_id;
+
+/// Counters of each digit, which lanes use in turn.
+const COPIES: u32 = 8;
+
+shared_memory! {
+    /// Shared memory of a block. A counter is `digit * COPIES + copy`.
+    struct Memory() {
+        counters: [u32; DIGITS * COPIES],
+    }
+}
 
 /// Bytes of dynamic shared memory.
 pub const fn shared_bytes() -> u32 {
-    CountMemory::bytes()
+    Memory::bytes()
 }
 
-/// Threads of a block.
-pub const COUNT_THREADS: usize = LONG_TILE.threads;
+/// Threads of a block, for keys of `key_bytes` bytes.
+pub const fn count_threads(key_bytes: usize) -> usize {
+    long_tile(key_bytes).threads
+}
 
-/// Kernel: counts the digits of the keys of each long segment, as `coding` encodes them. A block has a share of the units, one after the other, so that
-/// it adds to the counts of a segment once.
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
+/// Kernel: counts the digits of `level` of the keys of each long segment, as `coding` encodes them. A block has a share of the units, one after the
+/// other, so that it adds to the counts of a segment once.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after `find_long_segments`; `keys` are as many. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared
-/// memory.
-#[kernel(u32 = <u32, COUNT_THREADS>)]
-pub unsafe fn count_long_segments<B: Bits, const NT: usize>(keys: *mut B, long: LongSegments, coding: Coding<B>) {
+/// What [`LongSegments`] says holds, after the launches that list the units of the level; `keys` are as many. Blocks are of `NT` threads, with
+/// [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32, { count_threads(4) }>, u64 = <u64, { count_threads(8) }>)]
+pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
+    keys: *mut B,
+    long: LongSegments,
+    level: u32,
+    coding: Coding<B>,
+) {
     const { assert!(is_whole_warps(NT), "a block has up to 32 whole warps") };
     const { shared_memory::check(shared_bytes()) };
     // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come between counting, adding and clearing.
-    let (keys, workspace, counters) =
-        unsafe { (GlobalMut::new(keys, long.n as usize), long.open(), Counters::new(CountMemory::at_start())) };
-    let units = workspace.units() as usize;
+    let (keys, workspace, Memory { counters }) =
+        unsafe { (GlobalMut::new(keys, long.n as usize), long.open::<B>(), Memory::at_start()) };
+    let units = workspace.counters().get(level as usize) as usize;
     let share = |block: u32| (block as usize * units / thread::grid_dim_x() as usize) as u32;
     let (mut i, last) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
+    let (thread, digits) = (thread::thread_idx_x(), digits_at::<B>(level));
+    let copy = lane_id() % COPIES;
     while i < last {
-        let unit = workspace.unit(i);
-        let first = i - unit.number;
+        let first = workspace.unit(level, i);
+        clear::<NT>(counters, counters.len());
+        thread::sync_threads();
         // The units of the share that are of this segment.
-        let next = last.min(first + unit.units());
-        let begin = unit.start as usize + unit.number as usize * UNIT_KEYS;
-        let end = (begin + (next - i) as usize * UNIT_KEYS).min(unit.end as usize);
-        counters.clear::<NT>();
+        let mut unit = first;
+        while unit.start == first.start {
+            let (begin, len) = unit.span::<B>();
+            count::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
+                counters.fetch_add(digits.of(coding.encode(key)) * COPIES + copy, 1);
+            });
+            i += 1;
+            if i == last {
+                break;
+            }
+            unit = workspace.unit(level, i);
+        }
         thread::sync_threads();
-        counters.count::<B, NT>(keys.slice(begin, end - begin), coding);
-        thread::sync_threads();
-        let mut digit = thread::thread_idx_x();
-        while digit < SWEEPS * DIGITS {
-            let sum = counters.of(digit);
+        let mut digit = thread;
+        while digit < DIGITS {
+            let mut sum = 0;
+            for copy in 0..COPIES {
+                sum += counters.get(digit * COPIES + (copy + digit) % COPIES);
+            }
             if sum > 0 {
-                workspace.counts(first).fetch_add(digit as usize, sum);
+                workspace.counts(level, first.start).fetch_add(digit as usize, sum);
             }
             digit += NT as u32;
         }
         thread::sync_threads();
-        i = next;
+    }
+}
+
+/// Calls `add` for each of the `keys`, each thread of the block for its own.
+#[inline(always)]
+#[track_caller]
+fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, add: impl Fn(B)) {
+    let mut i = thread::thread_idx_x() as usize;
+    while i + (BATCH - 1) * NT < keys.len() {
+        let mut own = [B::MIN; BATCH];
+        for at in 0..BATCH {
+            own[at] = keys.get(i + at * NT);
+        }
+        for at in 0..BATCH {
+            add(own[at]);
+        }
+        i += BATCH * NT;
+    }
+    while i < keys.len() {
+        add(keys.get(i));
+        i += NT;
     }
 }

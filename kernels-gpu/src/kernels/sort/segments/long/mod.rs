@@ -1,70 +1,76 @@
-//! The sort of long segments of keys of 4 bytes alone, by all bits of the keys.
+//! The division of long segments of keys alone, digit by digit from the first one on, until one block can sort what is left.
 //!
 //! ```text
-//!   long        │ unit 0 │ unit 1 │ 2 │     swept by many blocks, a unit of more keys than a block holds by each
+//!   segment     │ unit 0      │ unit 1      │ unit 2   │      more keys than one block sorts
+//!   counts      │ a a │ b b b b b b b b b │ c │ d d d │      how many keys have each digit: where these begin
+//!   divided     │ a a │ b b b b b b b b b │ c │ d d d │      a block moves the keys of a unit, wherever others are
+//!                       └─ long: by the next digit └─ middle: listed with its neighbours
 //! ```
 //!
-//! A long segment is swept as the sort [by all bits](crate::kernels::sort::radix) sweeps an array: its tiles look back at tiles of their own segment
-//! only, and its digits begin where the segment does. The tiles of all long segments are units of one list, in the order of the array, so that a sweep is
-//! one launch, however many segments there are. Blocks take units in that order, and a unit waits only for those before it.
+//! A level is a division by one digit of 8 bits, from one of two arrays to the other, of all segments that are long still. So a key takes as many levels
+//! as it needs, and at most those of all of its bits: then it is where it belongs, whatever the keys are.
+//!
+//! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a list, which those before have made.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | [`find_long_segments`] | a list of the units of long segments |
-//! | [`count_long_segments`] | how many keys of each long segment have each digit |
-//! | [`sweep_long_segments`] | a sweep of all long segments |
+//! | [`count_long_segments`] | how many keys of each segment have each digit |
+//! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
+//! | [`divide_long_segments`] | the keys of each unit go there |
 
 pub mod count_long_segments;
+pub mod divide_long_segments;
 pub mod find_long_segments;
-pub mod sweep_long_segments;
+pub mod place_long_segments;
 
-use crate::kernels::sort::radix::SWEEPS;
-use crate::kernels::sort::radix::look_back::{GROUP, MOST_KEYS, Published};
-use crate::kernels::sort::tile_in_order::DIGITS;
+use super::sort_middle_segments::MAX_MIDDLE;
+use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
 use crate::key::Bits;
 use crate::tuning::{DivideTile, ROW};
-use crate::warp::look_back as scan;
 use cuda_std::prelude::*;
-use find_long_segments::FIND_THREADS;
 
-/// The tile of a unit of a long segment.
-pub const LONG_TILE: DivideTile = ROW.sort_by_radix.of(4, 0);
+/// The tile of a unit of a long segment, for keys of `key_bytes` bytes.
+pub const fn long_tile(key_bytes: usize) -> DivideTile {
+    ROW.divide_segments.of(key_bytes, 0)
+}
 
-/// Keys of a unit. A segment of more keys is long.
-const UNIT_KEYS: usize = LONG_TILE.keys();
+/// Keys of a unit.
+const fn unit_keys(key_bytes: usize) -> usize {
+    long_tile(key_bytes).keys()
+}
 
-const _: () = assert!(UNIT_KEYS <= MOST_KEYS, "the counts of a tile have 16 bits");
+/// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
+pub const fn levels(key_bytes: usize) -> u32 {
+    8 * key_bytes as u32 / DIGIT_BITS
+}
 
-/// Words of a unit in the list: where its segment begins and ends, and its number among those of the segment.
+/// The digits of keys of type `B` at `level`.
+#[inline(always)]
+fn digits_at<B: Bits>(level: u32) -> BitsAt {
+    BitsAt(const { 8 * size_of::<B>() as u32 - DIGIT_BITS } - level * DIGIT_BITS)
+}
+
+/// The most levels.
+const MOST_LEVELS: usize = levels(8) as usize;
+
+/// How many counters there are: of the units of each level.
+pub const COUNTERS: usize = MOST_LEVELS;
+
+/// Words of a unit in a list: where its segment begins and ends, and its number among those of the segment.
 const UNIT_WORDS: usize = 3;
 
-/// Counts of the keys of a segment, for each digit of each sweep.
-const SEGMENT_COUNTS: usize = (SWEEPS * DIGITS) as usize;
-
-/// Which of the counters is the number of units,
-const UNITS: usize = 0;
-
-/// and which is the first of those of units that have been taken, one for each sweep.
-const TAKEN: usize = 1;
-
-/// How many counters there are.
-pub const COUNTERS: usize = TAKEN + SWEEPS as usize;
-
 /// What the kernels are told of the long segments: the parts of a workspace, and of how many keys it is.
+///
+/// There are two lists of units, and two sets of counts: of levels of even number, and behind these of odd number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LongSegments {
-    /// [`scan_words`], which are 0 before. Nothing else uses these, nor what the other pointers are of.
-    pub scan: *mut u64,
-    /// [`COUNTERS`], which are 0 before.
+    /// [`COUNTERS`], which are 0 before. Nothing else uses these, nor what the other pointers are of.
     pub counters: *mut u32,
-    /// [`sums`] of tiles.
-    pub sums: *mut u64,
-    /// A word for each of [`most_units`].
-    pub counted: *mut u32,
-    /// As many words as [`counts`] says.
+    /// Counts of digits, and then where their next keys go: as many words as [`count_words`] says.
     pub counts: *mut u32,
-    /// The list of units: as many words as [`unit_words`] says.
+    /// The lists of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
     /// How many keys there are, of all segments: fewer than 2^32.
     pub n: u32,
@@ -72,33 +78,28 @@ pub struct LongSegments {
     pub tiles: u32,
 }
 
-/// Words of 8 bytes by which blocks that list the segments of `tiles` tiles know how many units come before theirs.
-pub const fn scan_words(tiles: usize) -> usize {
-    scan::words(tiles.div_ceil(FIND_THREADS as usize))
+/// The most long segments of `n` keys, at one time.
+const fn most_segments(n: usize) -> usize {
+    n / (MAX_MIDDLE + 1) + 1
 }
 
-/// The most units of long segments of `n` keys: a segment of `UNIT_KEYS + 1` keys has two.
-pub const fn most_units(n: usize) -> usize {
-    2 * n / (UNIT_KEYS + 1)
+/// The most units of long segments of `n` keys of `key_bytes` bytes.
+pub const fn most_units(n: usize, key_bytes: usize) -> usize {
+    n / unit_keys(key_bytes) + most_segments(n)
 }
 
-/// Sums of 64 bits that the tiles of `units` units publish.
-pub const fn sums(units: usize) -> usize {
-    (units / GROUP as usize + 1) * DIGITS as usize
+/// Words of all counts of the segments of `n` keys.
+pub const fn count_words(n: usize) -> usize {
+    2 * most_segments(n) * DIGITS as usize
 }
 
-/// Words for the counts of all digits of the segments that `units` units are of, each of two at least.
-pub const fn counts(units: usize) -> usize {
-    units.div_ceil(2) * SEGMENT_COUNTS
-}
-
-/// Words of a list of `units` units.
-pub const fn unit_words(units: usize) -> usize {
-    units * UNIT_WORDS
+/// Words of both lists of units of `n` keys of `key_bytes` bytes.
+pub const fn unit_words(n: usize, key_bytes: usize) -> usize {
+    2 * most_units(n, key_bytes) * UNIT_WORDS
 }
 
 /// A unit of a long segment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Unit {
     /// Where its segment begins and ends.
     start: u32,
@@ -108,125 +109,94 @@ struct Unit {
 }
 
 impl Unit {
-    /// How many units the segment has.
+    /// How many units a segment of `keys` keys has.
     #[inline(always)]
-    fn units(self) -> u32 {
-        (self.end - self.start).div_ceil(UNIT_KEYS as u32)
+    fn count<B>(keys: u32) -> u32 {
+        keys.div_ceil(const { unit_keys(size_of::<B>()) as u32 })
+    }
+
+    /// Where the unit begins, and how many keys it has.
+    #[inline(always)]
+    fn span<B>(self) -> (u32, u32) {
+        let keys = const { unit_keys(size_of::<B>()) as u32 };
+        let begin = self.start + self.number * keys;
+        (begin, (self.end - begin).min(keys))
     }
 }
 
-/// The parts of the workspace that have been opened.
+/// The parts of the workspace that have been opened, for keys of type `B`.
 #[derive(Clone, Copy)]
-struct Workspace(LongSegments);
+struct Workspace<B> {
+    long: LongSegments,
+    of: core::marker::PhantomData<B>,
+}
 
 impl LongSegments {
     /// # Safety
-    /// The parts have as many words as they are described to have, aligned, and only the kernels of one sort use them, one after another.
+    /// The parts have as many words as they are described to have, for keys of type `B`, and only the kernels of one sort use them, one after another.
     #[inline(always)]
-    unsafe fn open(self) -> Workspace {
-        Workspace(self)
+    unsafe fn open<B: Bits>(self) -> Workspace<B> {
+        Workspace { long: self, of: core::marker::PhantomData }
     }
 }
 
-impl Workspace {
+impl<B: Bits> Workspace<B> {
+    /// How many units each level has.
     #[inline(always)]
     fn counters(self) -> GlobalMut<u32> {
         // SAFETY: `open` has promised the words, here and below.
-        unsafe { GlobalMut::new(self.0.counters, COUNTERS) }
+        unsafe { GlobalMut::new(self.long.counters, COUNTERS) }
     }
 
-    /// How many units there are, which another launch has found.
+    /// The list of the units of `level`.
     #[inline(always)]
     #[track_caller]
-    fn units(self) -> u32 {
-        self.counters().get(UNITS)
-    }
-
-    /// The blocks that list segments.
-    #[inline(always)]
-    fn scan(self) -> scan::Tiles {
-        // SAFETY: as above: `scan_words` are those of so many blocks.
-        unsafe { scan::Tiles::new(self.0.scan, (self.0.tiles as usize).div_ceil(FIND_THREADS as usize)) }
-    }
-
-    /// The words of unit `i`.
-    #[inline(always)]
-    #[track_caller]
-    fn unit_words(self, i: u32) -> GlobalMut<u32> {
+    fn units(self, level: u32) -> GlobalMut<u32> {
+        let (n, parity) = (self.long.n as usize, level as usize % 2);
+        let words = unit_words(n, size_of::<B>());
         // SAFETY: as above.
-        let units = unsafe { GlobalMut::new(self.0.units, unit_words(most_units(self.0.n as usize))) };
-        units.slice(UNIT_WORDS * i as usize, UNIT_WORDS)
+        let all = unsafe { GlobalMut::new(self.long.units, words) };
+        all.slice(parity * words / 2, words / 2)
     }
 
-    /// Unit `i`.
+    /// Unit `i` of `level`.
     #[inline(always)]
     #[track_caller]
-    fn unit(self, i: u32) -> Unit {
-        let words = self.unit_words(i);
+    fn unit(self, level: u32, i: u32) -> Unit {
+        let words = self.units(level).slice(UNIT_WORDS * i as usize, UNIT_WORDS);
         Unit { start: words.get(0), end: words.get(1), number: words.get(2) }
     }
 
-    /// Sets unit `i`.
+    /// Makes unit `i` of `level` be `unit`.
     #[inline(always)]
     #[track_caller]
-    fn set_unit(self, i: u32, Unit { start, end, number }: Unit) {
-        let words = self.unit_words(i);
-        words.set(0, start);
-        words.set(1, end);
-        words.set(2, number);
+    fn set_unit(self, level: u32, i: u32, unit: Unit) {
+        let words = self.units(level).slice(UNIT_WORDS * i as usize, UNIT_WORDS);
+        words.set(0, unit.start);
+        words.set(1, unit.end);
+        words.set(2, unit.number);
     }
 
-    /// Sets to 0 what is counted and published of unit `i`, and of its segment if it is the first one. The `lanes` threads that make this call, of which
-    /// `lane` is this one, come after a barrier behind the listing of the unit.
+    /// How many keys of the segment that begins with key `start` have each digit of `level`, and then where the next one of each goes. No other long
+    /// segment begins so near behind it that it would have the same number.
     #[inline(always)]
     #[track_caller]
-    fn begin_unit(self, i: u32, lane: u32, lanes: u32) {
-        let (sums, counted) = self.all_published();
-        if lane == 0 {
-            counted.set(i as usize, 0);
-        }
-        if i.is_multiple_of(GROUP) {
-            set_to_0(sums.slice((i / GROUP * DIGITS) as usize, DIGITS as usize), lane, lanes);
-        }
-        if self.unit(i).number == 0 {
-            set_to_0(self.counts(i), lane, lanes);
-        }
-    }
-
-    /// How many keys of the segment whose first unit is `first` have each digit, sweep by sweep. Segments have two units at least, so that half of
-    /// that number is no other segment's.
-    #[inline(always)]
-    #[track_caller]
-    fn counts(self, first: u32) -> GlobalMut<u32> {
+    fn counts(self, level: u32, start: u32) -> GlobalMut<u32> {
+        let n = self.long.n as usize;
         // SAFETY: as above.
-        let all = unsafe { GlobalMut::new(self.0.counts, counts(most_units(self.0.n as usize))) };
-        all.slice((first / 2) as usize * SEGMENT_COUNTS, SEGMENT_COUNTS)
+        let all = unsafe { GlobalMut::new(self.long.counts, count_words(n)) };
+        let number = level as usize % 2 * most_segments(n) + start as usize / (MAX_MIDDLE + 1);
+        all.slice(number * DIGITS as usize, DIGITS as usize)
     }
 
-    /// The sums of all groups of tiles, and a word for each unit.
-    #[inline(always)]
-    fn all_published(self) -> (GlobalMut<u64>, GlobalMut<u32>) {
-        let most = most_units(self.0.n as usize);
-        // SAFETY: as above.
-        unsafe { (GlobalMut::new(self.0.sums, sums(most)), GlobalMut::new(self.0.counted, most)) }
-    }
-
-    /// What the tiles of a segment of `units` units publish, of which `first` is the first one.
+    /// Sets the counts of such a segment to 0. The `lanes` threads that make this call, of which `lane` is this one, are to count none of these yet.
     #[inline(always)]
     #[track_caller]
-    fn published(self, first: u32, units: u32) -> Published {
-        let (sums, counted) = self.all_published();
-        Published::of_part(sums, counted, first, units)
-    }
-}
-
-/// Sets all `words` to 0, of which each of `lanes` threads has one in so many.
-#[inline(always)]
-#[track_caller]
-fn set_to_0<T: Bits>(words: GlobalMut<T>, lane: u32, lanes: u32) {
-    let mut at = lane as usize;
-    while at < words.len() {
-        words.set(at, T::MIN);
-        at += lanes as usize;
+    fn clear_counts(self, level: u32, start: u32, lane: u32, lanes: u32) {
+        let (counts, mut digit) = (self.counts(level, start), lane);
+        while digit < DIGITS {
+            counts.set(digit as usize, 0);
+            digit += lanes;
+        }
     }
 }

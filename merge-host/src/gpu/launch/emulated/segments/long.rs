@@ -1,10 +1,10 @@
-//! Sorts of long segments of keys of 4 bytes by all bits.
+//! Divisions of long segments of keys alone.
 
 use super::*;
+use kernels_gpu::kernels::sort::segments::long::long_tile;
 
-/// Keys of a unit, which are the most of a middle segment, and the most of those that are merged.
-const UNIT: usize = LONG_TILE.keys();
-const SMALL: usize = max_middle(4);
+/// Keys of a unit of keys of 4 bytes.
+const UNIT: usize = long_tile(4).keys();
 
 /// Sorts segments of these lengths by offsets, of keys of several kinds and types, and says by which kernels.
 fn check_lengths(lengths: &[usize], kinds: &[Keys]) {
@@ -17,7 +17,7 @@ fn check_lengths(lengths: &[usize], kinds: &[Keys]) {
 
 #[test]
 fn segments_around_the_bounds_of_their_classes() {
-    for bound in [SMALL, UNIT, 2 * UNIT, 3 * UNIT] {
+    for bound in [MAX_MIDDLE, UNIT, 2 * UNIT, 3 * UNIT] {
         check_lengths(&[bound - 1, 0, bound, bound + 1], &[Keys::Few]);
     }
 }
@@ -25,18 +25,63 @@ fn segments_around_the_bounds_of_their_classes() {
 #[test]
 fn long_segments_beside_short_middle_and_empty_ones() {
     let (slots, tiles) = tiles::<u32, ()>();
-    check_lengths(&[3, 2 * UNIT + 7, 0, 0, 9, slots + 1, UNIT + 1, 1, SMALL + 1, 5], &[Keys::Any]);
+    check_lengths(&[3, 2 * UNIT + 7, 0, 0, 9, slots + 1, UNIT + 1, 1, MAX_MIDDLE + 1, 5], &[Keys::Any]);
     check_lengths(
         &[tiles.keys - 1, tiles.overhang + 2, UNIT + tiles.keys, tiles.keys, UNIT + 1, UNIT + 2],
         &[Keys::Any],
     );
 }
 
-/// More tiles than a group of those that look back has, and a segment whose units begin within a group.
+/// Keys that are alike in their first digits, so that they are divided by as many as that takes, in the lists of either level.
 #[test]
-fn segments_of_more_than_a_group_of_tiles() {
-    sort::<u32, ()>(Keys::Any, &[5 * UNIT + 1, 35 * UNIT + 3, 2 * UNIT, UNIT + 1], By::Offsets, With::Nothing);
-    sort::<f32, ()>(Keys::Few, &[66 * UNIT], By::Offsets, With::Nothing);
+fn keys_are_divided_until_they_differ() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for digits in 0..=size_of::<K>() as u32 {
+            let bits = 8 * size_of::<K>() as u32 - 8 * digits;
+            let alike: u64 = random.random();
+            let random_below: u64 = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
+            let lengths = [MAX_MIDDLE + 1 + digits as usize, 5, 2 * MAX_MIDDLE + 300];
+            let mut key = || {
+                let bits = Word::from_register(alike & !random_below | random.random::<u64>() & random_below);
+                <K as kernels_gpu::key::Key>::from_ordered(bits)
+            };
+            let input: Vec<K> = (0..lengths.iter().sum()).map(|_| key()).collect();
+            check_keys::<K, ()>(&input, &lengths, By::Offsets, With::Nothing, random.random());
+        }
+    }
+    for_all_types!(all());
+}
+
+/// Digits of many keys, which are alone, beside digits of few, which are sorted together, and digits of none.
+#[test]
+fn few_keys_between_digits_that_are_alone() {
+    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let digits = [
+        (0, 7),
+        (1, 2048),
+        (2, 2049),
+        (3, 1),
+        (9, 700),
+        (10, 1500),
+        (11, 4000),
+        (12, 3),
+        (13, MAX_MIDDLE),
+        (200, MAX_MIDDLE + 1),
+        (255, 1),
+    ];
+    let mut input = vec![];
+    for (digit, count) in digits {
+        // All other digits but the last are alike, for some.
+        let mask = if digit % 2 == 0 { 0xff } else { 0xff_ffff };
+        input.extend((0..count).map(|_| digit << 24 | random.random::<u32>() & mask));
+    }
+    for i in (1..input.len()).rev() {
+        input.swap(i, random.random_range(0..=i));
+    }
+    for seed in [2, 3] {
+        check_keys::<u32, ()>(&input, &[input.len() - 1, 1], By::Offsets, With::Nothing, seed);
+    }
 }
 
 /// So many tiles that several blocks list segments.
@@ -52,7 +97,7 @@ fn more_segments_than_one_block_lists() {
 
 #[test]
 fn keys_of_one_digit_and_in_either_order() {
-    let lengths = [7, 2 * UNIT + 1, 30, SMALL + 5, UNIT];
+    let lengths = [7, 2 * UNIT + 1, 30, MAX_MIDDLE + 5, UNIT];
     check_lengths(&lengths, &[Keys::Equal, Keys::Descending, Keys::Ascending, Keys::Cluster]);
 }
 
@@ -60,7 +105,7 @@ fn keys_of_one_digit_and_in_either_order() {
 fn odd_floats_stay_exact_in_both_orders() {
     let (odd, mut random) =
         ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::MAX, 1.5], StdRng::seed_from_u64(fresh_seed()));
-    let lengths = [100, 5, SMALL + 50, 0, 2 * UNIT + 155];
+    let lengths = [100, 5, MAX_MIDDLE + 50, 0, 2 * UNIT + 155];
     let n = lengths.iter().sum();
     let input: Vec<f32> = (0..n).map(|_| odd[random.random_range(0..odd.len())]).collect();
     for seed in [2, 3] {
@@ -69,13 +114,12 @@ fn odd_floats_stay_exact_in_both_orders() {
 }
 
 #[test]
-fn segments_of_one_length_are_swept_without_offsets() {
-    for length in [SMALL + 1, UNIT, UNIT + 1, 3 * UNIT] {
+fn segments_of_one_length_are_divided_without_offsets() {
+    for length in [MAX_MIDDLE + 1, UNIT, UNIT + 1, 3 * UNIT] {
         let lengths = [length, length, length / 2];
         let sorted = sort::<u32, ()>(Keys::Any, &lengths, By::Length(length), With::Nothing);
         let kernels = sorted.device.kernels();
-        assert_eq!(kernels.contains("sweep_long_segments"), length > UNIT, "segments of {length} keys");
-        assert!(kernels.contains("sort_middle_by_bits"), "segments of {length} keys");
+        assert!(kernels.contains("divide_long_segments"), "segments of {length} keys");
         assert!(!kernels.contains("merge_segments"), "segments of {length} keys");
     }
 }
@@ -86,7 +130,7 @@ fn a_workspace_may_have_anything_in_it() {
     let (seed, n) = (fresh_seed(), 8 * UNIT);
     let device = Device::new(seed);
     let workspace = device.workspace(segments::workspace_bytes::<u32>(n, 0));
-    for lengths in [vec![n], vec![3, 2 * UNIT, 3 * UNIT + 1, SMALL], vec![UNIT + 1; 7], vec![n - 1]] {
+    for lengths in [vec![n], vec![3, 2 * UNIT, 3 * UNIT + 1, MAX_MIDDLE], vec![UNIT + 1; 7], vec![n - 1]] {
         let mut offsets = vec![0];
         lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
         offsets.push(n);

@@ -1,0 +1,143 @@
+//! Where the keys of each digit of a long segment go, and who sorts them there.
+//!
+//! ```text
+//!   keys of each digit   │ 9 │ 700 │ 40 │ 3000 │ 800 │ 1100 │ 200 │ 70000 │ 5 │
+//!   heavy                              │ 3000 │                  │ 70000 │
+//!   listed               │ 9   700   40│ 3000 │ 800   1100 │ 200│ 70000 │ 5 │
+//! ```
+//!
+//! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours:
+//! of the digits between two that are alone, those whose first keys are within the same 2048.
+
+use super::{LongSegments, Unit, levels};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
+use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::segments::middle::{MAX_LIGHT, MiddleSegments};
+use crate::kernels::sort::tile_in_order::DIGITS;
+use crate::key::Bits;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
+
+/// Threads of a block: one for each digit.
+pub const PLACE_THREADS: u32 = DIGITS;
+
+/// Words of bits, one for each digit.
+const HEAD_WORDS: u32 = DIGITS / 32;
+
+shared_memory! {
+    /// Shared memory of a block.
+    struct Memory() {
+        scan: [u32; BLOCK_WORDS],
+        /// Where each digit begins, and where the last one ends.
+        begins: [u32; DIGITS + 1],
+        /// Which digits are alone, or the first of those that are sorted together.
+        heads: [u32; HEAD_WORDS],
+        /// The digits that are long segments, how many these are, and the first of the units of each in the list.
+        long: [u32; DIGITS],
+        long_count: [u32; 1],
+        first_units: [u32; DIGITS],
+    }
+}
+
+/// Bytes of dynamic shared memory.
+pub const fn shared_bytes() -> u32 {
+    Memory::bytes()
+}
+
+/// Kernel: makes the counts of each long segment of `level` where the keys of each digit begin; and lists what is left to sort: middle segments in `middle`,
+/// and the units of long ones for the next level.
+///
+/// # Safety
+/// What [`LongSegments`] says holds, after `count_long_segments` of the level, and what [`MiddleSegments`] says. Blocks are of [`PLACE_THREADS`] threads,
+/// with [`shared_bytes`] of dynamic shared memory.
+#[kernel(u32 = <u32>, u64 = <u64>)]
+pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSegments, level: u32) {
+    // SAFETY: the caller promises the workspace, the lists and the memory. Barriers come between writing and reading it.
+    let (workspace, middle, memory) = unsafe { (long.open::<B>(), middle.open(), Memory::at_start()) };
+    let units = workspace.counters().get(level as usize);
+    let mut i = thread::block_idx_x();
+    while i < units {
+        let unit = workspace.unit(level, i);
+        if unit.number == 0 {
+            let counts = workspace.counts(level, unit.start);
+            let digit = thread::thread_idx_x();
+            let count = counts.get(digit as usize);
+            // SAFETY: all threads of the block are here, which are whole warps; barriers are around this use of `scan`.
+            let (before, _) = unsafe { sum_before(count, memory.scan) };
+            let begin = unit.start + before;
+            counts.set(digit as usize, begin);
+            memory.begins.set(digit, begin);
+            if digit == 0 {
+                memory.begins.set(DIGITS, unit.end);
+                memory.long_count.set(0, 0);
+            }
+            thread::sync_threads();
+            if level + 1 < const { levels(size_of::<B>()) } {
+                // SAFETY: as above.
+                let group = unsafe { group_of(digit, unit.start, memory) };
+                if let Some((begin, end)) = group {
+                    if middle.takes((end - begin) as usize) {
+                        middle.append(begin as usize, (end - begin) as usize, level + 1);
+                    } else {
+                        let at = memory.long_count.fetch_add(0, 1);
+                        let count = Unit::count::<B>(end - begin);
+                        memory.long.set(at, digit);
+                        memory.first_units.set(at, workspace.counters().fetch_add(level as usize + 1, count));
+                    }
+                }
+                thread::sync_threads();
+                list_units(workspace, memory, level + 1);
+            }
+        }
+        thread::sync_threads();
+        i += thread::grid_dim_x();
+    }
+}
+
+/// Where the digits begin and end of which `digit` is the first, and which are sorted together, if there are any.
+///
+/// # Safety
+/// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the memory have been set.
+#[inline(always)]
+#[track_caller]
+unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, .. }: Memory) -> Option<(u32, u32)> {
+    let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
+    let bin = |digit: u32| (begins.get(digit) - start) / MAX_LIGHT as u32;
+    let is_head = digit == 0 || is_heavy(digit) || is_heavy(digit - 1) || bin(digit) != bin(digit - 1);
+    // SAFETY: all lanes of the warp are here.
+    let of_warp = unsafe { ballot(FULL_MASK, is_head) };
+    if digit.is_multiple_of(WARP_SIZE) {
+        heads.set(digit / WARP_SIZE, of_warp);
+    }
+    thread::sync_threads();
+    if !is_head {
+        return None;
+    }
+    // The next head, or the end.
+    let mut word = digit / WARP_SIZE;
+    let mut left = heads.get(word) & !(u32::MAX >> (WARP_SIZE - 1 - digit % WARP_SIZE));
+    while left == 0 && word + 1 < HEAD_WORDS {
+        word += 1;
+        left = heads.get(word);
+    }
+    let next = if left == 0 { DIGITS } else { word * WARP_SIZE + left.trailing_zeros() };
+    let (begin, end) = (begins.get(digit), begins.get(next));
+    if begin < end { Some((begin, end)) } else { None }
+}
+
+/// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. All threads of the block make this call.
+#[inline(always)]
+#[track_caller]
+fn list_units<B: Bits>(workspace: super::Workspace<B>, memory: Memory, level: u32) {
+    for at in 0..memory.long_count.get(0) {
+        let digit = memory.long.get(at);
+        let (start, end) = (memory.begins.get(digit), memory.begins.get(digit + 1));
+        let (first, count) = (memory.first_units.get(at), Unit::count::<B>(end - start));
+        let mut number = thread::thread_idx_x();
+        while number < count {
+            workspace.set_unit(level, first + number, Unit { start, end, number });
+            number += PLACE_THREADS;
+        }
+        workspace.clear_counts(level, start, thread::thread_idx_x(), PLACE_THREADS);
+    }
+}
