@@ -3,25 +3,33 @@
 use super::sort_middle_segments::MAX_MIDDLE;
 use cuda_std::prelude::*;
 
-/// Keys by which classes differ.
-const CLASS_KEYS: usize = 2048;
+/// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some more.
+const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
-/// Classes of middle segments: of up to 2048, 4096, 6144, 8192 and [`MAX_MIDDLE`] keys.
-pub const CLASSES: usize = MAX_MIDDLE.div_ceil(CLASS_KEYS);
+/// Classes of middle segments.
+pub const CLASSES: usize = 6;
 
 /// The most keys of a segment of `class`.
 pub const fn class_keys(class: usize) -> usize {
-    if class + 1 < CLASSES { (class + 1) * CLASS_KEYS } else { MAX_MIDDLE }
+    CLASS_KEYS[class]
 }
 
 /// The class of segments of `len` keys.
 #[inline(always)]
 const fn class_of(len: u32) -> u32 {
-    (len - 1) / CLASS_KEYS as u32
+    let (mut class, mut c) = (0, 0);
+    while c + 1 < CLASSES {
+        class += (len > CLASS_KEYS[c] as u32) as u32;
+        c += 1;
+    }
+    class
 }
 
 /// The most keys of a digit of a long segment that may be sorted together with others.
-pub const MAX_LIGHT: usize = CLASS_KEYS;
+pub const MAX_LIGHT: usize = 2048;
+
+/// The most keys of such digits together.
+pub const MAX_GROUP: usize = 4096;
 
 /// The most segments of `class` of an array of `n` keys, at all levels of the division of long segments.
 ///
@@ -29,7 +37,7 @@ pub const MAX_LIGHT: usize = CLASS_KEYS;
 /// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
 /// those digits are divided again that have more than `MAX_MIDDLE` keys, at most seven times.
 const fn most(class: usize, n: usize) -> usize {
-    if class > 0 { n / (class * CLASS_KEYS + 1) } else { 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2 }
+    if class > 0 { n / (class_keys(class - 1) + 1) } else { 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2 }
 }
 
 /// The entries of all classes before `class`.

@@ -199,9 +199,12 @@ unsafe fn sort_run<B: Bits>(keys: &impl Fn() -> GlobalMut<B>, slots: Swizzled<B>
         slots.part_of_row(own, (from.len() as u32).saturating_sub(own), coding.decode(B::MAX))
     };
     coding.encode_all(&mut row);
-    // SAFETY: as above, with one group of all lanes.
+    // Lanes that have nothing but the greatest keys are groups of their own.
+    let (lane, lanes) = (warp::lane_id(), left.div_ceil(LANE_KEYS as u32).min(WARP_SIZE));
+    let group = if lane < lanes { Group { first: 0, lanes } } else { Group { first: lane, lanes: 1 } };
+    // SAFETY: as above; lanes of a group have the same one.
     unsafe {
-        sort_lanes(&mut row, Group { first: 0, lanes: WARP_SIZE }, minus_one);
+        sort_lanes(&mut row, group, minus_one);
         sync_warp(FULL_MASK);
     }
     put(&row, RUN, end_of_runs(keys().len()), slots);

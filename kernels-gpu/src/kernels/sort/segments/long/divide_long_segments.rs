@@ -1,33 +1,43 @@
 //! The keys of each unit of a long segment go to the places of their digits.
+//!
+//! ```text
+//!   unit       │ 3 1 0 3 2 0 1 3 │     the keys of each digit are counted, by atomic additions
+//!   shared     │ 0 0 1 1 2 3 3 3 │     each key goes to the next slot of its digit, by another one
+//!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
+//! ```
 
-use super::{LongSegments, UNIT_WORDS, Unit, digits_at, levels, long_tile};
+use super::{LongSegments, UNIT_WORDS, Unit, Workspace, digits_at, levels, long_tile};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::elements::Elements;
-use crate::kernels::sort::is_whole_warps;
-use crate::kernels::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, move_tile};
+use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
+use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
-use core::cell::Cell;
 use cuda_std::prelude::*;
-use cuda_std::shared;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
+use cuda_std::{recomputed, shared};
 
 shared_memory! {
-    /// Shared memory of a block.
-    struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
-        tile: TileMemory<B, ()> { threads, items_per_thread },
+    /// Shared memory of a block, for tiles of `slots` keys.
+    struct Memory<B: Word>(slots: usize) {
+        keys: [B; slots],
+        scan: [u32; BLOCK_WORDS],
+        /// For each digit how many keys have it, and then the slot of the first.
+        begins: [u32; DIGITS],
+        /// For each digit how far its slots are from where the keys go.
+        distances: [u32; DIGITS],
         /// The words of a unit, and of the next one.
         units: [u32; 2 * UNIT_WORDS],
-        level: [u32; 1],
     }
 }
 
 /// Bytes of dynamic shared memory for keys of `key_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize) -> u32 {
-    let tile = long_tile(key_bytes);
-    match key_bytes {
-        4 => Memory::<u32>::bytes(tile.threads, tile.items_per_thread),
-        _ => Memory::<u64>::bytes(tile.threads, tile.items_per_thread),
-    }
+    let slots = long_tile(key_bytes).keys();
+    if key_bytes == 8 { Memory::<u64>::bytes(slots) } else { Memory::<u32>::bytes(slots) }
 }
+
+/// Keys of a thread that are on their way to or from slots at once.
+const MOVED: usize = 4;
 
 /// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The first level encodes keys by
 /// `coding`, and the last one decodes them.
@@ -48,99 +58,201 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
 ) {
     const { assert!(is_whole_warps(NT) && NT * VT == super::unit_keys(size_of::<B>()), "a unit is a tile") };
     const { assert!(NT >= DIGITS as usize, "a thread has one digit at most") };
+    const { assert!(VT.is_multiple_of(MOVED), "keys are moved so many at once") };
     const { shared_memory::check(shared_bytes(size_of::<B>())) };
-    let elements = |keys| Elements { keys, values: core::ptr::null_mut::<()>() };
-    let (from, to) = if level.is_multiple_of(2) { (keys, scratch) } else { (scratch, keys) };
-    // SAFETY: the caller promises both arrays, of which this launch reads one and writes the other, the workspace and the memory. Each key goes to an index
-    // of its own, as tiles reserve those of their keys. Barriers come between the accesses of different threads to the words of a unit.
-    let (from, to, workspace, memory) = unsafe {
-        let n = long.n as usize;
-        (elements(from).arrays(n), elements(to).arrays(n), long.open::<B>(), Memory::<B>::at_start(NT, VT))
-    };
-    let Memory { tile: tile_memory, units, level: level_word } = memory;
-    let encode = if level == 0 { coding } else { Coding::NONE };
-    let decode = if level + 1 == const { levels(size_of::<B>()) } { coding } else { Coding::NONE };
+    // SAFETY: the caller promises the workspace and the memory. Barriers come between the accesses of different threads to the words of a unit.
+    let (workspace, memory) = unsafe { (long.open::<B>(), Memory::<B>::at_start(NT * VT)) };
+    let units = memory.units;
     let count = || workspace.counters().get(level as usize);
     // The words of unit `i`, while another one is moved.
     let fetch = |i: u32, turn: u32| {
-        let word = thread::thread_idx_x();
+        let (word, at) = (thread::thread_idx_x(), turn * UNIT_WORDS as u32);
         if word < UNIT_WORDS as u32 && i < count() {
-            units.copy_async_mut(
-                turn * UNIT_WORDS as u32 + word,
-                workspace.units(level),
-                UNIT_WORDS * i as usize + word as usize,
-            );
+            units.copy_async_mut(at + word, workspace.units(level), UNIT_WORDS * i as usize + word as usize);
         }
     };
-    if thread::thread_idx_x() == 0 {
-        level_word.set(0, level);
-    }
     let (mut i, mut turn) = (thread::block_idx_x(), 0);
     fetch(i, turn);
     shared::wait_for_copies();
     thread::sync_threads();
     while i < count() {
-        let next = i + thread::grid_dim_x();
-        fetch(next, 1 - turn);
-        let at = turn * UNIT_WORDS as u32;
-        let unit = Unit { start: units.get(at), end: units.get(at + 1), number: units.get(at + 2) };
-        let (begin, len) = unit.span::<B>();
-        let places = Reserved {
-            next: workspace.counts(level, unit.start),
-            filled_up: const { (NT * VT) as u32 } - len,
-            room: Cell::new(0),
-        };
-        // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
-        let digits = || digits_at::<B>(level_word.get(0));
-        let codings = (encode, |key| decode.decode(key));
-        // SAFETY: all threads of the block are here, after a barrier. Tiles that are not full are filled up; each has one key at least.
+        i += thread::grid_dim_x();
+        fetch(i, 1 - turn);
+        let words = units.slice(turn * UNIT_WORDS as u32, UNIT_WORDS as u32);
+        let tile = Tile { sides: [keys, scratch], words, workspace, level, coding };
+        // SAFETY: all threads of the block are here, after a barrier. The caller promises both arrays, of which this launch reads one and writes the other, each
+        // key to an index of its own, as tiles reserve those of their keys.
         unsafe {
-            move_tile::<B, (), _, NT, VT, true>(
-                Span { begin, len },
-                digits,
-                &places,
-                from,
-                false,
-                codings,
-                tile_memory,
-                to,
-            );
+            if tile.keys().len() == NT * VT {
+                tile.divide::<NT, VT, true>(memory);
+            } else {
+                tile.divide::<NT, VT, false>(memory);
+            }
+        }
+        shared::wait_for_copies();
+        thread::sync_threads();
+        turn = 1 - turn;
+    }
+}
+
+/// A unit. What is known of it is read and computed anew at each call: to keep it takes registers.
+struct Tile<B> {
+    /// The arrays of all keys, one for levels of either parity.
+    sides: [*mut B; 2],
+    /// The words of the unit, which are in shared memory.
+    words: Shared<u32>,
+    workspace: Workspace<B>,
+    level: u32,
+    coding: Coding<B>,
+}
+
+impl<B: Bits> Tile<B> {
+    #[inline(always)]
+    #[track_caller]
+    fn unit(&self) -> Unit {
+        Unit { start: self.words.get(0), end: self.words.get(1), number: self.words.get(2) }
+    }
+
+    /// The array from which the keys of `level` are moved.
+    ///
+    /// # Safety
+    /// As for [`divide`](Self::divide).
+    #[inline(always)]
+    unsafe fn side(&self, level: u32) -> GlobalMut<B> {
+        let side = if recomputed(level).is_multiple_of(2) { self.sides[0] } else { self.sides[1] };
+        // SAFETY: the caller promises both sides.
+        unsafe { GlobalMut::new(side, self.workspace.long.n as usize) }
+    }
+
+    /// The keys.
+    #[inline(always)]
+    #[track_caller]
+    fn keys(&self) -> GlobalMut<B> {
+        let (begin, len) = self.unit().span::<B>();
+        // SAFETY: whoever makes a tile promises both sides.
+        unsafe { self.side(self.level) }.slice(begin as usize, len as usize)
+    }
+
+    /// Keys to digits, which are computed anew by each of these.
+    #[inline(always)]
+    fn digits(&self) -> impl Fn(B) -> u32 {
+        let digits = digits_at::<B>(recomputed(self.level));
+        move |key| digits.of(key)
+    }
+
+    /// Whether this thread has a key of row `i` of `len` keys. All rows have one for each if they are `FULL`.
+    #[inline(always)]
+    fn is_here<const NT: usize, const FULL: bool>(len: u32, i: usize) -> bool {
+        FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
+    }
+
+    /// The next slot of a digit, for each thread of whole rows. Where a warp has keys of one digit alone, one lane adds for all: they would wait for each other.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn next_slot(digit: u32, begins: Shared<u32>) -> u32 {
+        let lane = warp::lane_id();
+        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together: all branch alike.
+        unsafe {
+            if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
+                let first = if lane == 0 { begins.fetch_add(digit, WARP_SIZE) } else { 0 };
+                return shuffle_idx(FULL_MASK, first, 0) + lane;
+            }
+        }
+        begins.fetch_add(digit, 1)
+    }
+
+    /// Moves the keys to the places of their digits. The tile is `FULL`, or it is not known that it is.
+    ///
+    /// # Safety
+    /// All `NT` threads of the block make this call, after a barrier, and a barrier follows. Nothing else uses the memory but for the units. Both sides have all
+    /// keys that the workspace is for and do not overlap; in this launch, one is read and the other written, by calls for different units.
+    #[inline(always)]
+    unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: Memory<B>) {
+        let Memory { keys, scan, begins, distances, .. } = memory;
+        let (from, mut own) = (self.keys(), [B::MIN; VT]);
+        let len = from.len() as u32;
+        for i in 0..VT {
+            if Self::is_here::<NT, FULL>(len, i) {
+                own[i] = from.get(thread::thread_idx_x() as usize + i * NT);
+            }
+        }
+        // While the keys are on their way.
+        clear::<NT>(begins, DIGITS);
+        if self.level == 0 {
+            self.coding.encode_all(&mut own);
         }
         thread::sync_threads();
-        (i, turn) = (next, 1 - turn);
-    }
-}
-
-/// The places of a tile's keys: those that it reserves.
-struct Reserved {
-    /// Where the next key of each digit goes.
-    next: GlobalMut<u32>,
-    /// How many keys the tile has been filled up with, which are of the last digit.
-    filled_up: u32,
-    /// Where the tile's keys of this thread's digit go, which takes long to arrive.
-    room: Cell<u32>,
-}
-
-impl Places for Reserved {
-    #[inline(always)]
-    unsafe fn begin(&self, distances: Shared<u32>, _scan: Shared<u32>) {
-        let digit = thread::thread_idx_x();
-        if digit < DIGITS {
-            distances.set(digit, 0);
+        let digit_of = self.digits();
+        for i in 0..VT {
+            if Self::is_here::<NT, FULL>(len, i) {
+                begins.fetch_add(digit_of(own[i]), 1);
+            }
         }
-    }
-
-    #[inline(always)]
-    unsafe fn counted(&self, digit: u32, count: u32) {
-        let count = if digit == DIGITS - 1 { count - self.filled_up } else { count };
-        self.room.set(self.next.fetch_add(digit as usize, count));
-    }
-
-    #[inline(always)]
-    unsafe fn finish(&self, distances: Shared<u32>) {
-        let digit = thread::thread_idx_x();
-        if digit < DIGITS {
-            distances.set(digit, distances.get(digit).wrapping_add(self.room.get()));
+        thread::sync_threads();
+        let digit = recomputed(thread::thread_idx_x());
+        let is_digit = digit < DIGITS;
+        let count = if is_digit { begins.get(digit) } else { 0 };
+        // Where the keys of the digit go, which takes long to arrive.
+        let room = if is_digit {
+            self.workspace.counts(self.level, self.unit().start).fetch_add(digit as usize, count)
+        } else {
+            0
+        };
+        // SAFETY: all threads of the block are here, which are whole warps, with a barrier before and one behind.
+        let (begin, _) = unsafe { sum_before(count, scan) };
+        if is_digit {
+            begins.set(digit, begin);
+            distances.set(digit, room.wrapping_sub(begin));
+        }
+        thread::sync_threads();
+        let digit_of = self.digits();
+        let len = self.unit().span::<B>().1;
+        for first in (0..VT).step_by(MOVED) {
+            let mut slots = [0; MOVED];
+            for i in 0..MOVED {
+                if FULL {
+                    // SAFETY: all lanes of the warp are here.
+                    slots[i] = unsafe { Self::next_slot(digit_of(own[first + i]), begins) };
+                } else if Self::is_here::<NT, FULL>(len, first + i) {
+                    slots[i] = begins.fetch_add(digit_of(own[first + i]), 1);
+                }
+            }
+            for i in 0..MOVED {
+                if Self::is_here::<NT, FULL>(len, first + i) {
+                    keys.set(slots[i], own[first + i]);
+                }
+            }
+        }
+        thread::sync_threads();
+        // SAFETY: as the caller promises.
+        let to = unsafe { self.side(self.level + 1) };
+        let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
+        let is_last = self.level + 1 == const { levels(size_of::<B>()) };
+        let decode = if is_last { self.coding } else { Coding::NONE };
+        let move_slots = |slots: [u32; MOVED], count: usize| {
+            let (mut moved, mut places) = ([B::MIN; MOVED], [0; MOVED]);
+            for i in 0..count {
+                moved[i] = keys.get(slots[i]);
+            }
+            for i in 0..count {
+                places[i] = distances.get(digit_of(moved[i])).wrapping_add(slots[i]);
+            }
+            for i in 0..count {
+                to.set(places[i] as usize, decode.decode(moved[i]));
+            }
+        };
+        // Loops that stay loops: the compiler would keep the places of all.
+        let mut slot = recomputed(thread::thread_idx_x());
+        while slot + const { ((MOVED - 1) * NT) as u32 } < len {
+            move_slots(core::array::from_fn(|i| slot + (i * NT) as u32), MOVED);
+            slot += const { (MOVED * NT) as u32 };
+        }
+        while slot < len {
+            move_slots([slot; MOVED], 1);
+            slot += NT as u32;
         }
     }
 }

@@ -6,17 +6,17 @@
 //!   listed               │ 9   700   40│ 3000 │ 800   1100 │ 200│ 70000 │ 5 │
 //! ```
 //!
-//! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours:
-//! of the digits between two that are alone, those whose first keys are within the same 2048.
+//! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
+//! 4096 keys: of the digits between two that are alone, those that begin in the same bin, of so many keys that the longest one behind its end fits as well.
 
 use super::{LongSegments, Unit, levels};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::segments::middle::{MAX_LIGHT, MiddleSegments};
+use crate::kernels::sort::segments::middle::{MAX_GROUP, MAX_LIGHT, MiddleSegments};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_max};
 
 /// Threads of a block: one for each digit.
 pub const PLACE_THREADS: u32 = DIGITS;
@@ -32,6 +32,8 @@ shared_memory! {
         begins: [u32; DIGITS + 1],
         /// Which digits are alone, or the first of those that are sorted together.
         heads: [u32; HEAD_WORDS],
+        /// The most keys of a digit of each warp that is not alone.
+        most: [u32; HEAD_WORDS],
         /// The digits that are long segments, how many these are, and the first of the units of each in the list.
         long: [u32; DIGITS],
         long_count: [u32; 1],
@@ -67,6 +69,12 @@ pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSeg
             let begin = unit.start + before;
             counts.set(digit as usize, begin);
             memory.begins.set(digit, begin);
+            let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
+            // SAFETY: all lanes of the warp are here.
+            let most = unsafe { reduce_max(FULL_MASK, light) };
+            if digit.is_multiple_of(WARP_SIZE) {
+                memory.most.set(digit / WARP_SIZE, most);
+            }
             if digit == 0 {
                 memory.begins.set(DIGITS, unit.end);
                 memory.long_count.set(0, 0);
@@ -100,9 +108,16 @@ pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSeg
 /// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the memory have been set.
 #[inline(always)]
 #[track_caller]
-unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, .. }: Memory) -> Option<(u32, u32)> {
+unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
+    let mut longest = 0;
+    for warp in 0..HEAD_WORDS {
+        longest = longest.max(most.get(warp));
+    }
+    let bin_keys = MAX_GROUP as u32 - longest;
+    // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
+    unsafe { core::hint::assert_unchecked(bin_keys != 0) };
     let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
-    let bin = |digit: u32| (begins.get(digit) - start) / MAX_LIGHT as u32;
+    let bin = |digit: u32| (begins.get(digit) - start) / bin_keys;
     let is_head = digit == 0 || is_heavy(digit) || is_heavy(digit - 1) || bin(digit) != bin(digit - 1);
     // SAFETY: all lanes of the warp are here.
     let of_warp = unsafe { ballot(FULL_MASK, is_head) };

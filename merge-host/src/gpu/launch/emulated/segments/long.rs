@@ -115,7 +115,7 @@ fn odd_floats_stay_exact_in_both_orders() {
 
 #[test]
 fn segments_of_one_length_are_divided_without_offsets() {
-    for length in [MAX_MIDDLE + 1, UNIT, UNIT + 1, 3 * UNIT] {
+    for length in [MAX_MIDDLE + 1, 2 * UNIT, 2 * UNIT + 1, 3 * UNIT] {
         let lengths = [length, length, length / 2];
         let sorted = sort::<u32, ()>(Keys::Any, &lengths, By::Length(length), With::Nothing);
         let kernels = sorted.device.kernels();
