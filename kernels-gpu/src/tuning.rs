@@ -189,7 +189,7 @@ pub const SM_90: Row = Row {
     merge_runs:           ByWidths([tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
     merge_runs_small:     ByWidths([tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
     sort_buckets:         ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
-    sort_segments:        ByWidths([tile(512, 15),  tile(512, 9),   tile(512, 11),  tile(512, 9),   tile(512, 7),   tile(512, 7)]),
+    sort_segments:        ByWidths([tile(512, 15),  tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 7),   tile(512, 7)]),
     sort_long_buckets:    ByWidths([tile(1024, 15), None,           None,           None,           None,           None]),
 
     // Threads, keys of a thread, and blocks of a multiprocessor:
@@ -199,7 +199,7 @@ pub const SM_90: Row = Row {
     sort_by_radix:        ByWidths([tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
     sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
-    divide_segments:      ByWidths([tiles(384, 20, 3), tiles(384, 12, 3), None,              None,              None,              None]),
+    divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), None,              None,              None,              None]),
 
     fused_blocks: 4,
     compaction_blocks: 5,

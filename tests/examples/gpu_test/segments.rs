@@ -166,12 +166,31 @@ impl Test {
             table.row(what, "", n, ms, 2 * n * size_of::<K>());
             Ok::<_, Error>(())
         };
+        let pairs_row = |what: &str, unsorted: &DeviceArray<K>, segments: Segments<'_>| {
+            let (n, mut keys) = (unsorted.len(), stream.zeroed::<K>(unsorted.len())?);
+            let mut values = stream.zeroed::<u32>(n)?;
+            let mut workspace = stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u32>(n))?;
+            let ms = median_ms(&stream, |step| match step {
+                Step::Prepare => stream.copy(unsorted, &mut keys),
+                Step::Launch => {
+                    stream.sort_segments_pairs(SortOrder::Ascending, &mut keys, &mut values, segments, &mut workspace)
+                }
+            })?;
+            table.row(what, "+u32", n, ms, 2 * n * (size_of::<K>() + size_of::<u32>()));
+            Ok::<_, Error>(())
+        };
         let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
         for length in TIMED_LENGTHS {
-            row(&format!("segments of {length}"), &unsorted, Segments::Length(length))?;
             let ends: Vec<usize> = (0..n).step_by(length).chain([n]).collect();
-            let segments = stream.upload_offsets(&ends)?;
-            row(&format!("segments of {length}, offsets"), &unsorted, Segments::Offsets(&segments))?;
+            let offsets = stream.upload_offsets(&ends)?;
+            for (what, segments) in [("", Segments::Length(length)), (", offsets", Segments::Offsets(&offsets))] {
+                row(&format!("segments of {length}{what}"), &unsorted, segments)?;
+                pairs_row(&format!("segments of {length}{what}"), &unsorted, segments)?;
+            }
+        }
+        for (name, distribution) in [("all equal", Distribution::Equal), ("four words ANDed", Distribution::And4)] {
+            let uneven = stream.upload(&distribution.keys::<K>(n))?;
+            row(&format!("segments of 2^20, {name}"), &uneven, Segments::Length(1 << 20))?;
         }
         let mut random = Random(1);
         let mixed: Vec<usize> =

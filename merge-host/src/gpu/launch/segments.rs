@@ -96,7 +96,7 @@ impl SegmentPlan {
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let middle = longer + align(if self.value_bytes == 0 { (tiles + 1) * size_of::<u32>() } else { 0 });
+        let middle = longer + align(if has_short::<K>(self.value_bytes) { (tiles + 1) * size_of::<u32>() } else { 0 });
         let long = middle + middle::list_bytes(n, self.value_bytes);
         let units = match self.long::<K>(n) {
             Some(plan) => long + plan.bytes(),
@@ -125,8 +125,8 @@ impl SegmentPlan {
 
     /// The launch of a block for each of `tiles` tiles, which sorts those of its segments that have few keys.
     fn sort_short_shape<K>(self, tiles: usize) -> Shape {
-        let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.block.keys());
-        Shape { blocks: tiles, threads: short_threads(size_of::<K>()) as u32, shared_bytes }
+        let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.block.keys());
+        Shape { blocks: tiles, threads: short_threads(size_of::<K>(), self.value_bytes) as u32, shared_bytes }
     }
 
     /// The launch of `blocks` blocks that merge tiles.
@@ -136,18 +136,25 @@ impl SegmentPlan {
     }
 }
 
+/// Whether segments of few keys are sorted in registers: keys alone, or those of 4 bytes with their indices.
+const fn has_short<K: Key>(value_bytes: usize) -> bool {
+    value_bytes == 0 || size_of::<K>() == 4
+}
+
 /// The entry points of sorts of segments, alone or with values of `value_bytes` bytes.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let kernels = [FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS];
     let mut entries: Vec<Entry> = kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into();
     entries.extend(long::entries::<K>(value_bytes));
-    match value_bytes {
-        0 => {
-            let kernels = [SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS];
-            entries.extend(kernels.map(|kernel| (kernel.name, suffix::<K>(0))));
-            entries.extend(middle::entries::<K>());
-        }
-        bytes => entries.push((SET_INDICES.name, bits(bytes))),
+    if has_short::<K>(value_bytes) {
+        let kernels = [SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS];
+        entries.extend(kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))));
+    }
+    if value_bytes == 0 {
+        entries.push((SORT_ROWS.name, suffix::<K>(0)));
+        entries.extend(middle::entries::<K>());
+    } else {
+        entries.push((SET_INDICES.name, bits(value_bytes)));
     }
     entries
 }
@@ -191,16 +198,19 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     if bounds.longest <= 1 {
         return Ok(());
     }
-    if segments.offsets.is_null() && has_wide_rows(bounds.longest) && value_bytes == 0 {
+    if segments.offsets.is_null() && has_wide_rows(bounds.longest) && has_short::<K>(value_bytes) {
         let shape = Shape {
             blocks: segments.count.div_ceil(sort_wide_rows::rows_per_block(bounds.longest)),
             threads: WIDE_ROW_THREADS as u32,
-            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>()),
+            shared_bytes: sort_wide_rows::shared_bytes(size_of::<K>(), value_bytes),
         };
-        let rows =
-            SortWideRows { keys: keys as *mut K::Bits, n, length: bounds.longest as u32, coding, minus_one: MINUS_ONE };
-        // SAFETY: as above.
-        return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
+        return with_values!(value_bytes, V => {
+            let (at, length) = (elements::<K, V>((keys, values)), bounds.longest as u32);
+            // SAFETY: as above.
+            unsafe {
+                queue.launch(&suffix::<K>(value_bytes), shape, &SortWideRows { at, n, length, coding, minus_one: MINUS_ONE })
+            }
+        });
     }
     if segments.offsets.is_null() && bounds.longest <= MAX_ROW && value_bytes == 0 {
         let shape = Shape {
@@ -232,24 +242,17 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
-    let has_short = value_bytes == 0;
+    let has_short = has_short::<K>(value_bytes) && (value_bytes == 0 || !segments.offsets.is_null());
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
-        let short = SortShortSegments {
-            segments,
-            keys: keys as *mut K::Bits,
-            n,
-            firsts,
-            longer,
-            middle,
-            coding,
-            minus_one: MINUS_ONE,
-        };
         // SAFETY: as above; the list of tiles is in the workspace.
-        unsafe {
-            queue.clear(part(layout.longer), 1)?;
-            queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)?;
-        }
+        unsafe { queue.clear(part(layout.longer), 1)? };
+        with_values!(value_bytes, V => {
+            let at = elements::<K, V>((keys, values));
+            let short = SortShortSegments { segments, at, n, firsts, longer, middle, coding, minus_one: MINUS_ONE };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)? };
+        });
         if bounds.longest <= MAX_SHORT {
             return Ok(());
         }

@@ -19,6 +19,7 @@
 //! | `segment_tile` | the sort of a tile whose merges end where segments do |
 //! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
+//! | [`tagged_key`] | a key with its index, by which values are moved in the end |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`sort_middle_segments`] | their sort: merges of runs that warps sort |
@@ -36,6 +37,7 @@ pub mod sort_rows;
 pub mod sort_segments;
 pub mod sort_short_segments;
 pub mod sort_wide_rows;
+pub mod tagged_key;
 
 pub use segment_tile::shared_bytes;
 

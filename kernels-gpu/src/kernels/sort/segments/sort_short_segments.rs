@@ -8,11 +8,15 @@
 //!
 //! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
 //! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
+//!
+//! Keys of 4 bytes with values are sorted with their indices in the tile, by which values are moved in the end.
 
 use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
+use super::tagged_key::TaggedKey;
 use super::{Bounds, Segments, Tiles};
 use crate::block::shared_memory::{self, shared_memory};
+use crate::kernels::sort::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::thread::network::sort_registers;
 use crate::tuning::ROW;
@@ -24,9 +28,14 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
 /// The most keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
-/// Threads of a block, for keys of `key_bytes` bytes: fewer of those that take twice the registers, so that a multiprocessor has several blocks.
-pub const fn short_threads(key_bytes: usize) -> usize {
-    if key_bytes == 8 { 128 } else { 256 }
+/// Threads of a block that sorts words of `word_bytes` bytes: fewer of those that take twice the registers, so that a multiprocessor has several blocks.
+const fn threads_for(word_bytes: usize) -> usize {
+    if word_bytes == 8 { 128 } else { 256 }
+}
+
+/// Threads of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes or 0.
+pub const fn short_threads(key_bytes: usize, value_bytes: usize) -> usize {
+    threads_for(if value_bytes > 0 { 8 } else { key_bytes })
 }
 
 /// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
@@ -72,28 +81,28 @@ shared_memory! {
     }
 }
 
-/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize, slots: usize) -> u32 {
-    match key_bytes {
-        4 => Memory::<u32>::bytes(slots),
-        _ => Memory::<u64>::bytes(slots),
-    }
+/// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
+    if key_bytes == 4 && value_bytes == 0 { Memory::<u32>::bytes(slots) } else { Memory::<u64>::bytes(slots) }
 }
 
-/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile. Others are left as they are: those of a
+/// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, with their values. Stable. Others are left as they are: those of a
 /// tile are appended to `middle`, if that takes them, or else the tile is to `longer`, whose first number counts them.
 ///
 /// # Safety
-/// `segments` are those of the `n` keys of `keys`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
+/// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
 /// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4), 3),
-    u64 = <u64, { ROW.sort_segments.of(8, 0).keys() }> within (short_threads(8), 3),
+    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4, 0), 3),
+    u64 = <u64, u64, (), { ROW.sort_segments.of(8, 0).keys() }> within (short_threads(8, 0), 3),
+    u32v4 = <u32, u64, u32, { ROW.sort_segments.of(4, 4).keys() }> within (short_threads(4, 4), 3),
+    u32v8 = <u32, u64, u64, { ROW.sort_segments.of(4, 8).keys() }> within (short_threads(4, 8), 3),
 )]
-pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
     segments: Segments,
-    keys: *mut B,
+    at: Elements<B, V>,
     n: usize,
     firsts: *const usize,
     longer: *mut u32,
@@ -102,7 +111,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     minus_one: u32,
 ) {
     const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits") };
-    const { shared_memory::check(shared_bytes(size_of::<B>(), SLOTS)) };
+    const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
     let (tiles, t, thread) = (const { Tiles::of(SLOTS) }, thread::block_idx_x() as usize, thread::thread_idx_x());
     // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
     // different threads to one element of the latter: after loading and listing, and before keys are stored.
@@ -112,15 +121,15 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
             middle.open(),
             Global::new(firsts, tiles.count(n) + 1),
             GlobalMut::new(longer, tiles.count(n) + 1),
-            Memory::<B>::at_start(SLOTS),
+            Memory::<T>::at_start(SLOTS),
         )
     };
     let (first, next) = (firsts.get(t), firsts.get(t + 1));
     let last = tiles.end_of_short(bounds, t, first, next);
     let base = bounds.start(first);
     let len = bounds.start(last) - base;
-    // SAFETY: the array has `n` keys, of which blocks use different ones.
-    let keys = unsafe { GlobalMut::new(keys, n).slice(base, len) };
+    // SAFETY: the arrays have `n` elements, of which blocks use different ones.
+    let Arrays { keys, values } = unsafe { at.arrays(n).slice(base, len) };
     if thread < CLASSES {
         memory.ends.set(thread, entries_before_class::<SLOTS>(thread));
     }
@@ -131,21 +140,21 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     // Few segments may all be too long to be sorted here: then keys are not loaded. The others are while segments are listed.
     let is_few = last - first <= FEW;
     if !is_few {
-        load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+        load::<B, T, SLOTS>(keys, len as u32, memory.keys, coding);
     }
     thread::sync_threads();
     // SAFETY: all threads of the block are here with the same segments.
     unsafe { memory.list_segments::<SLOTS>(bounds, middle, base, first, last) };
     thread::sync_threads();
-    if is_few && memory.has_longer.get(0) == 0 {
-        let mut is_listed = false;
+    if is_few {
+        let mut is_listed = memory.has_longer.get(0) > 0;
         for class in 0..CLASSES {
             is_listed |= memory.ends.get(class) > entries_before(class, SLOTS);
         }
         if !is_listed {
             return;
         }
-        load::<B, SLOTS>(keys, len as u32, memory.keys, coding);
+        load::<B, T, SLOTS>(keys, len as u32, memory.keys, coding);
         thread::sync_threads();
     }
     if thread == 0 && memory.has_longer.get(0) > 0 {
@@ -157,7 +166,7 @@ pub unsafe fn sort_short_segments<B: Bits, const SLOTS: usize>(
     memory.sort_small::<8, SLOTS>(1);
     memory.sort_small::<16, SLOTS>(2);
     thread::sync_threads();
-    store::<B, SLOTS>(keys, memory.len.get(0), memory.keys, coding);
+    store::<B, T, V, SLOTS>((keys, values), memory.len.get(0), memory.keys, coding);
 }
 
 /// So many segments of a tile are few.
@@ -165,10 +174,10 @@ const FEW: usize = 8;
 
 /// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
 #[inline(always)]
-fn for_each_strided<B: Bits, const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
+fn for_each_strided<T, const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
     let thread = recomputed(thread::thread_idx_x());
     let (left, own_slot) = (count.saturating_sub(thread), slot(thread));
-    let threads = const { short_threads(size_of::<B>()) };
+    let threads = const { threads_for(size_of::<T>()) };
     for i in 0..SLOTS.div_ceil(threads) {
         if ((i * threads) as u32) < left {
             access(i, i * threads + thread as usize, i as u32 * slot(threads as u32) + own_slot);
@@ -182,22 +191,41 @@ const MOST_STRIDED: usize = 36;
 /// Loads the `count` keys of a tile to their slots.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
-    const { assert!(SLOTS.div_ceil(short_threads(size_of::<B>())) <= MOST_STRIDED, "a thread loads so many keys") };
+fn load<B: Bits, T: TaggedKey<B>, const SLOTS: usize>(
+    keys: GlobalMut<B>,
+    count: u32,
+    slots: Shared<T>,
+    coding: Coding<B>,
+) {
+    const { assert!(SLOTS.div_ceil(threads_for(size_of::<T>())) <= MOST_STRIDED, "a thread loads so many keys") };
     let mut held = [coding.decode(B::MAX); MOST_STRIDED];
-    for_each_strided::<B, SLOTS>(count, |i, index, _| held[i] = keys.get(index));
+    for_each_strided::<T, SLOTS>(count, |i, index, _| held[i] = keys.get(index));
     coding.encode_all(&mut held);
-    for_each_strided::<B, SLOTS>(count, |i, _, slot| slots.set(slot, held[i]));
+    for_each_strided::<T, SLOTS>(count, |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
 }
 
-/// Stores the `count` keys of a tile from their slots.
+/// Stores the `count` keys of a tile from their slots, and the values that belong to them.
+///
+/// All threads of the block make this call.
 #[inline(always)]
 #[track_caller]
-fn store<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, slots: Shared<B>, coding: Coding<B>) {
+fn store<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
+    (keys, values): (GlobalMut<B>, GlobalMut<V>),
+    count: u32,
+    slots: Shared<T>,
+    coding: Coding<B>,
+) {
     let mut held = [B::MAX; MOST_STRIDED];
-    for_each_strided::<B, SLOTS>(count, |i, _, slot| held[i] = slots.get(slot));
+    for_each_strided::<T, SLOTS>(count, |i, _, slot| held[i] = slots.get(slot).key());
     coding.decode_all(&mut held);
-    for_each_strided::<B, SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+    for_each_strided::<T, SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+    if const { has_values::<V>() } {
+        // All are read before any is written.
+        let mut moved = [V::from_register(0); MOST_STRIDED];
+        for_each_strided::<T, SLOTS>(count, |i, _, slot| moved[i] = values.get(slots.get(slot).index() as usize));
+        thread::sync_threads();
+        for_each_strided::<T, SLOTS>(count, |i, index, _| values.set(index, moved[i]));
+    }
 }
 
 /// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
@@ -205,7 +233,7 @@ const MOST_LISTED: usize = 4;
 
 impl<B: Bits> Memory<B> {
     /// Threads of the block.
-    const THREADS: usize = short_threads(size_of::<B>());
+    const THREADS: usize = threads_for(size_of::<B>());
 
     /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may take. The tile begins with key `base`.
     ///

@@ -6,15 +6,17 @@
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!
-//! Each warp works on its own, with barriers for its lanes alone.
+//! Each warp works on its own, with barriers for its lanes alone. Keys of 4 bytes with values are sorted with their indices, by which values are moved in the end.
 
 use super::padded::{LaneRow, slot};
+use super::tagged_key::TaggedKey;
+use crate::kernels::sort::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::thread::network::sort_registers;
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
-use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
+use cuda_std::{recomputed, shared};
 
 /// Slots of a warp.
 const WARP_SLOTS: usize = WARP_SIZE as usize * (LANE_KEYS + 1);
@@ -46,19 +48,31 @@ pub const fn rows_per_block(length: usize) -> usize {
     WARPS * rows_per_warp(length)
 }
 
-/// Bytes of dynamic shared memory for keys of `key_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize) -> u32 {
-    (WARPS * WARP_SLOTS * key_bytes) as u32
+/// Bytes of dynamic shared memory for keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
+    let word_bytes = if value_bytes == 0 { key_bytes } else { 8 };
+    (WARPS * (WARP_SLOTS * word_bytes + MAX_WIDE_ROW * value_bytes)) as u32
 }
 
-/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them.
+/// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them, with their values. Stable.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
+/// `at` has `n` elements, in global memory. `length` is one of [those](has_wide_rows) that can be. Blocks are of [`WIDE_ROW_THREADS`] threads, one for each
 /// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
 /// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
-#[kernel(u32 = <u32> within (WIDE_ROW_THREADS, 6), u64 = <u64> within (WIDE_ROW_THREADS, 3))]
-pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, coding: Coding<B>, minus_one: u32) {
+#[kernel(
+    u32 = <u32, u32, ()> within (WIDE_ROW_THREADS, 6),
+    u64 = <u64, u64, ()> within (WIDE_ROW_THREADS, 3),
+    u32v4 = <u32, u64, u32> within (WIDE_ROW_THREADS, 3),
+    u32v8 = <u32, u64, u64> within (WIDE_ROW_THREADS, 3),
+)]
+pub unsafe fn sort_wide_rows<B: Bits, T: TaggedKey<B>, V: Word>(
+    at: Elements<B, V>,
+    n: usize,
+    length: u32,
+    coding: Coding<B>,
+    minus_one: u32,
+) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
     // Several segments of a lane are as one of all its keys.
     let segment = length;
@@ -72,14 +86,17 @@ pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, codin
     if start >= n {
         return;
     }
-    // SAFETY: the array has `n` keys, and `start` is below `n`. Warps use different keys. The slots are the warp's own of the `shared_bytes`
-    // of the launch; barriers of the warp come between the accesses of different lanes to one.
-    let (keys, slots) = unsafe {
+    // SAFETY: the arrays have `n` elements, and `start` is below `n`. Warps use different ones. The slots are the warp's own of the `shared_bytes`
+    // of the launch, the values behind all slots; barriers of the warp come between the accesses of different lanes to one.
+    let (keys, slots, values_of_tile) = unsafe {
+        let values = WARPS * WARP_SLOTS * size_of::<T>() + warp as usize * MAX_WIDE_ROW * size_of::<V>();
         (
-            GlobalMut::new(keys, n).slice(start, (tile as usize).min(n - start)),
-            Shared::dynamic(warp * (WARP_SLOTS * size_of::<B>()) as u32, WARP_SLOTS as u32),
+            at.arrays(n).slice(start, (tile as usize).min(n - start)),
+            Shared::dynamic(warp * (WARP_SLOTS * size_of::<T>()) as u32, WARP_SLOTS as u32),
+            Shared::dynamic(values as u32, if const { has_values::<V>() } { MAX_WIDE_ROW as u32 } else { 0 }),
         )
     };
+    let Arrays { keys, values } = keys;
     let count = keys.len() as u32;
     let (row, number) = (lane / lanes, lane % lanes);
     let offset = number * LANE_KEYS as u32;
@@ -89,10 +106,15 @@ pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, codin
     let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
     // The two have the same instructions for whole tiles but for tests of what is there.
     let is_full = count == MAX_WIDE_ROW as u32;
+    if const { has_values::<V>() } {
+        for_each_strided::<false>(count as usize, |_, index, _| {
+            values_of_tile.copy_async_mut(index as u32, values, index);
+        });
+    }
     if is_full {
-        load::<B, true>(keys, slots, coding)
+        load::<B, T, true>(keys, slots, coding)
     } else {
-        load::<B, false>(keys, slots, coding)
+        load::<B, T, false>(keys, slots, coding)
     }
     // SAFETY: all lanes are here, also for the other calls.
     let whole = unsafe {
@@ -101,17 +123,21 @@ pub unsafe fn sort_wide_rows<B: Bits>(keys: *mut B, n: usize, length: u32, codin
     };
     let mut row = part.read(slots, whole);
     match segment {
-        0..=2 => sort_each::<B, 2>(&mut row),
-        4 => sort_each::<B, 4>(&mut row),
-        8 => sort_each::<B, 8>(&mut row),
-        16 => sort_each::<B, 16>(&mut row),
+        0..=2 => sort_each::<T, 2>(&mut row),
+        4 => sort_each::<T, 4>(&mut row),
+        8 => sort_each::<T, 8>(&mut row),
+        16 => sort_each::<T, 16>(&mut row),
         // SAFETY: as above, where the length is the same for all. The lanes of a group have the parts of its row.
         _ => unsafe { sort_lanes(&mut row, group, minus_one) },
     }
     part.write(&row, slots, whole);
+    if const { has_values::<V>() } {
+        shared::wait_for_copies();
+    }
     // SAFETY: as above.
     unsafe { sync_warp(FULL_MASK) };
-    if is_full { store::<B, true>(keys, slots, coding) } else { store::<B, false>(keys, slots, coding) }
+    let (from, to) = ((slots, values_of_tile), (keys, values));
+    if is_full { store::<B, T, V, true>(from, to, coding) } else { store::<B, T, V, false>(from, to, coding) }
 }
 
 /// Sorts each `N` keys of a lane, a power of two.
@@ -145,19 +171,31 @@ fn for_each_strided<const FULL: bool>(count: usize, mut access: impl FnMut(usize
 /// Loads the keys of a warp to their slots.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<B>, coding: Coding<B>) {
+fn load<B: Bits, T: TaggedKey<B>, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<T>, coding: Coding<B>) {
     let mut held = [coding.decode(B::MAX); LANE_KEYS];
     for_each_strided::<FULL>(keys.len(), |i, index, _| held[i] = keys.get(index));
     coding.encode_all(&mut held);
-    for_each_strided::<FULL>(keys.len(), |i, _, slot| slots.set(slot, held[i]));
+    for_each_strided::<FULL>(keys.len(), |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
 }
 
-/// Stores the keys of a warp from their slots.
+/// Stores the keys of a warp from their slots, and the values that belong to them.
 #[inline(always)]
 #[track_caller]
-fn store<B: Bits, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<B>, coding: Coding<B>) {
-    let mut held = [B::MAX; LANE_KEYS];
-    for_each_strided::<FULL>(keys.len(), |i, _, slot| held[i] = slots.get(slot));
+fn store<B: Bits, T: TaggedKey<B>, V: Word, const FULL: bool>(
+    (slots, values_of_tile): (Shared<T>, Shared<V>),
+    (keys, values): (GlobalMut<B>, GlobalMut<V>),
+    coding: Coding<B>,
+) {
+    let (mut held, mut indices) = ([B::MAX; LANE_KEYS], [0; LANE_KEYS]);
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| {
+        let tagged = slots.get(slot);
+        (held[i], indices[i]) = (tagged.key(), tagged.index());
+    });
     coding.decode_all(&mut held);
     for_each_strided::<FULL>(keys.len(), |i, index, _| keys.set(index, held[i]));
+    if const { has_values::<V>() } {
+        let mut moved = [V::from_register(0); LANE_KEYS];
+        for_each_strided::<FULL>(keys.len(), |i, _, _| moved[i] = values_of_tile.get(indices[i]));
+        for_each_strided::<FULL>(keys.len(), |i, index, _| values.set(index, moved[i]));
+    }
 }

@@ -233,7 +233,7 @@ fn segments_of_one_length_need_no_offsets() {
             lengths.extend(Some(n % length).filter(|&rest| rest > 0));
             let sorted = sort::<K, V>(Keys::Any, &lengths, By::Length(length), with);
             let (kernels, is_alone) = (sorted.device.kernels(), size_of::<V>() == 0);
-            let is_wide_row = is_alone && length > 1 && has_wide_rows(length);
+            let is_wide_row = (is_alone || size_of::<K>() == 4) && length > 1 && has_wide_rows(length);
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
             let merges = length > slots && !is_alone;
             let is_middle = is_alone && length > MAX_SHORT && length <= MAX_MIDDLE;
@@ -241,7 +241,11 @@ fn segments_of_one_length_need_no_offsets() {
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_segments"), !is_alone && length > 1, "segments of {length} keys");
+            assert_eq!(
+                kernels.contains("sort_segments"),
+                !is_alone && !is_wide_row && length > 1,
+                "segments of {length} keys"
+            );
         }
     }
     with_all_values!(all::<u32>());

@@ -25,6 +25,8 @@ shared_memory! {
         begins: [u32; DIGITS],
         /// For each digit how far its slots are from where the keys go.
         distances: [u32; DIGITS],
+        /// How many digits have more than a quarter of the keys.
+        uneven: [u32; 1],
         /// The words of a unit, and of the next one.
         units: [u32; 2 * UNIT_WORDS],
     }
@@ -63,20 +65,25 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller promises the workspace and the memory. Barriers come between the accesses of different threads to the words of a unit.
     let (workspace, memory) = unsafe { (long.open::<B>(), Memory::<B>::at_start(NT * VT)) };
     let units = memory.units;
-    let count = || workspace.counters().get(level as usize);
+    // A block has a share of the units, so that all have as many that are not full.
+    let share = |block: u32| {
+        let count = workspace.counters().get(level as usize) as usize;
+        (block as usize * count / thread::grid_dim_x() as usize) as u32
+    };
+    let (mut i, end) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
     // The words of unit `i`, while another one is moved.
     let fetch = |i: u32, turn: u32| {
         let (word, at) = (thread::thread_idx_x(), turn * UNIT_WORDS as u32);
-        if word < UNIT_WORDS as u32 && i < count() {
+        if word < UNIT_WORDS as u32 && i < end {
             units.copy_async_mut(at + word, workspace.units(level), UNIT_WORDS * i as usize + word as usize);
         }
     };
-    let (mut i, mut turn) = (thread::block_idx_x(), 0);
+    let mut turn = 0;
     fetch(i, turn);
     shared::wait_for_copies();
     thread::sync_threads();
-    while i < count() {
-        i += thread::grid_dim_x();
+    while i < end {
+        i += 1;
         fetch(i, 1 - turn);
         let words = units.slice(turn * UNIT_WORDS as u32, UNIT_WORDS as u32);
         let tile = Tile { sides: [keys, scratch], words, workspace, level, coding };
@@ -146,24 +153,6 @@ impl<B: Bits> Tile<B> {
         FULL || thread::thread_idx_x() + ((i * NT) as u32) < len
     }
 
-    /// The next slot of a digit, for each thread of whole rows. Where a warp has keys of one digit alone, one lane adds for all: they would wait for each other.
-    ///
-    /// # Safety
-    /// All lanes of the warp make this call.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn next_slot(digit: u32, begins: Shared<u32>) -> u32 {
-        let lane = warp::lane_id();
-        // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together: all branch alike.
-        unsafe {
-            if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
-                let first = if lane == 0 { begins.fetch_add(digit, WARP_SIZE) } else { 0 };
-                return shuffle_idx(FULL_MASK, first, 0) + lane;
-            }
-        }
-        begins.fetch_add(digit, 1)
-    }
-
     /// Moves the keys to the places of their digits. The tile is `FULL`, or it is not known that it is.
     ///
     /// # Safety
@@ -171,7 +160,7 @@ impl<B: Bits> Tile<B> {
     /// keys that the workspace is for and do not overlap; in this launch, one is read and the other written, by calls for different units.
     #[inline(always)]
     unsafe fn divide<const NT: usize, const VT: usize, const FULL: bool>(&self, memory: Memory<B>) {
-        let Memory { keys, scan, begins, distances, .. } = memory;
+        let Memory { keys, scan, begins, distances, uneven, .. } = memory;
         let (from, mut own) = (self.keys(), [B::MIN; VT]);
         let len = from.len() as u32;
         for i in 0..VT {
@@ -181,6 +170,9 @@ impl<B: Bits> Tile<B> {
         }
         // While the keys are on their way.
         clear::<NT>(begins, DIGITS);
+        if thread::thread_idx_x() == 0 {
+            uneven.set(0, 0);
+        }
         if self.level == 0 {
             self.coding.encode_all(&mut own);
         }
@@ -205,26 +197,35 @@ impl<B: Bits> Tile<B> {
         let (begin, _) = unsafe { sum_before(count, scan) };
         if is_digit {
             begins.set(digit, begin);
-            distances.set(digit, room.wrapping_sub(begin));
+        }
+        if count > const { (NT * VT / 4) as u32 } {
+            uneven.fetch_add(0, 1);
         }
         thread::sync_threads();
-        let digit_of = self.digits();
-        let len = self.unit().span::<B>().1;
-        for first in (0..VT).step_by(MOVED) {
-            let mut slots = [0; MOVED];
-            for i in 0..MOVED {
-                if FULL {
-                    // SAFETY: all lanes of the warp are here.
-                    slots[i] = unsafe { Self::next_slot(digit_of(own[first + i]), begins) };
-                } else if Self::is_here::<NT, FULL>(len, first + i) {
-                    slots[i] = begins.fetch_add(digit_of(own[first + i]), 1);
+        let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
+        let to_slots = |next_slot: fn(u32, Shared<u32>) -> u32| {
+            for first in (0..VT).step_by(MOVED) {
+                let mut slots = [0; MOVED];
+                for i in 0..MOVED {
+                    if Self::is_here::<NT, FULL>(len, first + i) {
+                        slots[i] = next_slot(digit_of(own[first + i]), begins);
+                    }
+                }
+                for i in 0..MOVED {
+                    if Self::is_here::<NT, FULL>(len, first + i) {
+                        keys.set(slots[i], own[first + i]);
+                    }
                 }
             }
-            for i in 0..MOVED {
-                if Self::is_here::<NT, FULL>(len, first + i) {
-                    keys.set(slots[i], own[first + i]);
-                }
-            }
+        };
+        if FULL && uneven.get(0) > 0 {
+            // SAFETY: all lanes of each warp have keys of all rows.
+            to_slots(|digit, begins| unsafe { next_slot_of_warp(digit, begins) });
+        } else {
+            to_slots(|digit, begins| begins.fetch_add(digit, 1));
+        }
+        if is_digit {
+            distances.set(digit, room.wrapping_sub(begin));
         }
         thread::sync_threads();
         // SAFETY: as the caller promises.
@@ -255,4 +256,22 @@ impl<B: Bits> Tile<B> {
             slot += NT as u32;
         }
     }
+}
+
+/// The next slot of a digit, for each lane. Where a warp has one digit alone, one lane adds for all: they would wait for each other.
+///
+/// # Safety
+/// All lanes of the warp make this call.
+#[inline(always)]
+#[track_caller]
+unsafe fn next_slot_of_warp(digit: u32, begins: Shared<u32>) -> u32 {
+    let lane = warp::lane_id();
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together: all branch alike.
+    unsafe {
+        if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
+            let first = if lane == 0 { begins.fetch_add(digit, WARP_SIZE) } else { 0 };
+            return shuffle_idx(FULL_MASK, first, 0) + lane;
+        }
+    }
+    begins.fetch_add(digit, 1)
 }
