@@ -101,14 +101,18 @@ pub(crate) fn map_on<T: Send, R: Send>(
 ) -> Vec<R> {
     let results = Mutex::new(Vec::new());
     for_each_on(threads, items.into_iter().enumerate(), |(i, item)| {
-        let result = Some(work(item));
-        let mut results = lock(&results);
-        if results.len() <= i {
-            results.resize_with(i + 1, || None);
-        }
-        results[i] = result;
+        set(&results, i, work(item));
     });
     into_inner(results).into_iter().flatten().collect()
+}
+
+/// Sets element `i`, and lengthens the array where it is too short. Compiled once for each type of results, not for each loop.
+fn set<R>(results: &Mutex<Vec<Option<R>>>, i: usize, result: R) {
+    let mut results = lock(results);
+    if results.len() <= i {
+        results.resize_with(i + 1, || None);
+    }
+    results[i] = Some(result);
 }
 
 /// The result for the first of the items for which `work` finds something.

@@ -207,6 +207,12 @@ pub fn poisoned<K: TestKey>(want: &[K]) -> Vec<K> {
 /// Fails unless the two are identical, bit by bit. `what` describes the input.
 #[track_caller]
 pub fn assert_same<K: TestKey>(found: &[K], want: &[K], what: impl Fn() -> String) {
+    assert_same_keys(found, want, &what);
+}
+
+/// [`assert_same`], compiled once for all descriptions.
+#[track_caller]
+fn assert_same_keys<K: TestKey>(found: &[K], want: &[K], what: &dyn Fn() -> String) {
     assert_eq!(found.len(), want.len(), "{}: number of keys", what());
     let bytes = |keys| bytemuck::cast_slice::<K, u8>(keys);
     if bytes(found) != bytes(want) {
@@ -337,7 +343,17 @@ pub fn assert_same_pairs<K: TestKey, V: TestValue>(
     want: &(Vec<K>, Vec<V>),
     what: impl Fn() -> String,
 ) {
-    assert_same(&found.0, &want.0, &what);
+    assert_same_keys_and_values(found, want, &what);
+}
+
+/// [`assert_same_pairs`], compiled once for all descriptions.
+#[track_caller]
+fn assert_same_keys_and_values<K: TestKey, V: TestValue>(
+    found: &(Vec<K>, Vec<V>),
+    want: &(Vec<K>, Vec<V>),
+    what: &dyn Fn() -> String,
+) {
+    assert_same_keys(&found.0, &want.0, what);
     if found.1 != want.1 {
         let i = (0..want.1.len()).find(|&i| found.1[i] != want.1[i]).expect("they differ somewhere");
         let (key, found, want) = (want.0[i], found.1[i], want.1[i]);

@@ -1,10 +1,8 @@
 //! The choice of an engine, and its threads.
 
+use merge_host::{CostModel, Engine, EngineKind, Error, Gpus, SortOrder, devices, driver_version};
 #[cfg(feature = "gpu")]
-use merge_host::Work;
-use merge_host::{
-    CostModel, Engine, EngineKind, Error, Gpus, Reduction, SetOperation, SortOrder, TopK, devices, driver_version,
-};
+use merge_host::{Reduction, SetOperation, TopK, Work};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;

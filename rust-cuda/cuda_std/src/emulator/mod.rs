@@ -87,6 +87,10 @@ impl Dim3 {
 
     /// The index of the `linear`th element, x first.
     fn index(self, linear: u32) -> Index3 {
+        if linear < self.x {
+            // Without divisions, as this is asked each time that a thread goes on.
+            return (linear, 0, 0);
+        }
         (linear % self.x, linear / self.x % self.y, linear / self.x / self.y)
     }
 }

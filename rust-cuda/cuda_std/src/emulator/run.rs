@@ -113,6 +113,8 @@ pub(super) struct Run {
     blocks: Vec<(u32, u32)>,
     threads: Vec<Thread>,
     warps: Vec<Warp>,
+    /// For each warp the lanes that wait at a warp operation.
+    at_warp_call: Vec<u32>,
     /// Threads that the scheduler may resume.
     ready: Vec<u32>,
     at_barrier: usize,
@@ -146,6 +148,7 @@ impl Run {
             blocks: Vec::new(),
             threads: (0..threads).map(|_| Thread::NEW).collect(),
             warps: (0..threads.div_ceil(WARP)).map(|_| Warp::new()).collect(),
+            at_warp_call: vec![0; threads.div_ceil(WARP)],
             ready: Vec::with_capacity(threads),
             at_barrier: 0,
             returned: 0,
@@ -241,7 +244,10 @@ impl Run {
                     self.ready.extend(0..self.threads.len() as u32);
                 }
             }
-            State::AtWarpCall(call, _) => self.try_warp_call(thread / WARP, call),
+            State::AtWarpCall(call, _) => {
+                self.at_warp_call[thread / WARP] |= 1 << (thread % WARP);
+                self.try_warp_call(thread / WARP, call);
+            }
             State::Ready | State::Returned => self.ready.push(thread as u32),
         }
     }
@@ -250,7 +256,11 @@ impl Run {
     fn try_warp_call(&mut self, warp: usize, call: WarpCall) {
         let first = warp * WARP;
         let present = WARP.min(self.threads.len() - first);
-        let lanes = || (0..present).filter(|lane| call.mask >> lane & 1 == 1);
+        let named = call.mask & (u32::MAX >> (WARP - present));
+        if named & !self.at_warp_call[warp] != 0 {
+            return;
+        }
+        let lanes = || (0..present).filter(|lane| named >> lane & 1 == 1);
         let call_of = |threads: &[Thread], lane: usize| match threads[first + lane].state {
             State::AtWarpCall(other, _) if other.joins(&call) => Some(other),
             _ => None,
@@ -261,6 +271,7 @@ impl Run {
         let mut calls = [None; WARP];
         lanes().for_each(|lane| calls[lane] = call_of(&self.threads, lane));
         let results = self.warps[warp].carry_out(&calls, &mut self.random);
+        self.at_warp_call[warp] &= !named;
         for lane in lanes() {
             let thread = &mut self.threads[first + lane];
             thread.state = State::Ready;
