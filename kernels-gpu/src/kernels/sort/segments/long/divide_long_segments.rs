@@ -9,11 +9,11 @@
 use super::{LongSegments, UNIT_WORDS, Unit, Workspace, digits_at, levels, long_tile};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
-use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
+use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
 use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, shuffle_idx};
+use cuda_std::warp::{FULL_MASK, lanes_alike, shuffle_idx};
 use cuda_std::{recomputed, shared};
 
 shared_memory! {
@@ -41,6 +41,9 @@ pub const fn shared_bytes(key_bytes: usize) -> u32 {
 /// Keys of a thread that are on their way to or from slots at once.
 const MOVED: usize = 4;
 
+/// By how much the number of a block's unit among those of a round grows from one round to the next.
+const STEP: u32 = 7;
+
 /// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The first level encodes keys by
 /// `coding`, and the last one decodes them.
 ///
@@ -65,27 +68,29 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: the caller promises the workspace and the memory. Barriers come between the accesses of different threads to the words of a unit.
     let (workspace, memory) = unsafe { (long.open::<B>(), Memory::<B>::at_start(NT * VT)) };
     let units = memory.units;
-    // A block has a share of the units, so that all have as many that are not full.
-    let share = |block: u32| {
-        let count = workspace.counters().get(level as usize) as usize;
-        (block as usize * count / thread::grid_dim_x() as usize) as u32
+    let count = || workspace.counters().get(level as usize);
+    // The unit of a round. In each a block has another one of those, or some would have all that are not full.
+    let unit_of = |round: u32| {
+        let blocks = thread::grid_dim_x();
+        // SAFETY: a grid has a block. A division by 0 would bring in the code of a panic.
+        unsafe { core::hint::assert_unchecked(blocks != 0) };
+        round * blocks + (thread::block_idx_x() + round * STEP) % blocks
     };
-    let (mut i, end) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
-    // The words of unit `i`, while another one is moved.
-    let fetch = |i: u32, turn: u32| {
-        let (word, at) = (thread::thread_idx_x(), turn * UNIT_WORDS as u32);
-        if word < UNIT_WORDS as u32 && i < end {
-            units.copy_async_mut(at + word, workspace.units(level), UNIT_WORDS * i as usize + word as usize);
+    // The words of that unit, while another one is moved.
+    let fetch = |round: u32| {
+        let (word, i) = (thread::thread_idx_x(), unit_of(round));
+        if word < UNIT_WORDS as u32 && i < count() {
+            let slot = round % 2 * UNIT_WORDS as u32 + word;
+            units.copy_async_mut(slot, workspace.units(level), UNIT_WORDS * i as usize + word as usize);
         }
     };
-    let mut turn = 0;
-    fetch(i, turn);
+    let mut round = 0;
+    fetch(round);
     shared::wait_for_copies();
     thread::sync_threads();
-    while i < end {
-        i += 1;
-        fetch(i, 1 - turn);
-        let words = units.slice(turn * UNIT_WORDS as u32, UNIT_WORDS as u32);
+    while unit_of(round) < count() {
+        fetch(round + 1);
+        let words = units.slice(round % 2 * UNIT_WORDS as u32, UNIT_WORDS as u32);
         let tile = Tile { sides: [keys, scratch], words, workspace, level, coding };
         // SAFETY: all threads of the block are here, after a barrier. The caller promises both arrays, of which this launch reads one and writes the other, each
         // key to an index of its own, as tiles reserve those of their keys.
@@ -98,7 +103,7 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
         }
         shared::wait_for_copies();
         thread::sync_threads();
-        turn = 1 - turn;
+        round += 1;
     }
 }
 
@@ -203,12 +208,17 @@ impl<B: Bits> Tile<B> {
         }
         thread::sync_threads();
         let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
-        let to_slots = |next_slot: fn(u32, Shared<u32>) -> u32| {
+        if FULL && uneven.get(0) > 0 {
+            for i in 0..VT {
+                // SAFETY: all lanes of the warp are here, with keys of all rows.
+                keys.set(unsafe { next_slot_of_warp(digit_of(own[i]), begins) }, own[i]);
+            }
+        } else {
             for first in (0..VT).step_by(MOVED) {
                 let mut slots = [0; MOVED];
                 for i in 0..MOVED {
                     if Self::is_here::<NT, FULL>(len, first + i) {
-                        slots[i] = next_slot(digit_of(own[first + i]), begins);
+                        slots[i] = begins.fetch_add(digit_of(own[first + i]), 1);
                     }
                 }
                 for i in 0..MOVED {
@@ -217,12 +227,6 @@ impl<B: Bits> Tile<B> {
                     }
                 }
             }
-        };
-        if FULL && uneven.get(0) > 0 {
-            // SAFETY: all lanes of each warp have keys of all rows.
-            to_slots(|digit, begins| unsafe { next_slot_of_warp(digit, begins) });
-        } else {
-            to_slots(|digit, begins| begins.fetch_add(digit, 1));
         }
         if is_digit {
             distances.set(digit, room.wrapping_sub(begin));
@@ -233,45 +237,46 @@ impl<B: Bits> Tile<B> {
         let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
         let is_last = self.level + 1 == const { levels(size_of::<B>()) };
         let decode = if is_last { self.coding } else { Coding::NONE };
-        let move_slots = |slots: [u32; MOVED], count: usize| {
-            let (mut moved, mut places) = ([B::MIN; MOVED], [0; MOVED]);
-            for i in 0..count {
-                moved[i] = keys.get(slots[i]);
+        if FULL {
+            let thread = recomputed(thread::thread_idx_x());
+            for first in (0..VT).step_by(2 * MOVED) {
+                let rows = first..(first + 2 * MOVED).min(VT);
+                let mut places = [0; 2 * MOVED];
+                for i in rows.clone() {
+                    own[i] = keys.get(thread + (i * NT) as u32);
+                }
+                for i in rows.clone() {
+                    places[i - first] = distances.get(digit_of(own[i])).wrapping_add(thread + (i * NT) as u32);
+                }
+                for i in rows {
+                    to.set(places[i - first] as usize, decode.decode(own[i]));
+                }
             }
-            for i in 0..count {
-                places[i] = distances.get(digit_of(moved[i])).wrapping_add(slots[i]);
-            }
-            for i in 0..count {
-                to.set(places[i] as usize, decode.decode(moved[i]));
-            }
-        };
-        // Loops that stay loops: the compiler would keep the places of all.
-        let mut slot = recomputed(thread::thread_idx_x());
-        while slot + const { ((MOVED - 1) * NT) as u32 } < len {
-            move_slots(core::array::from_fn(|i| slot + (i * NT) as u32), MOVED);
-            slot += const { (MOVED * NT) as u32 };
+            return;
         }
+        let mut slot = recomputed(thread::thread_idx_x());
         while slot < len {
-            move_slots([slot; MOVED], 1);
+            let key = keys.get(slot);
+            let place = distances.get(digit_of(key)).wrapping_add(slot);
+            to.set(place as usize, decode.decode(key));
             slot += NT as u32;
         }
     }
 }
 
-/// The next slot of a digit, for each lane. Where a warp has one digit alone, one lane adds for all: they would wait for each other.
+/// The next slot of a digit, for each lane. One lane adds for all of the warp that have the same digit: they would wait for each other.
 ///
 /// # Safety
 /// All lanes of the warp make this call.
 #[inline(always)]
 #[track_caller]
 unsafe fn next_slot_of_warp(digit: u32, begins: Shared<u32>) -> u32 {
-    let lane = warp::lane_id();
-    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together: all branch alike.
+    let lane = recomputed(warp::lane_id());
+    // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make these calls together; the first of those alike is one of them.
     unsafe {
-        if ballot(FULL_MASK, digit == shuffle_idx(FULL_MASK, digit, 0)) == FULL_MASK {
-            let first = if lane == 0 { begins.fetch_add(digit, WARP_SIZE) } else { 0 };
-            return shuffle_idx(FULL_MASK, first, 0) + lane;
-        }
+        let alike = lanes_alike::<DIGIT_BITS>(digit);
+        let leader = alike.trailing_zeros();
+        let first = if lane == leader { begins.fetch_add(digit, alike.count_ones()) } else { 0 };
+        shuffle_idx(FULL_MASK, first, leader) + (alike & ((1 << lane) - 1)).count_ones()
     }
-    begins.fetch_add(digit, 1)
 }
