@@ -74,7 +74,7 @@ struct Layout {
     longer: usize,
     /// The lists of middle segments.
     middle: usize,
-    /// That of the sort of long segments by all bits, where there is one.
+    /// That of the division of long segments, where there is one.
     long: usize,
     /// The number of units, and behind it those of middle segments.
     units: usize,
@@ -106,7 +106,7 @@ impl SegmentPlan {
         Layout { values, firsts, list, longer, middle, long, units, end }
     }
 
-    /// The sort of long segments by all bits, of types and numbers of keys that there is one for.
+    /// The division of long segments, of numbers of keys that there is one for.
     const fn long<K: Key>(self, n: usize) -> Option<LongPlan> {
         LongPlan::of::<K>(n, self.value_bytes, self.tiles)
     }
