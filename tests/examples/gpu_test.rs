@@ -13,7 +13,7 @@
 //! `--segments`, `--sets` and `--top` compare and time only merges of the runs of an array and of groups of them, sorts of segments, operations on sorted keys, and the first k keys: 2^L of type `u32`, and half as many of type `u64`.
 //! `benches/peers/run operations` prints the same rows for their peers in C++. `--keys` compares keys of one type, so that a process for each type takes
 //! less time than one for all. Neither `--sorts` nor `--keys` can go with `--no-check`. `--large` adds what has more than 2^32 keys: a sort and merges,
-//! with `--sorts` too, and operations on sorted keys and the first k, with `--sets` and `--top` too.
+//! with `--sorts` too, and sorts of segments, operations on sorted keys and the first k, with `--segments`, `--sets` and `--top` too.
 //!
 //! Ends with 0 if everything agreed. A machine without a GPU is a failure: this program tests nothing there.
 
@@ -95,7 +95,7 @@ const PARTS: [Part; 4] = [
             of_all_types!(test.check_segments, "sorts of segments");
             of_all_types!(test.check_segments_graph, "graphs of sorts of segments": u32 f64);
         },
-        check_large: |_| (),
+        check_large: Test::check_large_segments,
         time: |test, n| test.time_segments::<u32>(n).and_then(|()| test.time_segments::<u64>(n / 2)),
     },
     Part {

@@ -139,7 +139,7 @@ impl Stream {
 
 /// # Sorts of segments by address
 impl Gpu {
-    /// Bytes of workspace for a sort of the segments of `n` keys, however long they are: the keys once more, and 1 %, or 8 % of keys of 4 bytes. `usize::MAX` if there are more
+    /// Bytes of workspace for a sort of the segments of `n` keys, however long they are: the keys once more, and 4 %, or 8 % of keys of 4 bytes. `usize::MAX` if there are more
     /// keys than any GPU has memory for.
     pub const fn sort_segments_workspace_bytes<K: GpuKey>(n: usize) -> usize {
         segments::workspace_bytes::<K>(n, 0)

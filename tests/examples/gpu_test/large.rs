@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::table::keys_of;
-use merge_host::{Error, Gpu, SetOperation, SortOrder, parallel};
+use merge_host::{Error, Gpu, Segments, SetOperation, SortOrder, parallel};
 
 /// More keys than 32 bits count.
 const MANY: usize = (1 << 32) + 5;
@@ -51,6 +51,49 @@ fn counts(operation: SetOperation) -> [usize; 8] {
             SetOperation::SymmetricDifference => a.abs_diff(b),
         }
     })
+}
+
+/// Segments of an array of `n` keys, whose lengths repeat. The keys of one are multiples of a number, in an order that no digit tells.
+struct Repeated {
+    lengths: Vec<usize>,
+    n: usize,
+}
+
+impl Repeated {
+    /// Where the segment of key `i` begins, and how many keys it has.
+    fn segment(&self, i: usize) -> (usize, usize) {
+        let all: usize = self.lengths.iter().sum();
+        let mut start = i / all * all;
+        let mut lengths = self.lengths.iter();
+        loop {
+            let length = *lengths.next().expect("the key is before the last one ends");
+            if i < start + length {
+                return (start, length.min(self.n - start));
+            }
+            start += length;
+        }
+    }
+
+    /// Key `j` of a sorted segment of `len` keys.
+    fn sorted(j: usize, len: usize) -> u32 {
+        j as u32 * (u32::MAX / len as u32)
+    }
+
+    fn key(&self, i: usize) -> u32 {
+        /// A prime number, and so one that has no factor in common with a length below it.
+        const PRIME: usize = 2_654_435_761;
+        let (start, len) = self.segment(i);
+        Self::sorted((i - start) * PRIME % len, len)
+    }
+
+    /// Where segments begin, and the last one ends.
+    fn offsets(&self) -> Vec<usize> {
+        let ends = self.lengths.iter().cycle().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        [0].into_iter().chain(ends.take_while(|&end| end < self.n)).chain([self.n]).collect()
+    }
 }
 
 /// Whether `found` has `n` elements, and each is what `expected` says of its index.
@@ -129,6 +172,38 @@ impl Test {
                 agrees(&out, K, expected) && is_there && is_stable
             });
             self.expect_large(&format!("first {K} of {MANY} keys, {order:?}"), result);
+        }
+    }
+
+    /// Sorts of segments of as many keys as have indices of 32 bits, and of more.
+    pub(super) fn check_large_segments(&mut self) {
+        for n in [u32::MAX as usize, MANY] {
+            for lengths in [vec![1 << 20], vec![5000], vec![0, 3, 700, 5000, 1, 20_000, 64, 3 << 20]] {
+                let segments = Repeated { lengths, n };
+                let what = format!("segments of {:?} of {n} keys", segments.lengths);
+                let stream =
+                    self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+                let found = (|| {
+                    let mut keys = stream.upload(&keys_of::<u32>(n, |i| segments.key(i as usize).into()))?;
+                    let mut workspace = stream.zeroed(Gpu::sort_segments_workspace_bytes::<u32>(n))?;
+                    if let [length] = segments.lengths[..] {
+                        let segments = Segments::Length(length);
+                        stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace)?;
+                    } else {
+                        let offsets = stream.upload_offsets(&segments.offsets())?;
+                        let segments = Segments::Offsets(&offsets);
+                        stream.sort_segments(SortOrder::Ascending, &mut keys, segments, &mut workspace)?;
+                    }
+                    keys.download()
+                })();
+                let result = found.map(|found| {
+                    agrees(&found, n, |i| {
+                        let (start, len) = segments.segment(i);
+                        Repeated::sorted(i - start, len)
+                    })
+                });
+                self.expect_large(&what, result);
+            }
         }
     }
 
