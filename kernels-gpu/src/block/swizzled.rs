@@ -36,7 +36,7 @@ impl<B: Bits> Swizzled<B> {
     /// The address of the key at `place`, which is counted in bytes from the first row on.
     #[inline(always)]
     fn address(self, place: u32) -> u32 {
-        let column = place / WARP_SIZE & const { (WARP_SIZE - 1) * size_of::<B>() as u32 };
+        let column = (place / WARP_SIZE) & const { (WARP_SIZE - 1) * size_of::<B>() as u32 };
         self.rows.address(0) + (place ^ column)
     }
 
@@ -45,6 +45,13 @@ impl<B: Bits> Swizzled<B> {
     #[track_caller]
     pub fn get(self, i: u32) -> B {
         self.at_place(self.place(i))
+    }
+
+    /// Makes key `i` be `key`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, i: u32, key: B) {
+        self.rows.set_at(self.address(self.place(i)), key);
     }
 
     /// Starts copying element `j` of `from` to be key `i`, as [`Shared::copy_async_mut`] does.
@@ -59,7 +66,8 @@ impl<B: Bits> Swizzled<B> {
     #[inline(always)]
     fn for_row(self, i: u32, reversed: bool, mut access: impl FnMut(usize, u32)) {
         let size = size_of::<B>() as u32;
-        let column = (i / WARP_SIZE ^ if reversed { WARP_SIZE - 1 } else { 0 }) % WARP_SIZE;
+        let row = (self.first + i) / WARP_SIZE;
+        let column = (if reversed { !row } else { row }) % WARP_SIZE;
         let place = self.place(i) + column * size;
         for j in 0..ROW_KEYS {
             access(j, self.rows.address(0) + (place ^ (j as u32 * size)));

@@ -97,12 +97,12 @@ impl SegmentPlan {
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
         let middle = longer + align(if has_short::<K>(self.value_bytes) { (tiles + 1) * size_of::<u32>() } else { 0 });
-        let long = middle + middle::list_bytes(n, self.value_bytes);
+        let long = middle + middle::list_bytes::<K>(n, self.value_bytes);
         let units = match self.long::<K>(n) {
             Some(plan) => long + plan.bytes(),
             None => long,
         };
-        let end = units + align((1 + middle::count_words(n, self.value_bytes)) * size_of::<u32>());
+        let end = units + align((1 + middle::count_words::<K>(n, self.value_bytes)) * size_of::<u32>());
         Layout { values, firsts, list, longer, middle, long, units, end }
     }
 
@@ -149,10 +149,10 @@ pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     if has_short::<K>(value_bytes) {
         let kernels = [SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS];
         entries.extend(kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))));
+        entries.extend(middle::entries::<K>(value_bytes));
     }
     if value_bytes == 0 {
         entries.push((SORT_ROWS.name, suffix::<K>(0)));
-        entries.extend(middle::entries::<K>());
     } else {
         entries.push((SET_INDICES.name, bits(value_bytes)));
     }
@@ -223,9 +223,9 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
     let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
-    if has_one_length && bounds.longest <= MAX_MIDDLE && value_bytes == 0 {
+    if has_one_length && bounds.longest <= MAX_MIDDLE && has_short::<K>(value_bytes) {
         // SAFETY: as above.
-        return unsafe { middle::sort_of_length::<K>(queue, coding, (keys, n), bounds) };
+        return unsafe { middle::sort_of_length::<K>(queue, coding, at, bounds) };
     }
     let plan = SegmentPlan::of::<K>(value_bytes);
     let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
@@ -233,16 +233,16 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
     let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
     let counts = part(layout.units) + size_of::<u32>() as Address;
-    let middle = middle::lists(n, value_bytes, counts, part(layout.middle));
+    let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
     let find = FindSegments { segments, n, firsts, list, units, middle };
     let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
     // SAFETY: as above; the words are in the workspace.
     unsafe {
-        queue.clear(part(layout.units), 1 + middle::count_words(n, value_bytes))?;
+        queue.clear(part(layout.units), 1 + middle::count_words::<K>(n, value_bytes))?;
         queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
-    let has_short = has_short::<K>(value_bytes) && (value_bytes == 0 || !segments.offsets.is_null());
+    let has_short = has_short::<K>(value_bytes);
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
         // SAFETY: as above; the list of tiles is in the workspace.
@@ -257,24 +257,33 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             return Ok(());
         }
     }
-    if let Some(plan) = plan.long::<K>(n) {
-        let (keys, scratch) = (keys, workspace);
+    // All others that one block sorts alone, and before that what long ones have been divided to.
+    let has_lists = middle::has_lists::<K>(n, value_bytes);
+    if has_lists {
+        let (long, sides) = (plan.long::<K>(n), (keys, workspace));
         // SAFETY: as above.
-        return unsafe {
-            if bounds.longest > MAX_MIDDLE {
-                plan.divide::<K>(queue, coding, (segments, firsts), (keys, scratch), (middle, part(layout.long)))?;
+        unsafe {
+            if let Some(plan) = long
+                && bounds.longest > MAX_MIDDLE
+            {
+                plan.divide::<K>(queue, coding, (segments, firsts), sides, (middle, part(layout.long)))?;
             }
-            middle::sort_listed::<K>(queue, coding, (keys, scratch, n), middle, bounds.longest)
-        };
+            middle::sort_listed::<K>(queue, coding, (at, workspace), middle, bounds.longest)?;
+        }
+        if long.is_some() || bounds.longest <= MAX_MIDDLE {
+            return Ok(());
+        }
     }
     with_values!(value_bytes, V => {
         let (keys, scratch) = (elements::<K, V>((keys, values)), elements::<K, V>(scratch));
         let sort_tiles = SortSegments { segments, keys, scratch, n, firsts, longer, list, units, coding };
-        let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
-        // SAFETY: as above.
-        unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
-        if !plan.may_be_long(bounds.longest) {
-            return Ok(());
+        if !has_lists {
+            let blocks = if has_short { tiles.min(RUN_BLOCKS * queue.multiprocessors()) } else { tiles };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, plan.sort_shape::<K>(blocks), &sort_tiles)? };
+            if !plan.may_be_long(bounds.longest) {
+                return Ok(());
+            }
         }
         let blocks = |each: usize| most_units(tiles).min(each * queue.multiprocessors());
         let runs = SortSegments { firsts: ptr::null(), longer: ptr::null(), ..sort_tiles };

@@ -44,8 +44,9 @@ const fn most(class: usize, n: usize) -> usize {
 #[inline(always)]
 const fn entries_before(class: usize, n: usize) -> usize {
     let (mut entries, mut c) = (0, 0);
-    while c < class {
-        entries += most(c, n);
+    // Always over all classes, so that the loop is unrolled and a kernel has their numbers of keys as constants.
+    while c < CLASSES {
+        entries += if c < class { most(c, n) } else { 0 };
         c += 1;
     }
     entries
@@ -103,7 +104,8 @@ impl Lists {
         let n = self.0.n as usize;
         // SAFETY: as above: `list_words` are those of all classes.
         let all = unsafe { GlobalMut::new(self.0.list, list_words(n)) };
-        all.slice(ENTRY_WORDS * entries_before(class, n), ENTRY_WORDS * most(class, n))
+        let (begin, end) = (entries_before(class, n), entries_before(class + 1, n));
+        all.slice(ENTRY_WORDS * begin, ENTRY_WORDS * (end - begin))
     }
 
     /// Whether segments of `len` keys are listed.

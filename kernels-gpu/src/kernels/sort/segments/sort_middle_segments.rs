@@ -7,12 +7,15 @@
 //!   global      │ segment                                              │
 //! ```
 //!
-//! The last run has the greatest keys behind its own, up to whole runs of 1024.
+//! The last run has the greatest keys behind its own, up to whole runs of 1024. Keys of 4 bytes with values are sorted with their indices, by which values are
+//! moved in the end.
 
 use super::middle::{Listed, MiddleSegments};
+use super::tagged_key::TaggedKey;
 use crate::block::shared_memory::shared_memory;
 use crate::block::swizzled::{ROW_KEYS, Swizzled};
 use crate::block::tile::{Slots, merge_to_registers};
+use crate::kernels::sort::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
@@ -52,25 +55,27 @@ const START: u32 = 1;
 const LEN: u32 = 2;
 const LEVEL: u32 = 3;
 
-/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes.
-pub const fn shared_bytes(key_bytes: usize, threads: usize) -> u32 {
-    match key_bytes {
-        4 => Memory::<u32>::bytes(threads),
-        _ => Memory::<u64>::bytes(threads),
-    }
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes or 0.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
+    if key_bytes == 4 && value_bytes == 0 { Memory::<u32>::bytes(threads) } else { Memory::<u64>::bytes(threads) }
 }
 
-/// Kernel: sorts each segment of `class` that `middle` lists; or, if `length` is not 0, each segment of `length` keys, of which the last one may have fewer.
-/// Blocks take one after the other. Keys of an odd level are in `scratch` before.
+/// Kernel: sorts each segment of `class` that `middle` lists, with its values; or, if `length` is not 0, each segment of `length` keys, of which the last one
+/// may have fewer. Stable. Blocks take one after the other. Keys of an odd level are in `scratch` before; there are none with values.
 ///
 /// # Safety
-/// `keys` has `n` keys, in global memory, as has `scratch` if there are keys of odd levels, which do not overlap, and `middle` is what [`MiddleSegments`]
+/// `at` has `n` elements, in global memory, as has `scratch` if there are keys of odd levels, which do not overlap, and `middle` is what [`MiddleSegments`]
 /// says, after all launches that list segments. Blocks have as many [`threads`] as the longest segment asks for, or more, and [`shared_bytes`] of dynamic
 /// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
-#[kernel(u32 = <u32> within (MOST_THREADS, 2), u64 = <u64> within (MOST_THREADS, 1))]
+#[kernel(
+    u32 = <u32, u32, ()> within (MOST_THREADS, 2),
+    u64 = <u64, u64, ()> within (MOST_THREADS, 1),
+    u32v4 = <u32, u64, u32> within (MOST_THREADS, 1),
+    u32v8 = <u32, u64, u64> within (MOST_THREADS, 1),
+)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_middle_segments<B: Bits>(
-    keys: *mut B,
+pub unsafe fn sort_middle_segments<B: Bits, T: TaggedKey<B>, V: Word>(
+    at: Elements<B, V>,
     scratch: *mut B,
     n: usize,
     length: u32,
@@ -80,7 +85,7 @@ pub unsafe fn sort_middle_segments<B: Bits>(
     minus_one: u32,
 ) {
     // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
-    let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
+    let Memory { slots, segment } = unsafe { Memory::<T>::at_start(thread::block_dim_x() as usize) };
     if thread::thread_idx_x() == 0 {
         segment.set(NUMBER, thread::block_idx_x() as u64);
     }
@@ -106,15 +111,19 @@ pub unsafe fn sort_middle_segments<B: Bits>(
         if segment.get(LEN) == 0 {
             return;
         }
-        let (level, part) = (segment.get(LEVEL), |keys: *mut B| {
-            // SAFETY: the caller promises the keys, of which a segment is used by one block.
-            let keys = unsafe { GlobalMut::new(keys, n) };
-            keys.slice(segment.get(START) as usize, segment.get(LEN) as usize)
-        });
-        let from = if level % 2 == 0 { keys } else { scratch };
+        let level = segment.get(LEVEL);
+        let part = |keys: *mut B| {
+            // SAFETY: the caller promises the elements, of which a segment is used by one block.
+            let all = unsafe { Elements { keys, values: at.values }.arrays(n) };
+            all.slice(segment.get(START) as usize, segment.get(LEN) as usize)
+        };
+        let from = if level % 2 == 0 { at.keys } else { scratch };
         let encode = if level == 0 { coding } else { Coding::NONE };
         // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next one's words.
-        unsafe { sort(|| part(from), || part(keys), Swizzled::new(slots), (encode, coding), minus_one) };
+        unsafe {
+            let slots = Swizzled::<T>::new(slots);
+            sort(|| part(from).keys, || part(at.keys), slots, (encode, coding), minus_one);
+        }
     }
 }
 
@@ -130,29 +139,29 @@ fn end_of_runs(len: usize) -> u32 {
     (len as u32).next_multiple_of(RUN)
 }
 
-/// Sorts the keys of `from`, in `slots`, to `to`, which has as many. Ends with a barrier.
+/// Sorts the keys of `from`, in `slots`, to `to`, which has as many, and moves the values there. Ends with a barrier.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
 /// many as keys or more.
 #[inline(always)]
-unsafe fn sort<B: Bits>(
+unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
     from: impl Fn() -> GlobalMut<B>,
-    to: impl Fn() -> GlobalMut<B>,
-    slots: Swizzled<B>,
+    to: impl Fn() -> Arrays<B, V>,
+    slots: Swizzled<T>,
     (encode, decode): (Coding<B>, Coding<B>),
     minus_one: u32,
 ) {
-    let end = || end_of_runs(to().len());
+    let end = || end_of_runs(to().keys.len());
     // The same for all lanes of a warp, here and below.
     if own_row() < end() {
         // SAFETY: all lanes of the warp are here, which have the rows of a run, and there is a key at least.
-        unsafe { sort_run(&from, slots, encode, minus_one) };
+        unsafe { sort_run::<B, T>(&from, slots, encode, minus_one) };
     }
     thread::sync_threads();
     let mut run = RUN;
     while run < end() {
-        let mut merged = [B::MAX; LANE_KEYS];
+        let mut merged = [T::MAX; LANE_KEYS];
         let (own, end) = (own_row(), end());
         if own < end {
             let begin = own & !(2 * run - 1);
@@ -166,10 +175,27 @@ unsafe fn sort<B: Bits>(
         }
         thread::sync_threads();
     }
-    let (to, mut i) = (to(), recomputed(thread::thread_idx_x()));
-    while i < to.len() as u32 {
-        to.set(i as usize, decode.decode(slots.get(i)));
+    let (Arrays { keys, values }, first) = (to(), recomputed(thread::thread_idx_x()));
+    let mut i = first;
+    while i < keys.len() as u32 {
+        keys.set(i as usize, decode.decode(slots.get(i).key()));
         i += thread::block_dim_x();
+    }
+    if const { has_values::<V>() } {
+        // All are read before any is written.
+        let mut moved = [V::from_register(0); LANE_KEYS];
+        let at = |i: usize| first + i as u32 * thread::block_dim_x();
+        for i in 0..LANE_KEYS {
+            if at(i) < keys.len() as u32 {
+                moved[i] = values.get(slots.get(at(i)).index() as usize);
+            }
+        }
+        thread::sync_threads();
+        for i in 0..LANE_KEYS {
+            if at(i) < keys.len() as u32 {
+                values.set(at(i) as usize, moved[i]);
+            }
+        }
     }
     thread::sync_threads();
 }
@@ -179,26 +205,50 @@ unsafe fn sort<B: Bits>(
 /// # Safety
 /// All lanes of a warp make this call. Nothing else uses the keys and slots of their rows.
 #[inline(always)]
-unsafe fn sort_run<B: Bits>(keys: &impl Fn() -> GlobalMut<B>, slots: Swizzled<B>, coding: Coding<B>, minus_one: u32) {
+unsafe fn sort_run<B: Bits, T: TaggedKey<B>>(
+    keys: &impl Fn() -> GlobalMut<B>,
+    slots: Swizzled<T>,
+    coding: Coding<B>,
+    minus_one: u32,
+) {
     let (from, lane) = (keys(), warp::lane_id());
     let first = own_row() - lane * LANE_KEYS as u32;
     let left = from.len() as u32 - first;
-    for i in 0..LANE_KEYS as u32 {
-        let at = i * WARP_SIZE + lane;
-        if left >= RUN || at < left {
-            slots.copy_async_mut(first + at, from, (first + at) as usize);
+    let (is_here, own) = (|i: u32| left >= RUN || i * WARP_SIZE + lane < left, own_row());
+    let at = |i: u32| first + i * WARP_SIZE + lane;
+    let own_len = (from.len() as u32).saturating_sub(own);
+    let mut row;
+    if let Some(from) = T::alone(from) {
+        for i in 0..LANE_KEYS as u32 {
+            if is_here(i) {
+                slots.copy_async_mut(at(i), from, at(i) as usize);
+            }
         }
-    }
-    shared::wait_for_copies();
-    // SAFETY: all lanes are here, for the other calls, too.
-    unsafe { sync_warp(FULL_MASK) };
-    let own = own_row();
-    let mut row = if left >= RUN {
-        slots.row(own)
+        shared::wait_for_copies();
+        // SAFETY: all lanes are here, for the other calls, too.
+        unsafe { sync_warp(FULL_MASK) };
+        let other = T::new(coding.decode(B::MAX), 0);
+        row = if left >= RUN { slots.row(own) } else { slots.part_of_row(own, own_len, other) };
+        if coding != Coding::NONE {
+            for key in row.iter_mut() {
+                *key = T::new(coding.encode(key.key()), 0);
+            }
+        }
     } else {
-        slots.part_of_row(own, (from.len() as u32).saturating_sub(own), coding.decode(B::MAX))
-    };
-    coding.encode_all(&mut row);
+        let mut held = [B::MAX; LANE_KEYS];
+        for i in 0..LANE_KEYS as u32 {
+            if is_here(i) {
+                held[i as usize] = from.get(at(i) as usize);
+            }
+        }
+        coding.encode_all(&mut held);
+        for i in 0..LANE_KEYS as u32 {
+            slots.set(at(i), T::new(held[i as usize], at(i)));
+        }
+        // SAFETY: as above.
+        unsafe { sync_warp(FULL_MASK) };
+        row = slots.part_of_row(own, own_len, T::MAX);
+    }
     // Lanes that have nothing but the greatest keys are groups of their own.
     let (lane, lanes) = (warp::lane_id(), left.div_ceil(LANE_KEYS as u32).min(WARP_SIZE));
     let group = if lane < lanes { Group { first: 0, lanes } } else { Group { first: lane, lanes: 1 } };
@@ -213,7 +263,7 @@ unsafe fn sort_run<B: Bits>(keys: &impl Fn() -> GlobalMut<B>, slots: Swizzled<B>
 /// Stores this thread's row of runs of `run` keys, of which the last one ends at `end`: every other run downwards.
 #[inline(always)]
 #[track_caller]
-fn put<B: Bits>(row: &[B; LANE_KEYS], run: u32, end: u32, slots: Swizzled<B>) {
+fn put<T: Bits>(row: &[T; LANE_KEYS], run: u32, end: u32, slots: Swizzled<T>) {
     let own = own_row();
     let downwards = own & run != 0;
     let begin = own & !(run - 1);

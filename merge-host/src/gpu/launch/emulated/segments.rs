@@ -98,7 +98,7 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
     let entries = segments::entries::<K>(value_bytes);
     assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
     // At the end, with the numbers of middle segments of each class behind it, if there are lists of these.
-    let counts = if value_bytes == 0 { 32 } else { 16 };
+    let counts = if has_lists::<K, V>() { 32 } else { 16 };
     Sorted { device, units: workspace + end.saturating_sub(counts) as Address }
 }
 
@@ -108,12 +108,17 @@ fn tiles<K, V>() -> (usize, Tiles) {
     (slots, Tiles::of(slots))
 }
 
-/// Sorts by offsets in all the ways that there are for values of type `V`. With these, some segments are longer than what one block sorts if
+/// Whether segments of up to [`MAX_MIDDLE`] keys are each sorted by one block.
+fn has_lists<K, V>() -> bool {
+    size_of::<V>() == 0 || size_of::<K>() == 4
+}
+
+/// Sorts by offsets in all the ways that there are for values of type `V`. Where there are no lists, some segments are longer than what one block sorts if
 /// they are said to have units.
 fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
-    let is_alone = size_of::<V>() == 0;
-    let ways: &[With] = if is_alone { &[With::Nothing] } else { &[With::Values, With::Indices] };
-    let has_units = if is_alone { lengths.iter().any(|&length| length > MAX_MIDDLE) } else { has_units };
+    let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
+    let is_longer = |&length: &usize| length > MAX_MIDDLE;
+    let has_units = if has_lists::<K, V>() { lengths.iter().any(is_longer) } else { has_units };
     for &with in ways {
         let sorted = sort::<K, V>(keys, lengths, By::Offsets, with);
         if lengths.iter().any(|&length| length > 1) {
@@ -233,19 +238,17 @@ fn segments_of_one_length_need_no_offsets() {
             lengths.extend(Some(n % length).filter(|&rest| rest > 0));
             let sorted = sort::<K, V>(Keys::Any, &lengths, By::Length(length), with);
             let (kernels, is_alone) = (sorted.device.kernels(), size_of::<V>() == 0);
-            let is_wide_row = (is_alone || size_of::<K>() == 4) && length > 1 && has_wide_rows(length);
+            let has_lists = has_lists::<K, V>();
+            let is_wide_row = has_lists && length > 1 && has_wide_rows(length);
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
-            let merges = length > slots && !is_alone;
-            let is_middle = is_alone && length > MAX_SHORT && length <= MAX_MIDDLE;
+            let merges = !is_alone && length > if has_lists { MAX_MIDDLE } else { slots };
+            let is_middle = has_lists && length > MAX_SHORT && length <= MAX_MIDDLE;
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
-            assert_eq!(
-                kernels.contains("sort_segments"),
-                !is_alone && !is_wide_row && length > 1,
-                "segments of {length} keys"
-            );
+            let is_sorted_by_tiles = !is_alone && length > if has_lists { MAX_MIDDLE } else { 1 };
+            assert_eq!(kernels.contains("sort_segments"), is_sorted_by_tiles, "segments of {length} keys");
         }
     }
     with_all_values!(all::<u32>());
