@@ -28,12 +28,12 @@ shared_memory! {
     /// Shared memory of a block.
     struct Memory() {
         scan: [u32; BLOCK_WORDS],
+        /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
+        most: [u32; HEAD_WORDS],
         /// Where each digit begins, and where the last one ends.
         begins: [u32; DIGITS + 1],
         /// Which digits are alone, or the first of those that are sorted together.
         heads: [u32; HEAD_WORDS],
-        /// The most keys of a digit of each warp that is not alone.
-        most: [u32; HEAD_WORDS],
         /// The digits that are long segments, how many these are, and the first of the units of each in the list.
         long: [u32; DIGITS],
         long_count: [u32; 1],
