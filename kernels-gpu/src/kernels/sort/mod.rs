@@ -43,6 +43,7 @@ pub mod runs;
 pub mod segments;
 pub mod tile_in_order;
 
+use crate::key::Bits;
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
 
@@ -60,5 +61,29 @@ pub(in crate::kernels) fn clear<const NT: usize>(words: Shared<u32>, count: u32)
     while word < count {
         words.set(word, 0);
         word += NT as u32;
+    }
+}
+
+/// Keys of a thread that are on their way at once.
+const BATCH: usize = 8;
+
+/// Calls `each` for each of the `keys`, each of the `NT` threads of the block for its own.
+#[inline(always)]
+#[track_caller]
+fn for_each_key<B: Bits, const NT: usize>(keys: GlobalMut<B>, each: impl Fn(B)) {
+    let mut i = thread::thread_idx_x() as usize;
+    while i + (BATCH - 1) * NT < keys.len() {
+        let mut own = [B::MIN; BATCH];
+        for at in 0..BATCH {
+            own[at] = keys.get(i + at * NT);
+        }
+        for at in 0..BATCH {
+            each(own[at]);
+        }
+        i += BATCH * NT;
+    }
+    while i < keys.len() {
+        each(keys.get(i));
+        i += NT;
     }
 }

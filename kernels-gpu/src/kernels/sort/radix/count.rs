@@ -2,6 +2,7 @@
 
 use super::{DIGIT_BITS, DIGITS, Job, SWEEPS};
 use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::{clear, for_each_key};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::lane_id;
@@ -18,9 +19,6 @@ shared_memory! {
     }
 }
 
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
-
 /// Counts the digits of a share of `keys`, as `coding` encodes them, and sets a share of what tiles publish to 0.
 ///
 /// # Safety
@@ -36,7 +34,7 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     // SAFETY: `job` and its `n` keys are as `Job` says, which are only read.
     let (workspace, keys) = unsafe { (job.open(), GlobalMut::new(keys, job.n as usize)) };
     let (thread, copy) = (thread::thread_idx_x(), lane_id() % COPIES);
-    crate::kernels::sort::clear::<NT>(counters, COUNTERS);
+    clear::<NT>(counters, COUNTERS);
     workspace.published.clear(share as usize * NT + thread as usize, job.shares as usize * NT);
     thread::sync_threads();
     let add = |key: B| {
@@ -49,21 +47,7 @@ pub(super) unsafe fn count_share<B: Bits, const NT: usize>(
     let len = keys.len().div_ceil(job.shares.max(1) as usize);
     let first = (share as usize * len).min(keys.len());
     let keys = keys.slice(first, len.min(keys.len() - first));
-    let mut i = thread as usize;
-    while i + (BATCH - 1) * NT < keys.len() {
-        let mut own = [B::MIN; BATCH];
-        for at in 0..BATCH {
-            own[at] = keys.get(i + at * NT);
-        }
-        for at in 0..BATCH {
-            add(own[at]);
-        }
-        i += BATCH * NT;
-    }
-    while i < keys.len() {
-        add(keys.get(i));
-        i += NT;
-    }
+    for_each_key::<B, NT>(keys, add);
     thread::sync_threads();
     let mut digit = thread;
     while digit < SWEEPS * DIGITS {

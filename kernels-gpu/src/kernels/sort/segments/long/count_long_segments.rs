@@ -3,7 +3,7 @@
 use super::{LongSegments, digits_at, long_tile};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
-use crate::kernels::sort::{clear, is_whole_warps};
+use crate::kernels::sort::{clear, for_each_key, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::lane_id;
@@ -27,9 +27,6 @@ pub const fn shared_bytes() -> u32 {
 pub const fn count_threads(key_bytes: usize) -> usize {
     long_tile(key_bytes).threads
 }
-
-/// Keys of a thread that are on their way at once.
-const BATCH: usize = 8;
 
 /// Kernel: counts the digits of `level` of the keys of each long segment, as `coding` encodes them. A block has a share of the units, one after the
 /// other, so that it adds to the counts of a segment once.
@@ -62,7 +59,7 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
         let mut unit = first;
         while unit.start == first.start {
             let (begin, len) = unit.span::<B>();
-            count::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
+            for_each_key::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
                 counters.fetch_add(digits.of(coding.encode(key)) * COPIES + copy, 1);
             });
             i += 1;
@@ -84,26 +81,5 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
             digit += NT as u32;
         }
         thread::sync_threads();
-    }
-}
-
-/// Calls `add` for each of the `keys`, each thread of the block for its own.
-#[inline(always)]
-#[track_caller]
-fn count<B: Bits, const NT: usize>(keys: GlobalMut<B>, add: impl Fn(B)) {
-    let mut i = thread::thread_idx_x() as usize;
-    while i + (BATCH - 1) * NT < keys.len() {
-        let mut own = [B::MIN; BATCH];
-        for at in 0..BATCH {
-            own[at] = keys.get(i + at * NT);
-        }
-        for at in 0..BATCH {
-            add(own[at]);
-        }
-        i += BATCH * NT;
-    }
-    while i < keys.len() {
-        add(keys.get(i));
-        i += NT;
     }
 }
