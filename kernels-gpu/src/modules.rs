@@ -48,8 +48,8 @@ use crate::kernels::sort::segments::{
     sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
-    choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT,
-    guess_prefix::GUESS_PREFIX,
+    choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
+    pack::PACK, take_sample::TAKE_SAMPLE,
 };
 use crate::textbook::co_rank::CO_RANK_SPLITS;
 use crate::textbook::merge_basic::MERGE_BASIC;
@@ -91,7 +91,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ),
     ("divide_with_values", &[DIVIDE_WITH_VALUES, SORT_BUCKETS_WITH_VALUES, SORT_REST_WITH_VALUES]),
     ("radix", &[SORT_BY_RADIX]),
-    ("top_k", &[GUESS_PREFIX, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
+    ("top_k", &[TAKE_SAMPLE, GATHER, PACK, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS, COLLECT]),
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     (
         "long_segments",

@@ -52,7 +52,7 @@ pub unsafe fn choose_digit<B: Bits>(
         return;
     }
     let is_first = number == 0;
-    let (rank, collected) = if is_first { (k, 0) } else { (progress.rank(), progress.collected()) };
+    let (rank, collected) = (if is_first { k } else { progress.rank() }, progress.collected());
     if thread == 0 {
         let below = count(BELOW as u32);
         // Later on, those that begin with less are not among the candidates, whose rank it is.
@@ -82,8 +82,6 @@ pub unsafe fn choose_digit<B: Bits>(
         let is_collected = collected == 0 && number < collections && candidates <= capacity && digit.shift > 0;
         if is_collected {
             progress.set_collection(candidates, k - (rank - before), number);
-        } else if is_first {
-            progress.set_collection(0, 0, 0);
         }
     }
     let is_below = rank <= memory.below.get(0);
@@ -91,6 +89,5 @@ pub unsafe fn choose_digit<B: Bits>(
         // Not what has been guessed.
         progress.set_prefix(0, const { 8 * size_of::<B>() as u32 }, 0);
         progress.set_rank(k, number);
-        progress.set_collection(0, 0, 0);
     }
 }

@@ -8,23 +8,19 @@
 //!            the third ■ of the warp goes behind two of the warp, those of the warps before, of the tiles before, and of the chunks before
 //! ```
 
-use super::{CHUNK_UNIT, Chunk, Places, Progress, prefix};
+use super::{CHUNK_UNIT, Chunk, KEYS4, KEYS8, Places, Progress, next_row, prefix};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::Elements;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
-use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, reduce_max};
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add};
 
 /// Threads of a block.
 pub const THREADS: usize = 512;
 
 /// Blocks of a multiprocessor.
 pub const BLOCKS: usize = 2;
-
-/// Keys of a thread, for keys of 4 bytes and of 8.
-const KEYS4: usize = CHUNK_UNIT / THREADS;
-const KEYS8: usize = KEYS4 / 2;
 
 const WARPS: usize = THREADS / WARP_SIZE as usize;
 
@@ -72,6 +68,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
     collection: u32,
     coding: Coding<B>,
 ) {
+    const { assert!(CHUNK_UNIT.is_multiple_of(THREADS * VT), "a chunk has whole tiles but for the last one") };
     // SAFETY: `progress` and `places` are only read here. The launch has `SHARED_BYTES`; barriers come between writes and reads.
     let (progress, places, memory) = unsafe { (Progress::new(progress), Places::new(places), Memory::at_start()) };
     let (collected, is_last) = (progress.collected() as usize, collection == LAST);
@@ -152,16 +149,10 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             };
             (key, less, equal)
         };
-        // The next row in which a lane has found any, or `None` after the last one, and the bits without it.
-        let next_row = |found_in: u32| {
-            // SAFETY: as above.
-            let left = unsafe { reduce_max(FULL_MASK, (VT as u32).saturating_sub(found_in.trailing_zeros())) };
-            let row = VT as u32 - left;
-            if left == 0 { None } else { Some((row as usize, found_in & !(1 << row))) }
-        };
         let mut of_warp = 0;
         let mut rows = found_in;
-        while let Some((i, left)) = next_row(rows) {
+        // SAFETY: as above, here and below.
+        while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
             let (_, less, equal) = vote(i);
             of_warp += less.count_ones() | equal.count_ones() << 16;
             rows = left;
@@ -179,7 +170,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             let mut tie_begin = equal_before + (warps_before >> 16) as usize;
             let below = (1 << lane) - 1;
             let mut rows = found_in;
-            while let Some((i, left)) = next_row(rows) {
+            while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
                 let (key, less, equal) = vote(i);
                 rows = left;
                 let (is_less, is_equal) = (less >> lane & 1 != 0, equal >> lane & 1 != 0);

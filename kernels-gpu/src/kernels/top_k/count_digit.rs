@@ -22,11 +22,11 @@ shared_memory! {
 pub const SHARED_BYTES: u32 = Memory::bytes();
 
 /// Kernel: writes to `of_blocks` how many candidates of its chunk have each value of the next digit, for each block, and how many keys begin with less, and
-/// adds these to `counts`: of the `n` keys, or of those that `collect` has put to `candidates`, as ordered bits. If all bits of the k-th key are known, does nothing.
+/// adds these to `counts`: of the `n` keys, or of those that have been put to `candidates`, as ordered bits. If all bits of the k-th key are known, does nothing.
 ///
 /// # Safety
 /// `keys` has `n` keys, of which each block has less than 2^32, `counts` [`COUNT_WORDS`], `of_blocks` has [`COUNTS`] words for each block, and `progress`
-/// is that of the digits before, of which there are `number`. `candidates` are those of `collect`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
+/// is that of the digits before. `candidates` are those of `collect` or `pack`. Blocks are of `NT` threads, [`MAX_BLOCKS`] at most,
 /// with [`SHARED_BYTES`].
 #[kernel(u32 = <u32, THREADS>, u64 = <u64, THREADS>)]
 #[allow(clippy::too_many_arguments)]
@@ -37,13 +37,12 @@ pub unsafe fn count_digit<B: Bits, const NT: usize>(
     counts: *mut u32,
     of_blocks: *mut u32,
     progress: *mut u64,
-    number: u32,
     coding: Coding<B>,
 ) {
     let thread = thread::thread_idx_x() as usize;
     // SAFETY: `progress` is only read here. The launch has `SHARED_BYTES`. Barriers come between clearing, adding and reading.
     let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
-    let collected = if number == 0 { 0 } else { progress.collected() as usize };
+    let collected = progress.collected() as usize;
     let (first, len, coding) = if collected > 0 { (candidates, collected, Coding::NONE) } else { (keys, n, coding) };
     // SAFETY: there are so many keys, as the caller promises, which nothing writes during the launch.
     let keys = unsafe { Global::new(first, len) };

@@ -1,7 +1,16 @@
-//! The first k keys in their order, without sorting the others: a radix select, in which each key is read twice as a rule.
+//! The first k keys in their order, without sorting the others: a radix select of those that a sample tells to be among the first, for which each key is read once.
 //!
 //! ```text
-//!   guess      the bits that all keys begin with, from some of them
+//!   sample     the bits that all keys begin with, and a bound that a few more than k keys do not exceed
+//!   gather     the keys that do not exceed it             ─► pages
+//!   pack       one behind the other                       ─► candidates, if there are k or more
+//!   count      candidates by their next 11 bits, or all keys if there are no candidates: and so on, as follows
+//! ```
+//!
+//! A sample cannot promise that. If the bound was too low, if there was room for no more, or if many keys are alike or k is not small, so that there is no bound, all keys are
+//! read twice as a rule:
+//!
+//! ```text
 //!   count      keys by their next 11 bits       │ 31 │ 0 │ 57 │ 12 │ …        k = 40: the 40th key has bits 2 there
 //!   choose                                                  ▲
 //!   collect    those with less bits are among the first k ─► out
@@ -23,11 +32,14 @@ pub mod choose_digit;
 pub mod collect;
 pub mod count_chunks;
 pub mod count_digit;
-pub mod guess_prefix;
+pub mod gather;
+pub mod pack;
+pub mod take_sample;
 
 use crate::key::Bits;
 use core::hint::assert_unchecked;
 use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, reduce_max};
 
 /// Bits of a digit.
 pub const DIGIT_BITS: u32 = 11;
@@ -54,7 +66,14 @@ pub const CHUNK_UNIT: usize = 8192;
 pub const PLACE_WORDS: usize = 2 * MAX_BLOCKS;
 
 /// Numbers of [`Progress`].
-pub const PROGRESS_NUMBERS: usize = 8;
+pub const PROGRESS_NUMBERS: usize = 10;
+
+/// The number of no digit: candidates are those that have been gathered before the first one.
+pub const GATHERED: u32 = u32::MAX - 1;
+
+/// Keys of a thread of `gather` and `collect`, for keys of 4 bytes and of 8.
+const KEYS4: usize = 16;
+const KEYS8: usize = KEYS4 / 2;
 
 /// The most digits that are chosen of keys of `bytes` bytes: those of a key, and one that a wrong guess has cost.
 pub const fn most_digits(bytes: usize) -> u32 {
@@ -111,7 +130,7 @@ pub struct Progress {
 
 impl Progress {
     /// # Safety
-    /// `first` points to [`PROGRESS_NUMBERS`] numbers, which one launch does not both read and write, but for one block.
+    /// `first` points to [`PROGRESS_NUMBERS`] numbers, of which one launch does not both read and write any, but for one block.
     #[inline(always)]
     pub unsafe fn new(first: *mut u64) -> Self {
         // SAFETY: the caller's promise.
@@ -166,6 +185,19 @@ impl Progress {
         self.numbers.get(6) as u32
     }
 
+    /// What the k-th key does not exceed, probably, if the sample has told.
+    #[inline(always)]
+    fn bound(self) -> Option<u64> {
+        if self.numbers.get(8) > 0 { Some(self.numbers.get(9)) } else { None }
+    }
+
+    /// Sets the bound.
+    #[inline(always)]
+    fn set_bound(self, bound: u64) {
+        self.numbers.set(8, 1);
+        self.numbers.set(9, bound);
+    }
+
     /// Sets the first bits, how many follow, and how many of them have been chosen last.
     #[inline(always)]
     fn set_prefix(self, prefix: u64, left: u32, chosen_bits: u32) {
@@ -188,6 +220,18 @@ impl Progress {
         self.numbers.set(5, before);
         self.numbers.set(6, number as u64);
     }
+}
+
+/// The first of `VT` rows in which a lane has a key that is wanted, and this lane's rows without it; or `None` if there is none. A bit of `rows` is a row.
+///
+/// # Safety
+/// All lanes of the warp make this call.
+#[inline(always)]
+unsafe fn next_row<const VT: usize>(rows: u32) -> Option<(usize, u32)> {
+    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which make this call together.
+    let left = unsafe { reduce_max(FULL_MASK, (VT as u32).saturating_sub(rows.trailing_zeros())) };
+    let row = VT as u32 - left;
+    if left == 0 { None } else { Some((row as usize, rows & !(1 << row))) }
 }
 
 /// What a block reads of an array of keys: as many as the others, one behind the other, but for the last ones.

@@ -4,11 +4,14 @@ use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
+use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
 use kernels_gpu::kernels::top_k::count_chunks::{self, COUNT_CHUNKS, CountChunks};
 use kernels_gpu::kernels::top_k::count_digit::{self, COUNT_DIGIT, CountDigit};
-use kernels_gpu::kernels::top_k::guess_prefix::{self, GUESS_PREFIX, GuessPrefix};
+use kernels_gpu::kernels::top_k::gather::{self, GATHER, Gather, PAGE, Pages, WARPS};
+use kernels_gpu::kernels::top_k::pack::{self, MOST_WARPS, PACK, Pack};
+use kernels_gpu::kernels::top_k::take_sample::{self, MOST_RANK, SAMPLE, TAKE_SAMPLE, TakeSample};
 use kernels_gpu::kernels::top_k::{
     CHUNK_UNIT, COUNT_WORDS, COUNTS, MAX_BLOCKS, PLACE_WORDS, PROGRESS_NUMBERS, most_digits,
 };
@@ -20,13 +23,21 @@ const CANDIDATES: usize = 8;
 /// After the choice of how many digits candidates may be collected, once.
 const COLLECTIONS: u32 = 2;
 
+/// Candidates are gathered in one reading if there are as many keys for each multiprocessor, or more. Fewer are read twice in the time of its launches.
+const GATHERED_KEYS: usize = 1 << 15;
+
 /// Addresses in a workspace, from its begin on, and how long it is.
 struct Layout {
+    /// How many pages have been taken.
+    taken: usize,
     counts: usize,
     /// Where what is cleared ends, and the places of blocks begin.
     cleared: usize,
     /// The counts of blocks.
     of_blocks: usize,
+    /// What the warps have found, and whose the pages are.
+    of_warps: usize,
+    owners: usize,
     candidate_keys: usize,
     candidate_values: usize,
     sort: usize,
@@ -35,21 +46,37 @@ struct Layout {
 
 impl Layout {
     fn of<K: Key>(n: usize, k: usize, value_bytes: usize) -> Self {
-        let counts = align(PROGRESS_NUMBERS * size_of::<u64>());
+        let taken = align(PROGRESS_NUMBERS * size_of::<u64>());
+        let counts = taken + align(size_of::<u32>());
         let cleared = counts + align(COUNT_WORDS * size_of::<u32>());
         let of_blocks = cleared + PLACE_WORDS * size_of::<u32>();
-        let candidate_keys = of_blocks + align(most_blocks(n) * COUNTS * size_of::<u32>());
+        let of_warps = of_blocks + align(most_blocks(n) * COUNTS * size_of::<u32>());
+        let owners = of_warps + align(MOST_WARPS * size_of::<u32>());
+        let candidate_keys = owners + align(2 * pages(n) * size_of::<u32>());
         let capacity = capacity(n);
         let candidate_values = candidate_keys + align(capacity * size_of::<K>());
         let sort = candidate_values + align(capacity * value_bytes);
         let sort_bytes = SortPlan::of::<K>(k, value_bytes, false).workspace_bytes::<K>(k);
         let end = sort.saturating_add(sort_bytes);
-        Self { counts, cleared, of_blocks, candidate_keys, candidate_values, sort, end }
+        Self { taken, counts, cleared, of_blocks, of_warps, owners, candidate_keys, candidate_values, sort, end }
     }
 }
 
 const fn capacity(n: usize) -> usize {
     n.div_ceil(CANDIDATES)
+}
+
+/// The pages of gathered keys, which take the second half of the room for candidates.
+const fn pages(n: usize) -> usize {
+    capacity(n) / 2 / PAGE
+}
+
+/// The rank of the key of a sample that `k` of `n` keys do not exceed but once in some millions of times. 0 if too many others do not exceed it either.
+fn rank(n: usize, k: usize) -> u32 {
+    // How many of the first k keys are in the sample, more or less: the deviation is about the root.
+    let usual = k as f64 * SAMPLE as f64 / n as f64;
+    let rank = (usual + 5.0 * usual.sqrt()).ceil() + 4.0;
+    if rank <= MOST_RANK as f64 { rank as u32 } else { 0 }
 }
 
 /// The most blocks that count and collect: one for each unit of a chunk.
@@ -65,9 +92,9 @@ pub(in crate::gpu) fn workspace_bytes<K: Key>(n: usize, k: usize, value_bytes: u
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(in crate::gpu) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let keys = bits(size_of::<K>());
-    let of_keys =
-        [GUESS_PREFIX.name, COUNT_DIGIT.name, CHOOSE_DIGIT.name, COUNT_CHUNKS.name].map(|name| (name, keys.clone()));
-    of_keys.into_iter().chain([(COLLECT.name, suffix::<K>(value_bytes))]).collect()
+    let of_keys = [TAKE_SAMPLE, COUNT_DIGIT, CHOOSE_DIGIT, COUNT_CHUNKS].map(|kernel| (kernel.name, keys.clone()));
+    let of_elements = [GATHER, PACK, COLLECT].map(|kernel| (kernel.name, suffix::<K>(value_bytes)));
+    of_keys.into_iter().chain(of_elements).collect()
 }
 
 /// Queues the selection of the first `out.len` elements of `from` in that order, sorted and stable, to `out`. Their indices take the place of values, if
@@ -104,8 +131,8 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
     let count_shape = Shape { blocks, threads: count_digit::THREADS as u32, shared_bytes: count_digit::SHARED_BYTES };
     let chunks_shape = Shape { blocks, threads: count_chunks::THREADS as u32, shared_bytes: 0 };
     let collect_shape = Shape { blocks, threads: collect::THREADS as u32, shared_bytes: collect::SHARED_BYTES };
-    let guess_shape =
-        Shape { blocks: 1, threads: guess_prefix::THREADS as u32, shared_bytes: guess_prefix::SHARED_BYTES };
+    let sample_shape =
+        Shape { blocks: 1, threads: take_sample::THREADS as u32, shared_bytes: take_sample::SHARED_BYTES };
     let choose_shape =
         Shape { blocks: 1, threads: choose_digit::THREADS as u32, shared_bytes: choose_digit::SHARED_BYTES };
     let collect = |collection: u32| {
@@ -117,13 +144,41 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
             unsafe { queue.launch(&suffix::<K>(value_bytes), collect_shape, &collect) }
         })
     };
+    let rank = if n >= GATHERED_KEYS * queue.multiprocessors() { rank(n, k) } else { 0 };
+    let gather = || {
+        let shape = queue.persistent(gather::BLOCKS, gather::THREADS as u32, 0);
+        let shape = Shape { blocks: shape.blocks.min(MOST_WARPS / WARPS), ..shape };
+        let pages = Pages {
+            taken: at(layout.taken) as *mut u32,
+            of_warps: at(layout.of_warps) as *mut u32,
+            owners: at(layout.owners) as *mut u32,
+            count: pages(n) as u32,
+            warps: (shape.blocks * WARPS) as u32,
+        };
+        let pack_shape = Shape { shared_bytes: pack::SHARED_BYTES, threads: pack::THREADS as u32, ..shape };
+        let first = pages.count as usize * PAGE;
+        with_values!(value_bytes, V => {
+            let (from, candidates) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>(candidates));
+            // Behind as many candidates as fit.
+            let to = Elements { keys: candidates.keys.wrapping_add(first), values: candidates.values.wrapping_add(first) };
+            let suffix = suffix::<K>(value_bytes);
+            // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of two times the pages.
+            unsafe {
+                queue.launch(&suffix, shape, &Gather { from, n, to, pages, progress, coding })?;
+                queue.launch(&suffix, pack_shape, &Pack { from: to, candidates, k, pages, progress })
+            }
+        })
+    };
     // SAFETY: the caller's promise for the arrays; the workspace has what the layout says. Digits are counted and chosen one after the other.
     unsafe {
         queue.clear(workspace, layout.cleared / size_of::<u32>())?;
         let (keys, candidates) = (from.keys as *const K::Bits, candidates.0 as *const K::Bits);
-        queue.launch(&width, guess_shape, &GuessPrefix { keys, n, progress, coding })?;
+        queue.launch(&width, sample_shape, &TakeSample { keys, n, progress, rank, coding })?;
+        if rank > 0 {
+            gather()?;
+        }
         for number in 0..most_digits(size_of::<K>()) {
-            let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, number, coding };
+            let count = CountDigit { keys, n, candidates, counts, of_blocks, progress, coding };
             queue.launch(&width, count_shape, &count)?;
             let (k, collections) = (k as u64, COLLECTIONS);
             queue.launch(&width, choose_shape, &ChooseDigit { counts, progress, k, capacity, number, collections })?;

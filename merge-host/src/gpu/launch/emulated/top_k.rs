@@ -4,8 +4,10 @@ use super::super::top_k;
 use super::keys::*;
 use super::*;
 use crate::SortOrder;
-use kernels_gpu::kernels::top_k::CHUNK_UNIT as TILE;
+use kernels_gpu::kernels::top_k::take_sample::{SAMPLE, position};
+use kernels_gpu::kernels::top_k::{CHUNK_UNIT as TILE, GATHERED};
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// What comes with the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,10 +17,10 @@ enum With {
     Indices,
 }
 
-/// Selects the first `k` of these keys in both orders.
-fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> Device {
+/// Selects the first `k` of these keys in both orders, and tells whether each has gathered its candidates in one reading.
+fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> (Device, [bool; 2]) {
     let n = keys.len();
-    let device = Device::new(seed);
+    let (device, mut gathered) = (Device::new(seed), vec![]);
     for order in [SortOrder::Ascending, SortOrder::Descending] {
         let compare = |i: &usize, j: &usize| match order {
             SortOrder::Ascending => keys[*i].compare(&keys[*j]),
@@ -41,6 +43,9 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> De
             top_k::top_k::<K>(&device.queue(), order, from, out, workspace)
         };
         queued.unwrap();
+        // The numbers of `Progress`, of which the fourth is how many candidates there are, and the sixth after which digit they have been collected.
+        let progress = if k > 0 { device.words(workspace, 14) } else { vec![0; 14] };
+        gathered.push(progress[8] > 0 && progress[12] == GATHERED);
         let what = format!("{k} of {n} {}, {order:?}, seed {seed}", <K as crate::Key>::NAME);
         let of_keys: Vec<K> = expected.iter().map(|&i| keys[i]).collect();
         assert!(raw_bits(&device.read(out)) == raw_bits(&of_keys), "keys: {what}");
@@ -49,7 +54,7 @@ fn check<K: TestKey, V: Word>(keys: &[K], k: usize, with: With, seed: u64) -> De
             assert!(raw_bits(&device.read(out_values)) == raw_bits(&of_values), "values: {what}");
         }
     }
-    device
+    (device, [gathered[0], gathered[1]])
 }
 
 fn check_all<K: TestKey>() {
@@ -94,7 +99,7 @@ fn the_first_keys_of_every_type_and_kind() {
 fn candidates_are_collected_where_they_are_few() {
     let seed = fresh_seed();
     let keys: Vec<u32> = Keys::Any.random(4 * TILE, seed);
-    let device = check::<u32, u64>(&keys, 100, With::Indices, seed);
+    let (device, _) = check::<u32, u64>(&keys, 100, With::Indices, seed);
     assert!(["count_digit", "choose_digit", "collect"].iter().all(|kernel| device.kernels().contains(kernel)));
 }
 
@@ -103,12 +108,12 @@ fn keys_that_begin_alike_but_for_some_that_no_sample_has() {
     let seed = fresh_seed();
     let narrow = Keys::Any.random::<u32>(4 * TILE, seed).into_iter().map(|bits| 0x5555_0000 | bits >> 20);
     let narrow: Vec<u32> = narrow.collect();
-    // One key in four is read for the guess: not these.
     let with_others = |others: [u32; 3]| {
         let mut keys = narrow.clone();
-        for (i, other) in others.into_iter().enumerate() {
-            keys[4 * i + 1] = other;
-            keys[2 * TILE + 4 * i + 3] = other;
+        let sample = sample(keys.len());
+        let mut not_in_sample = (0..keys.len()).filter(|i| !sample.contains(i)).step_by(TILE / 2);
+        for other in others.into_iter().chain(others) {
+            keys[not_in_sample.next().expect("it is one key in four")] = other;
         }
         keys
     };
@@ -144,5 +149,64 @@ fn floats_that_are_no_numbers_and_both_zeros() {
     let keys: Vec<f32> = (0..3000).map(|i| special[i * i % 7]).collect();
     for k in [1, 500, 2999] {
         check::<f32, u32>(&keys, k, With::Values, fresh_seed());
+    }
+}
+
+/// Which of `n` keys are in the sample.
+fn sample(n: usize) -> HashSet<usize> {
+    (0..SAMPLE).map(|i| position(i, n)).collect()
+}
+
+/// As many keys as candidates are gathered of in one reading, by the emulator's multiprocessors.
+const MANY: usize = 9 * TILE + 1234;
+
+#[test]
+fn candidates_are_gathered_in_one_reading() {
+    let seed = fresh_seed();
+    for (i, k) in [1, 31, 500, 1500].into_iter().enumerate() {
+        let with = [With::Nothing, With::Values, With::Indices][i % 3];
+        for (keys, is_gathered) in [
+            (Keys::Any.random::<u32>(MANY, seed), true),
+            // All of them by one warp or two.
+            (Keys::Ascending.random::<u32>(MANY, seed), true),
+            (Keys::Descending.random::<u32>(MANY, seed), true),
+            (Keys::Equal.random::<u32>(MANY, seed), false),
+            (Keys::Few.random::<u32>(MANY, seed), false),
+        ] {
+            let (_, gathered) = check::<u32, u64>(&keys, k, with, seed);
+            assert_eq!(gathered, [is_gathered; 2], "first {k}, seed {seed}");
+        }
+    }
+    let kinds: Vec<i64> = Keys::Any.random::<u32>(MANY, seed).iter().map(|bits| (*bits % 1000) as i64 - 500).collect();
+    assert_eq!(check::<i64, u32>(&kinds, 100, With::Indices, seed).1, [true; 2], "seed {seed}");
+    assert_eq!(check::<f64, u64>(&Keys::Any.random(MANY, seed), 7, With::Values, seed).1, [true; 2], "seed {seed}");
+    assert_eq!(
+        check::<f32, u32>(&Keys::Any.random(MANY, seed), MANY / 2, With::Values, seed).1,
+        [false; 2],
+        "seed {seed}"
+    );
+}
+
+#[test]
+fn a_sample_that_tells_nothing_of_the_other_keys() {
+    let seed = fresh_seed();
+    let sample = sample(MANY);
+    let keys = |of_sample: fn(u32) -> u32, others: fn(u32) -> u32| {
+        let bits: Vec<u32> = Keys::Any.random(MANY, seed);
+        let key = |(i, bits)| if sample.contains(&i) { of_sample(bits) } else { others(bits) };
+        bits.into_iter().enumerate().map(key).collect::<Vec<u32>>()
+    };
+    let middle = |bits: u32| 0x4000_0000 | bits >> 2;
+    // Those of the sample are less than all others, or greater: the bound is exceeded by too many of the first k, or by none of the others.
+    let (low, high) = (|bits: u32| bits >> 12, |bits: u32| !(bits >> 12));
+    let ends = |bits: u32| if bits % 2 == 0 { bits >> 12 } else { !(bits >> 12) };
+    for (keys, k, is_gathered) in [
+        (keys(low, middle), 100, [false, false]),
+        (keys(high, middle), 100, [false, false]),
+        (keys(ends, middle), 1500, [false, false]),
+        (keys(low, middle), 1, [true, false]),
+        (keys(high, middle), 1, [false, true]),
+    ] {
+        assert_eq!(check::<u32, u32>(&keys, k, With::Indices, seed).1, is_gathered, "first {k}, seed {seed}");
     }
 }

@@ -1,0 +1,107 @@
+//! The gathered keys one behind the other, in the order in which they were.
+
+use super::gather::{PAGE, Pages};
+use super::{GATHERED, Progress};
+use crate::block::scan::{BLOCK_WORDS, sum_before};
+use crate::block::shared_memory::{self, shared_memory};
+use crate::kernels::sort::elements::Elements;
+use crate::key::Bits;
+use cuda_std::prelude::*;
+use cuda_std::warp::WARP_SIZE;
+
+/// Threads of a block.
+pub const THREADS: usize = 512;
+
+/// The most warps that have gathered.
+pub const MOST_WARPS: usize = 8192;
+
+shared_memory! {
+    struct Memory() {
+        /// Where the keys of each warp begin.
+        begins: [u32; MOST_WARPS],
+        scan: [u32; BLOCK_WORDS],
+    }
+}
+
+/// Bytes of dynamic shared memory.
+pub const SHARED_BYTES: u32 = Memory::bytes();
+
+const _: () = shared_memory::check(SHARED_BYTES);
+
+/// Kernel: moves the elements of all pages of `from` to `candidates`, if these are all that do not exceed the bound, and `k` or more. The k-th key is one of these then.
+///
+/// # Safety
+/// `from`, `pages` and `progress` are those of [`gather`](super::gather::gather), of at most [`MOST_WARPS`] warps; `candidates` has room for as many elements as the
+/// pages. Blocks are of [`THREADS`] threads, with [`SHARED_BYTES`].
+#[kernel(
+    u32 = <u32, ()>,
+    u64 = <u64, ()>,
+    u32v4 = <u32, u32>,
+    u32v8 = <u32, u64>,
+    u64v4 = <u64, u32>,
+    u64v8 = <u64, u64>,
+)]
+pub unsafe fn pack<B: Bits, V: Word>(
+    from: Elements<B, V>,
+    candidates: Elements<B, V>,
+    k: usize,
+    pages: Pages,
+    progress: *mut u64,
+) {
+    // SAFETY: the launch has `SHARED_BYTES`. What is read of `progress` is not written here, and one thread writes.
+    let (progress, memory) = unsafe { (Progress::new(progress), Memory::at_start()) };
+    if progress.bound().is_none() {
+        return;
+    }
+    // SAFETY: the caller promises the parts, which are only read here, and the room, of which each element goes to a place of its own.
+    let (of_pages, keys, values, to_keys, to_values) = unsafe {
+        let room = pages.count as usize * PAGE;
+        (
+            pages.open(),
+            Global::new(from.keys.cast_const(), room),
+            Global::new(from.values.cast_const(), room),
+            GlobalMut::new(candidates.keys, room),
+            GlobalMut::new(candidates.values, room),
+        )
+    };
+    let taken = of_pages.taken.get(0);
+    if taken > pages.count {
+        return;
+    }
+    // Each thread has as many warps, one behind the other.
+    let (thread, of_thread) = (thread::thread_idx_x(), pages.warps.div_ceil(THREADS as u32));
+    let (first, end) = (thread * of_thread, ((thread + 1) * of_thread).min(pages.warps));
+    let mut sum = 0;
+    for warp in first..end {
+        memory.begins.set(warp, sum);
+        sum += of_pages.of_warps.get(warp as usize);
+    }
+    // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
+    let (before, all) = unsafe { sum_before(sum, memory.scan) };
+    if (all as usize) < k {
+        return;
+    }
+    for warp in first..end {
+        memory.begins.set(warp, before + memory.begins.get(warp));
+    }
+    thread::sync_threads();
+    let block = thread::block_idx_x();
+    if block == 0 && thread == 0 {
+        progress.set_collection(all as u64, 0, GATHERED);
+    }
+    let (lane, warps) = (warp::lane_id() as usize, thread::grid_dim_x() * (THREADS as u32 / WARP_SIZE));
+    let mut page = (block * THREADS as u32 + thread) / WARP_SIZE;
+    while page < taken {
+        let owner = of_pages.owners.get(2 * page as usize);
+        let number = of_pages.owners.get(2 * page as usize + 1) as usize;
+        let of_owner = number * PAGE + lane;
+        if of_owner < of_pages.of_warps.get(owner as usize) as usize {
+            let (from, to) = (page as usize * PAGE + lane, memory.begins.get(owner) as usize + of_owner);
+            to_keys.set(to, keys.get(from));
+            if const { size_of::<V>() > 0 } {
+                to_values.set(to, values.get(from));
+            }
+        }
+        page += warps;
+    }
+}
