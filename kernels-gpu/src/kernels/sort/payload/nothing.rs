@@ -32,22 +32,13 @@ impl<B: Bits, const NT: usize, const VT: usize> Payload<B, (), NT, VT> for Nothi
         // SAFETY: the caller promises `TILE_BYTES`. Barriers come between loading and the rounds, and between the reads
         // and the writes of each.
         let keys = unsafe { KeyTile::<B>::at_start(NT * VT) }.keys;
-        // While the keys are on their way.
-        let fill_gaps = || plan.each_gap::<NT>(|slot| keys.set(slot, B::MAX));
-        if encode == Coding::NONE {
-            plan.each_segment::<NT, _>(|segment| {
-                let source = plan.segment_of(segment, from.keys);
-                move |i, slot| keys.copy_async(slot, source, i as usize)
-            });
-            fill_gaps();
-            shared::wait_for_copies();
-        } else {
-            // Through registers, where they are encoded without another access to shared memory.
-            plan.each_loaded_key::<NT, B, B, _>(from.keys, keys, || {
-                fill_gaps();
-                move |key, _, _| encode.encode(key)
-            });
-        }
+        plan.each_segment::<NT, _>(|segment| {
+            let source = plan.segment_of(segment, from.keys);
+            move |i, slot| keys.copy_async(slot, source, i as usize)
+        });
+        plan.each_gap::<NT>(|slot| keys.set(slot, B::MAX));
+        shared::wait_for_copies();
+        plan.encode_own::<NT, B>(keys, encode);
         merge_segments::<B, NT, VT>(plan, keys);
 
         // Shared to global. A warp writes whole lines of memory, wherever the tile begins.
