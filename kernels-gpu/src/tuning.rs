@@ -189,7 +189,7 @@ pub const SM_90: Row = Row {
     merge_runs:           ByWidths([tile(256, 55),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29),  tile(256, 29)]),
     merge_runs_small:     ByWidths([tile(256, 5),   tile(256, 9),   None,           None,           None,           None]),
     sort_buckets:         ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9)]),
-    sort_segments:        ByWidths([tile(512, 15),  tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 7),   tile(512, 7)]),
+    sort_segments:        ByWidths([tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 9),   tile(512, 7),   tile(512, 7)]),
     sort_long_buckets:    ByWidths([tile(1024, 15), None,           None,           None,           None,           None]),
 
     // Threads, keys of a thread, and blocks of a multiprocessor:

@@ -30,7 +30,7 @@ pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
 /// Threads of a block that sorts words of `word_bytes` bytes: fewer of those that take twice the registers, so that a multiprocessor has several blocks.
 const fn threads_for(word_bytes: usize) -> usize {
-    if word_bytes == 8 { 128 } else { 256 }
+    if word_bytes == 8 { 128 } else { 128 }
 }
 
 /// Threads of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes or 0.
@@ -94,7 +94,7 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) ->
 /// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4, 0), 3),
+    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4, 0), 6),
     u64 = <u64, u64, (), { ROW.sort_segments.of(8, 0).keys() }> within (short_threads(8, 0), 3),
     u32v4 = <u32, u64, u32, { ROW.sort_segments.of(4, 4).keys() }> within (short_threads(4, 4), 3),
     u32v8 = <u32, u64, u64, { ROW.sort_segments.of(4, 8).keys() }> within (short_threads(4, 8), 3),
