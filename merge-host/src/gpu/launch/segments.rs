@@ -19,7 +19,7 @@ use kernels_gpu::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{
-    self, MAX_SHORT, SORT_SHORT_SEGMENTS, SortShortSegments, short_threads,
+    self, MAX_SHORT, SHORT_THREADS, SORT_SHORT_SEGMENTS, SortShortSegments,
 };
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::{
     self, SORT_WIDE_ROWS, SortWideRows, WIDE_ROW_THREADS, has_wide_rows,
@@ -126,7 +126,7 @@ impl SegmentPlan {
     /// The launch of a block for each of `tiles` tiles, which sorts those of its segments that have few keys.
     fn sort_short_shape<K>(self, tiles: usize) -> Shape {
         let shared_bytes = sort_short_segments::shared_bytes(size_of::<K>(), self.value_bytes, self.block.keys());
-        Shape { blocks: tiles, threads: short_threads(size_of::<K>(), self.value_bytes) as u32, shared_bytes }
+        Shape { blocks: tiles, threads: SHORT_THREADS as u32, shared_bytes }
     }
 
     /// The launch of `blocks` blocks that merge tiles.

@@ -28,15 +28,8 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
 /// The most keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
 
-/// Threads of a block that sorts words of `word_bytes` bytes: fewer of those that take twice the registers, so that a multiprocessor has several blocks.
-const fn threads_for(word_bytes: usize) -> usize {
-    if word_bytes == 8 { 128 } else { 128 }
-}
-
-/// Threads of a block, for keys of `key_bytes` bytes with values of `value_bytes` bytes or 0.
-pub const fn short_threads(key_bytes: usize, value_bytes: usize) -> usize {
-    threads_for(if value_bytes > 0 { 8 } else { key_bytes })
-}
+/// Threads of a block. Few, so that a multiprocessor has several blocks, and while some wait at a barrier or for memory others sort.
+pub const SHORT_THREADS: usize = 128;
 
 /// Classes of segments: of 2 to 4 keys, of up to 8, 16, 32, … and 1024.
 const CLASSES: u32 = 9;
@@ -91,13 +84,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) ->
 ///
 /// # Safety
 /// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
-/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`short_threads`], with [`shared_bytes`] of dynamic shared memory.
+/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`SHORT_THREADS`], with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (short_threads(4, 0), 6),
-    u64 = <u64, u64, (), { ROW.sort_segments.of(8, 0).keys() }> within (short_threads(8, 0), 3),
-    u32v4 = <u32, u64, u32, { ROW.sort_segments.of(4, 4).keys() }> within (short_threads(4, 4), 3),
-    u32v8 = <u32, u64, u64, { ROW.sort_segments.of(4, 8).keys() }> within (short_threads(4, 8), 3),
+    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
+    u64 = <u64, u64, (), { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 3),
+    u32v4 = <u32, u64, u32, { ROW.sort_segments.of(4, 4).keys() }> within (SHORT_THREADS, 3),
+    u32v8 = <u32, u64, u64, { ROW.sort_segments.of(4, 8).keys() }> within (SHORT_THREADS, 3),
 )]
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
@@ -174,13 +167,12 @@ const FEW: usize = 8;
 
 /// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
 #[inline(always)]
-fn for_each_strided<T, const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
+fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize, usize, u32)) {
     let thread = recomputed(thread::thread_idx_x());
     let (left, own_slot) = (count.saturating_sub(thread), slot(thread));
-    let threads = const { threads_for(size_of::<T>()) };
-    for i in 0..SLOTS.div_ceil(threads) {
-        if ((i * threads) as u32) < left {
-            access(i, i * threads + thread as usize, i as u32 * slot(threads as u32) + own_slot);
+    for i in 0..SLOTS.div_ceil(SHORT_THREADS) {
+        if ((i * SHORT_THREADS) as u32) < left {
+            access(i, i * SHORT_THREADS + thread as usize, i as u32 * const { slot(SHORT_THREADS as u32) } + own_slot);
         }
     }
 }
@@ -197,11 +189,11 @@ fn load<B: Bits, T: TaggedKey<B>, const SLOTS: usize>(
     slots: Shared<T>,
     coding: Coding<B>,
 ) {
-    const { assert!(SLOTS.div_ceil(threads_for(size_of::<T>())) <= MOST_STRIDED, "a thread loads so many keys") };
+    const { assert!(SLOTS.div_ceil(SHORT_THREADS) <= MOST_STRIDED, "a thread loads so many keys") };
     let mut held = [coding.decode(B::MAX); MOST_STRIDED];
-    for_each_strided::<T, SLOTS>(count, |i, index, _| held[i] = keys.get(index));
+    for_each_strided::<SLOTS>(count, |i, index, _| held[i] = keys.get(index));
     coding.encode_all(&mut held);
-    for_each_strided::<T, SLOTS>(count, |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
+    for_each_strided::<SLOTS>(count, |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
 }
 
 /// Stores the `count` keys of a tile from their slots, and the values that belong to them.
@@ -216,15 +208,15 @@ fn store<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
     coding: Coding<B>,
 ) {
     let mut held = [B::MAX; MOST_STRIDED];
-    for_each_strided::<T, SLOTS>(count, |i, _, slot| held[i] = slots.get(slot).key());
+    for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = slots.get(slot).key());
     coding.decode_all(&mut held);
-    for_each_strided::<T, SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+    for_each_strided::<SLOTS>(count, |i, index, _| keys.set(index, held[i]));
     if const { has_values::<V>() } {
         // All are read before any is written.
         let mut moved = [V::from_register(0); MOST_STRIDED];
-        for_each_strided::<T, SLOTS>(count, |i, _, slot| moved[i] = values.get(slots.get(slot).index() as usize));
+        for_each_strided::<SLOTS>(count, |i, _, slot| moved[i] = values.get(slots.get(slot).index() as usize));
         thread::sync_threads();
-        for_each_strided::<T, SLOTS>(count, |i, index, _| values.set(index, moved[i]));
+        for_each_strided::<SLOTS>(count, |i, index, _| values.set(index, moved[i]));
     }
 }
 
@@ -232,9 +224,6 @@ fn store<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
 const MOST_LISTED: usize = 4;
 
 impl<B: Bits> Memory<B> {
-    /// Threads of the block.
-    const THREADS: usize = threads_for(size_of::<B>());
-
     /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may take. The tile begins with key `base`.
     ///
     /// # Safety
@@ -252,7 +241,7 @@ impl<B: Bits> Memory<B> {
         let thread = thread::thread_idx_x();
         let is_listed = |len: u32| (2..=MAX_SHORT as u32).contains(&len);
         if last - first > MOST_LISTED * SLOTS {
-            let each = SLOTS.div_ceil(Self::THREADS);
+            let each = SLOTS.div_ceil(SHORT_THREADS);
             let (mut key, end) = (base + thread as usize * each, base + (thread as usize + 1) * each);
             while key < end {
                 let q = bounds.first_from(key, first, last);
@@ -291,7 +280,7 @@ impl<B: Bits> Memory<B> {
                 self.enter(at + (alike & ((1 << lane) - 1)).count_ones(), start, len);
             }
             self.note_longer(middle, base + start as usize, len);
-            from += Self::THREADS;
+            from += SHORT_THREADS;
         }
     }
 
@@ -368,7 +357,7 @@ impl<B: Bits> Memory<B> {
                 sort_lanes(&mut keys, group, minus_one);
                 part.write(&keys, self.keys, whole);
             }
-            row += Self::THREADS as u32;
+            row += SHORT_THREADS as u32;
         }
     }
 
@@ -377,7 +366,7 @@ impl<B: Bits> Memory<B> {
     #[track_caller]
     fn sort_small<const N: usize, const SLOTS: usize>(self, class: u32) {
         // The last threads first: those that have no rows, if any.
-        let first_entry = entries_before(class, SLOTS) + Self::THREADS as u32 - 1;
+        let first_entry = entries_before(class, SLOTS) + SHORT_THREADS as u32 - 1;
         let (end, mut at) = (self.ends.get(class), first_entry - thread::thread_idx_x());
         while at < end {
             let (first, len) = self.entry(at);
@@ -385,7 +374,7 @@ impl<B: Bits> Memory<B> {
             let mut keys = row.read::<B, N>(self.keys, false);
             sort_registers(&mut keys);
             row.write(&keys, self.keys, false);
-            at += Self::THREADS as u32;
+            at += SHORT_THREADS as u32;
         }
     }
 }
