@@ -40,7 +40,8 @@ use crate::kernels::sort::merge_pass::{
 use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::long::{
     count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
-    find_long_segments::FIND_LONG_SEGMENTS, place_long_segments::PLACE_LONG_SEGMENTS,
+    divide_long_segments_with_values::DIVIDE_LONG_SEGMENTS_WITH_VALUES, find_long_segments::FIND_LONG_SEGMENTS,
+    place_long_segments::PLACE_LONG_SEGMENTS,
 };
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
@@ -95,7 +96,14 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     ("segments", &[FIND_SEGMENTS, SORT_SEGMENTS, MERGE_SEGMENTS, SORT_ROWS, SORT_WIDE_ROWS, SORT_SHORT_SEGMENTS]),
     (
         "long_segments",
-        &[SORT_MIDDLE_SEGMENTS, FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, DIVIDE_LONG_SEGMENTS],
+        &[
+            SORT_MIDDLE_SEGMENTS,
+            FIND_LONG_SEGMENTS,
+            COUNT_LONG_SEGMENTS,
+            PLACE_LONG_SEGMENTS,
+            DIVIDE_LONG_SEGMENTS,
+            DIVIDE_LONG_SEGMENTS_WITH_VALUES,
+        ],
     ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),
 ];

@@ -199,7 +199,7 @@ pub const SM_90: Row = Row {
     sort_by_radix:        ByWidths([tiles(512, 33, 2), None,              tiles(384, 30, 2), tiles(512, 15, 2), None,              None]),
     sort_by_radix_small:  ByWidths([tiles(512, 9, 1),  None,              tiles(512, 7, 1),  None,              None,              None]),
     sort_by_radix_middle: ByWidths([tiles(512, 17, 2), None,              None,              None,              None,              None]),
-    divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), None,              None,              None,              None]),
+    divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
 
     fused_blocks: 4,
     compaction_blocks: 5,

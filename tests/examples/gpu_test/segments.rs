@@ -110,7 +110,32 @@ impl Test {
             };
             let found = on_device();
             self.expect(|| format!("segments of {length}"), found, &sorted);
+            self.check_pairs_of_length::<K>(length);
         }
+    }
+
+    /// Sorts of segments of one length on a stream, with values of 8 bytes, of keys of which many are equal.
+    fn check_pairs_of_length<K: GpuKey>(&mut self, length: usize) {
+        let keys = self.keys::<K>(1_234_567, KINDS[1].1);
+        let values: Vec<u64> = (0..keys.len() as u64).collect();
+        let (mut sorted, mut sorted_values) = (keys.clone(), values.clone());
+        let ends: Vec<usize> = (0..keys.len()).step_by(length).chain([keys.len()]).collect();
+        let order = SortOrder::Descending;
+        self.cpu.sort_segments_pairs(order, &mut sorted, &mut sorted_values, &ends).expect("the CPU sorts");
+        let stream = self.gpu.as_gpu().expect("this is the GPU engine").stream().expect("the device makes streams");
+        let on_device = || {
+            let mut workspace = stream.zeroed(Gpu::sort_segments_pairs_workspace_bytes::<K, u64>(keys.len()))?;
+            let (mut keys, mut values) = (stream.upload(&keys)?, stream.upload(&values)?);
+            let segments = Segments::Length(length);
+            stream.sort_segments_pairs(order, &mut keys, &mut values, segments, &mut workspace)?;
+            Ok::<_, Error>((keys.download()?, values.download()?))
+        };
+        let (found, found_values) = match on_device() {
+            Ok((found, values)) => (Ok(found), values),
+            Err(error) => (Err(error), vec![]),
+        };
+        self.expect(|| format!("segments of {length} with values"), found, &sorted);
+        self.expect(|| format!("values of segments of {length}"), Ok(found_values), &sorted_values);
     }
 
     /// A graph of one sort of segments, launched with other keys and other offsets than those of the capture, of which it was not said how long
@@ -191,11 +216,14 @@ impl Test {
         for (name, distribution) in [("all equal", Distribution::Equal), ("four words ANDed", Distribution::And4)] {
             let uneven = stream.upload(&distribution.keys::<K>(n))?;
             row(&format!("segments of 2^20, {name}"), &uneven, Segments::Length(1 << 20))?;
+            pairs_row(&format!("segments of 2^20, {name}"), &uneven, Segments::Length(1 << 20))?;
         }
         let mut random = Random(1);
         let mixed: Vec<usize> =
             offsets(&until(n, || power_of_two(&mut random, 20))).into_iter().map(|end| end.min(n)).collect();
-        row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&stream.upload_offsets(&mixed)?))?;
+        let mixed = stream.upload_offsets(&mixed)?;
+        row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&mixed))?;
+        pairs_row("segments of 2^(0…20)", &unsorted, Segments::Offsets(&mixed))?;
         let few = stream.upload(&Distribution::Uniform.keys::<K>(1000))?;
         let empty: Vec<usize> = (0..=1_000_000).map(|i| if i < 500_000 { 0 } else { few.len() }).collect();
         row("a million empty segments", &few, Segments::Offsets(&stream.upload_offsets(&empty)?))

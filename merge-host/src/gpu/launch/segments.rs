@@ -260,15 +260,15 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     // All others that one block sorts alone, and before that what long ones have been divided to.
     let has_lists = middle::has_lists::<K>(n, value_bytes);
     if has_lists {
-        let (long, sides) = (plan.long::<K>(n), (keys, workspace));
+        let long = plan.long::<K>(n);
         // SAFETY: as above.
         unsafe {
             if let Some(plan) = long
                 && bounds.longest > MAX_MIDDLE
             {
-                plan.divide::<K>(queue, coding, (segments, firsts), sides, (middle, part(layout.long)))?;
+                plan.divide::<K>(queue, coding, (segments, firsts), (at, scratch), (middle, part(layout.long)))?;
             }
-            middle::sort_listed::<K>(queue, coding, (at, workspace), middle, bounds.longest)?;
+            middle::sort_listed::<K>(queue, coding, (at, scratch), middle, bounds.longest)?;
         }
         if long.is_some() || bounds.longest <= MAX_MIDDLE {
             return Ok(());

@@ -24,7 +24,7 @@
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`sort_middle_segments`] | their sort: merges of runs that warps sort |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
-//! | [`long`] | long segments of keys alone, divided digit by digit instead |
+//! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
 
 pub mod find_segments;
 pub mod long;

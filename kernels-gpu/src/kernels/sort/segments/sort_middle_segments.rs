@@ -61,10 +61,10 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
 }
 
 /// Kernel: sorts each segment of `class` that `middle` lists, with its values; or, if `length` is not 0, each segment of `length` keys, of which the last one
-/// may have fewer. Stable. Blocks take one after the other. Keys of an odd level are in `scratch` before; there are none with values.
+/// may have fewer. Stable. Blocks take one after the other. Those of an odd level are in `scratch` before.
 ///
 /// # Safety
-/// `at` has `n` elements, in global memory, as has `scratch` if there are keys of odd levels, which do not overlap, and `middle` is what [`MiddleSegments`]
+/// `at` has `n` elements, in global memory, as has `scratch` if there are segments of odd levels, which do not overlap, and `middle` is what [`MiddleSegments`]
 /// says, after all launches that list segments. Blocks have as many [`threads`] as the longest segment asks for, or more, and [`shared_bytes`] of dynamic
 /// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
@@ -76,7 +76,7 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) 
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn sort_middle_segments<B: Bits, T: TaggedKey<B>, V: Word>(
     at: Elements<B, V>,
-    scratch: *mut B,
+    scratch: Elements<B, V>,
     n: usize,
     length: u32,
     middle: MiddleSegments,
@@ -112,17 +112,17 @@ pub unsafe fn sort_middle_segments<B: Bits, T: TaggedKey<B>, V: Word>(
             return;
         }
         let level = segment.get(LEVEL);
-        let part = |keys: *mut B| {
+        let part = |side: Elements<B, V>| {
             // SAFETY: the caller promises the elements, of which a segment is used by one block.
-            let all = unsafe { Elements { keys, values: at.values }.arrays(n) };
+            let all = unsafe { side.arrays(n) };
             all.slice(segment.get(START) as usize, segment.get(LEN) as usize)
         };
-        let from = if level % 2 == 0 { at.keys } else { scratch };
+        let from = if level % 2 == 0 { at } else { scratch };
         let encode = if level == 0 { coding } else { Coding::NONE };
         // SAFETY: all threads of the block are here, with the same segment. Its last barrier comes before the next one's words.
         unsafe {
             let slots = Swizzled::<T>::new(slots);
-            sort(|| part(from).keys, || part(at.keys), slots, (encode, coding), minus_one);
+            sort(|| part(from), || part(at), slots, (encode, coding), minus_one);
         }
     }
 }
@@ -139,14 +139,14 @@ fn end_of_runs(len: usize) -> u32 {
     (len as u32).next_multiple_of(RUN)
 }
 
-/// Sorts the keys of `from`, in `slots`, to `to`, which has as many, and moves the values there. Ends with a barrier.
+/// Sorts the keys of `from`, in `slots`, to `to`, which has as many and may be the same, and moves the values there. Ends with a barrier.
 ///
 /// # Safety
 /// All threads of the block make this call, after a barrier, and nothing else uses the keys and the slots, of which each thread has a row. There are as
 /// many as keys or more.
 #[inline(always)]
 unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
-    from: impl Fn() -> GlobalMut<B>,
+    from: impl Fn() -> Arrays<B, V>,
     to: impl Fn() -> Arrays<B, V>,
     slots: Swizzled<T>,
     (encode, decode): (Coding<B>, Coding<B>),
@@ -156,7 +156,7 @@ unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
     // The same for all lanes of a warp, here and below.
     if own_row() < end() {
         // SAFETY: all lanes of the warp are here, which have the rows of a run, and there is a key at least.
-        unsafe { sort_run::<B, T>(&from, slots, encode, minus_one) };
+        unsafe { sort_run::<B, T>(&|| from().keys, slots, encode, minus_one) };
     }
     thread::sync_threads();
     let mut run = RUN;
@@ -175,7 +175,7 @@ unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
         }
         thread::sync_threads();
     }
-    let (Arrays { keys, values }, first) = (to(), recomputed(thread::thread_idx_x()));
+    let (Arrays { keys, values: to_values }, first) = (to(), recomputed(thread::thread_idx_x()));
     let mut i = first;
     while i < keys.len() as u32 {
         keys.set(i as usize, decode.decode(slots.get(i).key()));
@@ -183,6 +183,7 @@ unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
     }
     if const { has_values::<V>() } {
         // All are read before any is written.
+        let values = from().values;
         let mut moved = [V::from_register(0); LANE_KEYS];
         let at = |i: usize| first + i as u32 * thread::block_dim_x();
         for i in 0..LANE_KEYS {
@@ -193,7 +194,7 @@ unsafe fn sort<B: Bits, T: TaggedKey<B>, V: Word>(
         thread::sync_threads();
         for i in 0..LANE_KEYS {
             if at(i) < keys.len() as u32 {
-                values.set(at(i) as usize, moved[i]);
+                to_values.set(at(i) as usize, moved[i]);
             }
         }
     }

@@ -127,14 +127,20 @@ fn check<K: TestKey, V: Word>(keys: Keys, lengths: &[usize], has_units: bool) {
     }
 }
 
-/// Calls a generic test for keys alone and with values of both widths.
+/// Calls a generic test for keys alone and with values of both widths, of one type of keys or of those that the test is for.
 macro_rules! with_all_values {
     ($function:ident::<$K:ty>($($argument:expr),*)) => {{
         $function::<$K, ()>($($argument),*);
         $function::<$K, u32>($($argument),*);
         $function::<$K, u64>($($argument),*);
     }};
+    ($function:ident($($argument:expr),*)) => {{
+        $function::<()>($($argument),*);
+        $function::<u32>($($argument),*);
+        $function::<u64>($($argument),*);
+    }};
 }
+use with_all_values;
 
 #[test]
 fn short_segments_are_sorted_by_one_block_each() {
@@ -168,7 +174,7 @@ fn short_segments_are_sorted_by_one_block_each() {
 }
 
 #[test]
-fn long_segments_are_merged_by_passes() {
+fn segments_of_more_keys_than_a_block_of_tiles_holds() {
     fn all<K: TestKey, V: Word>() {
         let (slots, tiles) = tiles::<K, V>();
         let lists = [
@@ -241,13 +247,13 @@ fn segments_of_one_length_need_no_offsets() {
             let has_lists = has_lists::<K, V>();
             let is_wide_row = has_lists && length > 1 && has_wide_rows(length);
             let is_row = is_alone && (2..=MAX_ROW).contains(&length) && !is_wide_row;
-            let merges = !is_alone && length > if has_lists { MAX_MIDDLE } else { slots };
+            let merges = !has_lists && length > slots;
             let is_middle = has_lists && length > MAX_SHORT && length <= MAX_MIDDLE;
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
-            let is_sorted_by_tiles = !is_alone && length > if has_lists { MAX_MIDDLE } else { 1 };
+            let is_sorted_by_tiles = !has_lists && length > 1;
             assert_eq!(kernels.contains("sort_segments"), is_sorted_by_tiles, "segments of {length} keys");
         }
     }

@@ -1,13 +1,18 @@
-//! The sort of long segments of keys alone: divided digit by digit until one block sorts what is left, instead of by runs and passes of merges.
+//! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts what is left, instead of by runs and
+//! passes of merges.
 
-use super::super::{Address, Entry, Queue, align, suffix};
+use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
+use super::has_short;
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::segments::long::count_long_segments::{
-    self, COUNT_LONG_SEGMENTS, CountLongSegments, count_threads,
+    self, COUNT_LONG_SEGMENTS, COUNT_THREADS, CountLongSegments,
 };
 use kernels_gpu::kernels::sort::segments::long::divide_long_segments::{
     self, DIVIDE_LONG_SEGMENTS, DivideLongSegments,
+};
+use kernels_gpu::kernels::sort::segments::long::divide_long_segments_with_values::{
+    self, DIVIDE_LONG_SEGMENTS_WITH_VALUES, DivideLongSegmentsWithValues,
 };
 use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
     self, FIND_LONG_SEGMENTS, FIND_THREADS, FindLongSegments,
@@ -32,6 +37,7 @@ pub(super) struct LongPlan {
     n: u32,
     tiles: u32,
     key_bytes: usize,
+    value_bytes: usize,
 }
 
 /// Where the parts of a workspace begin, in bytes, and where it ends. The counters are at its start.
@@ -42,20 +48,21 @@ struct Layout {
 }
 
 impl LongPlan {
-    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are sorted by `tiles`; if there are no
-    /// values, and indices have 32 bits.
+    /// For the segments of `n` keys of type `K` with values of `value_bytes` bytes, or 0, of which short ones are sorted by `tiles`; if one block each sorts
+    /// middle ones, and indices have 32 bits.
     pub(super) const fn of<K: Key>(n: usize, value_bytes: usize, tiles: Tiles) -> Option<Self> {
-        if value_bytes != 0 || n > u32::MAX as usize {
+        if !has_short::<K>(value_bytes) || n > u32::MAX as usize {
             return None;
         }
-        Some(Self { n: n as u32, tiles: tiles.count(n) as u32, key_bytes: size_of::<K>() })
+        Some(Self { n: n as u32, tiles: tiles.count(n) as u32, key_bytes: size_of::<K>(), value_bytes })
     }
 
     const fn layout(self) -> Layout {
+        let Self { key_bytes, value_bytes, .. } = self;
         let n = self.n as usize;
         let counts = align(COUNTERS * size_of::<u32>());
-        let units = counts + align(long::count_words(n) * size_of::<u32>());
-        let end = units + align(long::unit_words(n, self.key_bytes) * size_of::<u32>());
+        let units = counts + align(long::count_words(n, key_bytes, value_bytes) * size_of::<u32>());
+        let end = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
         Layout { counts, units, end }
     }
 
@@ -64,20 +71,21 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in either of both `sides`.
+    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in `at` or in `scratch`.
     ///
     /// # Safety
-    /// Both sides, of which the keys are in the first one, and the workspace are in the GPU's memory, at multiples of 16 but for the keys, and `firsts` is
-    /// what `find_segments` has written. Nothing else uses them until the sort has ended.
+    /// The elements of `at`, as many at `scratch`, and the workspace are in the GPU's memory, at multiples of 16 but for those of `at`, and `firsts` is what
+    /// `find_segments` has written. Nothing else uses them until the sort has ended.
     pub(super) unsafe fn divide<K: Key>(
         self,
         queue: &impl Queue,
         coding: Coding<K::Bits>,
         (segments, firsts): (Segments, *const usize),
-        sides: (Address, Address),
+        (at, scratch): (Arrays, (Address, Address)),
         (middle, workspace): (MiddleSegments, Address),
     ) -> Result<(), Error> {
-        let (layout, suffix) = (self.layout(), suffix::<K>(0));
+        let Self { key_bytes, value_bytes, .. } = self;
+        let (layout, suffix) = (self.layout(), suffix::<K>(value_bytes));
         let [counters, counts, units] = [0, layout.counts, layout.units].map(|begin| workspace + begin as Address);
         let long = LongSegments {
             counters: counters as *mut u32,
@@ -96,25 +104,41 @@ impl LongPlan {
             queue.clear(workspace, COUNTERS)?;
             queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })?;
         }
-        let (tile, most) = (long_tile(self.key_bytes), most_units(self.n as usize, self.key_bytes));
+        let (tile, most) = (long_tile(key_bytes, value_bytes), most_units(self.n as usize, key_bytes, value_bytes));
         let shape = |blocks: usize, threads: usize, shared_bytes: u32| Shape {
             blocks: (blocks * queue.multiprocessors()).min(most),
             threads: threads as u32,
             shared_bytes,
         };
-        let count_shape = shape(COUNT_BLOCKS, count_threads(self.key_bytes), count_long_segments::shared_bytes());
+        let count_shape = shape(COUNT_BLOCKS, COUNT_THREADS, count_long_segments::shared_bytes());
         let place_shape = shape(PLACE_BLOCKS, PLACE_THREADS as usize, place_long_segments::shared_bytes());
-        let divide_shape = shape(tile.blocks, tile.threads, divide_long_segments::shared_bytes(self.key_bytes));
-        let (keys, scratch) = (sides.0 as *mut K::Bits, sides.1 as *mut K::Bits);
-        for level in 0..levels(self.key_bytes) {
-            let from = if level.is_multiple_of(2) { keys } else { scratch };
+        let divide_bytes = if value_bytes == 0 {
+            divide_long_segments::shared_bytes(key_bytes)
+        } else {
+            divide_long_segments_with_values::shared_bytes(key_bytes, value_bytes)
+        };
+        let divide_shape = shape(tile.blocks, tile.threads, divide_bytes);
+        let (keys, scratch_keys) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
+        for level in 0..levels(key_bytes) {
+            let from = if level.is_multiple_of(2) { keys } else { scratch_keys };
             let coding_of_level = if level == 0 { coding } else { Coding::NONE };
             let count = CountLongSegments { keys: from, long, level, coding: coding_of_level };
             // SAFETY: as above.
             unsafe {
                 queue.launch(&suffix, count_shape, &count)?;
                 queue.launch(&suffix, place_shape, &PlaceLongSegments { long, middle, level })?;
-                queue.launch(&suffix, divide_shape, &DivideLongSegments { keys, scratch, long, level, coding })?;
+            }
+            if value_bytes == 0 {
+                let divide = DivideLongSegments { keys, scratch: scratch_keys, long, level, coding };
+                // SAFETY: as above.
+                unsafe { queue.launch(&suffix, divide_shape, &divide)? };
+            } else {
+                with_numbers!(value_bytes, V => {
+                    let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+                    let divide = DivideLongSegmentsWithValues { at, scratch, long, level, coding };
+                    // SAFETY: as above.
+                    unsafe { queue.launch(&suffix, divide_shape, &divide)? };
+                });
             }
         }
         Ok(())
@@ -123,11 +147,12 @@ impl LongPlan {
 
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    if value_bytes != 0 {
+    if !has_short::<K>(value_bytes) {
         return vec![];
     }
-    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, DIVIDE_LONG_SEGMENTS];
-    kernels.map(|kernel| (kernel.name, suffix::<K>(0))).into()
+    let divide = if value_bytes == 0 { DIVIDE_LONG_SEGMENTS } else { DIVIDE_LONG_SEGMENTS_WITH_VALUES };
+    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
+    kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }
 
 #[cfg(test)]
@@ -136,13 +161,16 @@ mod tests {
     use kernels_gpu::tuning::ROW;
 
     #[test]
-    fn the_workspace_takes_at_most_a_fourteenth_of_what_keys_take() {
-        let tiles = Tiles::of(ROW.sort_segments.of(4, 0).keys());
-        for n in [1 << 20, 5_000_000, 1 << 24, 1 << 28, u32::MAX as usize] {
-            let plan = LongPlan::of::<u32>(n, 0, tiles).expect("there are not too many");
-            assert!(plan.bytes() * 14 <= n * 4, "{} bytes for {n} keys", plan.bytes());
+    fn the_workspace_takes_at_most_a_fourteenth_of_what_keys_and_values_take() {
+        for value_bytes in [0, 4, 8] {
+            let tiles = Tiles::of(ROW.sort_segments.of(4, value_bytes).keys());
+            for n in [1 << 20, 5_000_000, 1 << 24, 1 << 28, u32::MAX as usize] {
+                let plan = LongPlan::of::<u32>(n, value_bytes, tiles).expect("there are not too many");
+                let all = n * (4 + value_bytes);
+                assert!(plan.bytes() * 14 <= all, "{} bytes for {n} keys and values of {value_bytes}", plan.bytes());
+            }
+            assert!(LongPlan::of::<u32>(1 << 32, value_bytes, tiles).is_none());
+            assert!(LongPlan::of::<u64>(1 << 20, value_bytes, tiles).is_some() == (value_bytes == 0));
         }
-        assert!(LongPlan::of::<u32>(1 << 32, 0, tiles).is_none());
-        assert!(LongPlan::of::<u32>(1 << 20, 4, tiles).is_none());
     }
 }

@@ -10,7 +10,6 @@ use kernels_gpu::kernels::sort::segments::sort_middle_segments::{
 };
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
-use std::ptr;
 
 /// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
 const MIDDLE_THREADS: usize = 2048;
@@ -59,7 +58,7 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     with_values!(at.value_bytes, V => {
         let sort = SortMiddleSegments {
             at: elements::<K, V>((at.keys, at.values)),
-            scratch: ptr::null_mut(),
+            scratch: elements::<K, V>((0, 0)),
             n: at.len,
             length,
             middle: MiddleSegments::NONE,
@@ -72,14 +71,14 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     })
 }
 
-/// Queues the sort of the segments that are listed, of `at` or of keys in `scratch`, none of them of more keys than `longest`.
+/// Queues the sort of the segments that are listed, of `at` or in `scratch`, none of them of more keys than `longest`.
 ///
 /// # Safety
 /// As for [`sort_of_length`], of both; the lists are what the launches before have made.
 pub(super) unsafe fn sort_listed<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
-    (at, scratch): (Arrays, Address),
+    (at, scratch): (Arrays, (Address, Address)),
     middle: MiddleSegments,
     longest: usize,
 ) -> Result<(), Error> {
@@ -90,7 +89,7 @@ pub(super) unsafe fn sort_listed<K: Key>(
         with_values!(at.value_bytes, V => {
             let sort = SortMiddleSegments {
                 at: elements::<K, V>((at.keys, at.values)),
-                scratch: scratch as *mut K::Bits,
+                scratch: elements::<K, V>(scratch),
                 n: at.len,
                 length: 0,
                 middle,

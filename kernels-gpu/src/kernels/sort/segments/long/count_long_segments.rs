@@ -1,7 +1,8 @@
 //! How many keys of each long segment have each digit.
 
-use super::{LongSegments, digits_at, long_tile};
+use super::{LongSegments, Unit, digits_at};
 use crate::block::shared_memory::{self, shared_memory};
+use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
 use crate::kernels::sort::{clear, for_each_key, is_whole_warps};
 use crate::key::{Bits, Coding};
@@ -23,19 +24,22 @@ pub const fn shared_bytes() -> u32 {
     Memory::bytes()
 }
 
-/// Threads of a block, for keys of `key_bytes` bytes.
-pub const fn count_threads(key_bytes: usize) -> usize {
-    long_tile(key_bytes).threads
-}
+/// Threads of a block.
+pub const COUNT_THREADS: usize = 512;
 
 /// Kernel: counts the digits of `level` of the keys of each long segment, as `coding` encodes them. A block has a share of the units, one after the
-/// other, so that it adds to the counts of a segment once.
+/// other, so that it adds to the counts of a segment once. With values it counts each unit by itself.
 ///
 /// # Safety
 /// What [`LongSegments`] says holds, after the launches that list the units of the level; `keys` are as many. Blocks are of `NT` threads, with
 /// [`shared_bytes`] of dynamic shared memory.
-#[kernel(u32 = <u32, { count_threads(4) }>, u64 = <u64, { count_threads(8) }>)]
-pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
+#[kernel(
+    u32 = <u32, (), COUNT_THREADS>,
+    u64 = <u64, (), COUNT_THREADS>,
+    u32v4 = <u32, u32, COUNT_THREADS>,
+    u32v8 = <u32, u64, COUNT_THREADS>,
+)]
+pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
     keys: *mut B,
     long: LongSegments,
     level: u32,
@@ -45,20 +49,21 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
     const { shared_memory::check(shared_bytes()) };
     // SAFETY: the caller promises the keys, which this launch only reads, the workspace and the memory. Barriers come between counting, adding and clearing.
     let (keys, workspace, Memory { counters }) =
-        unsafe { (GlobalMut::new(keys, long.n as usize), long.open::<B>(), Memory::at_start()) };
+        unsafe { (GlobalMut::new(keys, long.n as usize), long.open::<B, V>(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize) as usize;
     let share = |block: u32| (block as usize * units / thread::grid_dim_x() as usize) as u32;
     let (mut i, last) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
     let (thread, digits) = (thread::thread_idx_x(), digits_at::<B>(level));
     let copy = lane_id() % COPIES;
+    let is_counted_with = |unit: Unit, first: Unit| unit.start == first.start && (!has_values::<V>() || unit == first);
     while i < last {
         let first = workspace.unit(level, i);
         clear::<NT>(counters, counters.len());
         thread::sync_threads();
         // The units of the share that are of this segment.
         let mut unit = first;
-        while unit.start == first.start {
-            let (begin, len) = unit.span::<B>();
+        while is_counted_with(unit, first) {
+            let (begin, len) = unit.span::<B, V>();
             for_each_key::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
                 counters.fetch_add(digits.of(coding.encode(key)) * COPIES + copy, 1);
             });
@@ -75,8 +80,11 @@ pub unsafe fn count_long_segments<B: Bits, const NT: usize>(
             for copy in 0..COPIES {
                 sum += counters.get(digit * COPIES + (copy + digit) % COPIES);
             }
+            if has_values::<V>() {
+                workspace.unit_counts(first.start, first.number).set(digit as usize, sum);
+            }
             if sum > 0 {
-                workspace.counts(level, first.start).fetch_add(digit as usize, sum);
+                workspace.counts(level, first.start, first.part::<V>()).fetch_add(digit as usize, sum);
             }
             digit += NT as u32;
         }

@@ -6,15 +6,16 @@
 //!   to         … 0 0 … 1 1 … 2 … 3 3 3 …     neighbours go to neighbours, to room that a third one reserves
 //! ```
 
-use super::{LongSegments, UNIT_WORDS, Unit, Workspace, digits_at, levels, long_tile};
+use super::rounds::{RoundMemory, Rounds, UnitOfRound};
+use super::{LongSegments, Workspace, digits_at, levels, long_tile};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
 use crate::kernels::sort::{clear, is_whole_warps};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, lanes_alike, shuffle_idx};
-use cuda_std::{recomputed, shared};
 
 shared_memory! {
     /// Shared memory of a block, for tiles of `slots` keys.
@@ -27,22 +28,18 @@ shared_memory! {
         distances: [u32; DIGITS],
         /// How many digits have more than a quarter of the keys.
         uneven: [u32; 1],
-        /// The words of a unit, and of the next one.
-        units: [u32; 2 * UNIT_WORDS],
+        units: RoundMemory {},
     }
 }
 
 /// Bytes of dynamic shared memory for keys of `key_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize) -> u32 {
-    let slots = long_tile(key_bytes).keys();
+    let slots = long_tile(key_bytes, 0).keys();
     if key_bytes == 8 { Memory::<u64>::bytes(slots) } else { Memory::<u32>::bytes(slots) }
 }
 
 /// Keys of a thread that are on their way to or from slots at once.
 const MOVED: usize = 4;
-
-/// By how much the number of a block's unit among those of a round grows from one round to the next.
-const STEP: u32 = 7;
 
 /// Kernel: moves the keys of all units of `level` to the places of their digits, from `keys` to `scratch` or back. The first level encodes keys by
 /// `coding`, and the last one decodes them.
@@ -51,8 +48,8 @@ const STEP: u32 = 7;
 /// What [`LongSegments`] says holds, after `place_long_segments` of the level. `keys` and `scratch` have capacity for as many keys, and do not
 /// overlap. Blocks are of `NT` threads, with [`shared_bytes`] of dynamic shared memory, for units of `NT * VT` keys.
 #[kernel(
-    u32 = <u32, { long_tile(4).threads }, { long_tile(4).items_per_thread }> within (long_tile(4).threads, long_tile(4).blocks),
-    u64 = <u64, { long_tile(8).threads }, { long_tile(8).items_per_thread }> within (long_tile(8).threads, long_tile(8).blocks),
+    u32 = <u32, { long_tile(4, 0).threads }, { long_tile(4, 0).items_per_thread }> within (long_tile(4, 0).threads, long_tile(4, 0).blocks),
+    u64 = <u64, { long_tile(8, 0).threads }, { long_tile(8, 0).items_per_thread }> within (long_tile(8, 0).threads, long_tile(8, 0).blocks),
 )]
 pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
     keys: *mut B,
@@ -61,49 +58,27 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
     level: u32,
     coding: Coding<B>,
 ) {
-    const { assert!(is_whole_warps(NT) && NT * VT == super::unit_keys(size_of::<B>()), "a unit is a tile") };
+    const { assert!(is_whole_warps(NT) && NT * VT == super::unit_keys(size_of::<B>(), 0), "a unit is a tile") };
     const { assert!(NT >= DIGITS as usize, "a thread has one digit at most") };
     const { assert!(VT.is_multiple_of(MOVED), "keys are moved so many at once") };
     const { shared_memory::check(shared_bytes(size_of::<B>())) };
-    // SAFETY: the caller promises the workspace and the memory. Barriers come between the accesses of different threads to the words of a unit.
-    let (workspace, memory) = unsafe { (long.open::<B>(), Memory::<B>::at_start(NT * VT)) };
-    let units = memory.units;
-    let count = || workspace.counters().get(level as usize);
-    // The unit of a round. In each a block has another one of those, or some would have all that are not full.
-    let unit_of = |round: u32| {
-        let blocks = thread::grid_dim_x();
-        // SAFETY: a grid has a block. A division by 0 would bring in the code of a panic.
-        unsafe { core::hint::assert_unchecked(blocks != 0) };
-        round * blocks + (thread::block_idx_x() + round * STEP) % blocks
+    // SAFETY: the caller promises the workspace and the memory, whose words of units nothing else uses. All threads of the block are here.
+    let (workspace, memory, mut rounds) = unsafe {
+        let (workspace, memory) = (long.open::<B, ()>(), Memory::<B>::at_start(NT * VT));
+        (workspace, memory, Rounds::begin(workspace, level, memory.units))
     };
-    // The words of that unit, while another one is moved.
-    let fetch = |round: u32| {
-        let (word, i) = (thread::thread_idx_x(), unit_of(round));
-        if word < UNIT_WORDS as u32 && i < count() {
-            let slot = round % 2 * UNIT_WORDS as u32 + word;
-            units.copy_async_mut(slot, workspace.units(level), UNIT_WORDS * i as usize + word as usize);
-        }
-    };
-    let mut round = 0;
-    fetch(round);
-    shared::wait_for_copies();
-    thread::sync_threads();
-    while unit_of(round) < count() {
-        fetch(round + 1);
-        let words = units.slice(round % 2 * UNIT_WORDS as u32, UNIT_WORDS as u32);
-        let tile = Tile { sides: [keys, scratch], words, workspace, level, coding };
-        // SAFETY: all threads of the block are here, after a barrier. The caller promises both arrays, of which this launch reads one and writes the other, each
-        // key to an index of its own, as tiles reserve those of their keys.
+    while let Some(unit) = rounds.unit() {
+        let tile = Tile { sides: [keys, scratch], unit, workspace, level, coding };
+        // SAFETY: all threads of the block are here, after a barrier and before one. The caller promises both arrays, of which this launch reads one and writes
+        // the other, each key to an index of its own, as tiles reserve those of their keys.
         unsafe {
             if tile.keys().len() == NT * VT {
                 tile.divide::<NT, VT, true>(memory);
             } else {
                 tile.divide::<NT, VT, false>(memory);
             }
+            rounds.pass();
         }
-        shared::wait_for_copies();
-        thread::sync_threads();
-        round += 1;
     }
 }
 
@@ -111,20 +86,13 @@ pub unsafe fn divide_long_segments<B: Bits, const NT: usize, const VT: usize>(
 struct Tile<B> {
     /// The arrays of all keys, one for levels of either parity.
     sides: [*mut B; 2],
-    /// The words of the unit, which are in shared memory.
-    words: Shared<u32>,
-    workspace: Workspace<B>,
+    unit: UnitOfRound,
+    workspace: Workspace<B, ()>,
     level: u32,
     coding: Coding<B>,
 }
 
 impl<B: Bits> Tile<B> {
-    #[inline(always)]
-    #[track_caller]
-    fn unit(&self) -> Unit {
-        Unit { start: self.words.get(0), end: self.words.get(1), number: self.words.get(2) }
-    }
-
     /// The array from which the keys of `level` are moved.
     ///
     /// # Safety
@@ -140,7 +108,7 @@ impl<B: Bits> Tile<B> {
     #[inline(always)]
     #[track_caller]
     fn keys(&self) -> GlobalMut<B> {
-        let (begin, len) = self.unit().span::<B>();
+        let (begin, len) = self.unit.get().span::<B, ()>();
         // SAFETY: whoever makes a tile promises both sides.
         unsafe { self.side(self.level) }.slice(begin as usize, len as usize)
     }
@@ -194,7 +162,7 @@ impl<B: Bits> Tile<B> {
         let count = if is_digit { begins.get(digit) } else { 0 };
         // Where the keys of the digit go, which takes long to arrive.
         let room = if is_digit {
-            self.workspace.counts(self.level, self.unit().start).fetch_add(digit as usize, count)
+            self.workspace.counts(self.level, self.unit.get().start, 0).fetch_add(digit as usize, count)
         } else {
             0
         };
@@ -207,7 +175,7 @@ impl<B: Bits> Tile<B> {
             uneven.fetch_add(0, 1);
         }
         thread::sync_threads();
-        let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
+        let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
         if FULL && uneven.get(0) > 0 {
             for i in 0..VT {
                 // SAFETY: all lanes of the warp are here, with keys of all rows.
@@ -234,7 +202,7 @@ impl<B: Bits> Tile<B> {
         thread::sync_threads();
         // SAFETY: as the caller promises.
         let to = unsafe { self.side(self.level + 1) };
-        let (len, digit_of) = (self.unit().span::<B>().1, self.digits());
+        let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
         let is_last = self.level + 1 == const { levels(size_of::<B>()) };
         let decode = if is_last { self.coding } else { Coding::NONE };
         if FULL {

@@ -36,22 +36,27 @@ pub const fn shared_bytes() -> u32 {
 /// What [`LongSegments`] says holds, for [`Tiles::of`] of `SLOTS`; `segments` are those of as many keys, and `firsts` is what `find_segments` has
 /// written. Blocks are of [`FIND_THREADS`] threads, with a thread for each tile, and have [`shared_bytes`] of dynamic shared memory.
 #[kernel(
-    u32 = <u32, { ROW.sort_segments.of(4, 0).keys() }>,
-    u64 = <u64, { ROW.sort_segments.of(8, 0).keys() }>,
+    u32 = <u32, (), { ROW.sort_segments.of(4, 0).keys() }>,
+    u64 = <u64, (), { ROW.sort_segments.of(8, 0).keys() }>,
+    u32v4 = <u32, u32, { ROW.sort_segments.of(4, 4).keys() }>,
+    u32v8 = <u32, u64, { ROW.sort_segments.of(4, 8).keys() }>,
 )]
-pub unsafe fn find_long_segments<B: Bits, const SLOTS: usize>(
+pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
     segments: Segments,
     firsts: *const usize,
     long: LongSegments,
 ) {
     let tile_keys = const { Tiles::of(SLOTS).keys };
-    let unit_keys = const { unit_keys(size_of::<B>()) };
-    const { assert!(Tiles::of(SLOTS).keys <= super::unit_keys(size_of::<B>()), "a tile has no unit but its first") };
+    let unit_keys = const { unit_keys(size_of::<B>(), size_of::<V>()) };
+    const {
+        let unit_keys = super::unit_keys(size_of::<B>(), size_of::<V>());
+        assert!(Tiles::of(SLOTS).keys <= unit_keys, "a tile has no unit but its first")
+    };
     let (n, tiles) = (long.n as usize, long.tiles as usize);
     // SAFETY: the caller promises the offsets, `firsts` for each tile and for the end, and the workspace; the launch has `shared_bytes`, and a
     // barrier comes between what writes a part of the memory and what reads it.
     let (bounds, firsts, workspace, Memory { scan, first: first_of_block }) =
-        unsafe { (segments.of(n), Global::new(firsts, tiles + 1), long.open::<B>(), Memory::at_start()) };
+        unsafe { (segments.of(n), Global::new(firsts, tiles + 1), long.open::<B, V>(), Memory::at_start()) };
     let thread = thread::thread_idx_x();
     let t = (thread::block_idx_x() * FIND_THREADS + thread) as usize;
     let (mut continued, mut begun) = (None, None);
@@ -97,8 +102,8 @@ pub unsafe fn find_long_segments<B: Bits, const SLOTS: usize>(
     let mut i = thread / WARP_SIZE;
     while i < of_block {
         let unit = workspace.unit(0, first + i);
-        if unit.number == 0 {
-            workspace.clear_counts(0, unit.start, thread % WARP_SIZE, WARP_SIZE);
+        if unit.begins_part::<V>() {
+            workspace.clear_counts(0, (unit.start, unit.part::<V>()), thread % WARP_SIZE, WARP_SIZE);
         }
         i += const { FIND_THREADS / WARP_SIZE };
     }

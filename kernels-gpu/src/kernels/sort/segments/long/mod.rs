@@ -1,4 +1,4 @@
-//! The division of long segments of keys alone, digit by digit from the first one on, until one block can sort what is left.
+//! The division of long segments, digit by digit from the first one on, until one block can sort what is left.
 //!
 //! ```text
 //!   segment     │ unit 0      │ unit 1      │ unit 2   │      more keys than one block sorts
@@ -12,33 +12,49 @@
 //!
 //! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a list, which those before have made.
 //!
+//! Keys alone of a unit go behind those of the units that have come before it, in no order. Keys with values stay in their order:
+//!
+//! ```text
+//!   units       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │      each has counts of its own
+//!   parts       │ 0             │ 1         │      and so has each part of several units
+//!   a digit     │ of part 0     │ of part 1 │      which begin where those before them end: the sums of few counts are left for a unit
+//! ```
+//!
 //! | file | idea |
 //! | --- | --- |
 //! | [`find_long_segments`] | a list of the units of long segments |
 //! | [`count_long_segments`] | how many keys of each segment have each digit |
 //! | [`place_long_segments`] | where the keys of each digit go, and who sorts them |
+//! | `rounds` | which units a block moves |
 //! | [`divide_long_segments`] | the keys of each unit go there |
+//! | [`divide_long_segments_with_values`] | the same with their values, in order |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
+pub mod divide_long_segments_with_values;
 pub mod find_long_segments;
 pub mod place_long_segments;
+mod rounds;
 
 use super::sort_middle_segments::MAX_MIDDLE;
+use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
 use crate::key::Bits;
 use crate::tuning::{DivideTile, ROW};
 use cuda_std::prelude::*;
 
-/// The tile of a unit of a long segment, for keys of `key_bytes` bytes.
-pub const fn long_tile(key_bytes: usize) -> DivideTile {
-    ROW.divide_segments.of(key_bytes, 0)
+/// The tile of a unit of a long segment, for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn long_tile(key_bytes: usize, value_bytes: usize) -> DivideTile {
+    ROW.divide_segments.of(key_bytes, value_bytes)
 }
 
 /// Keys of a unit.
-const fn unit_keys(key_bytes: usize) -> usize {
-    long_tile(key_bytes).keys()
+const fn unit_keys(key_bytes: usize, value_bytes: usize) -> usize {
+    long_tile(key_bytes, value_bytes).keys()
 }
+
+/// Units of a part of a segment of keys with values. Keys alone of a segment are one part.
+const PART_UNITS: usize = 8;
 
 /// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
 pub const fn levels(key_bytes: usize) -> u32 {
@@ -68,7 +84,7 @@ const UNIT_WORDS: usize = 3;
 pub struct LongSegments {
     /// [`COUNTERS`], which are 0 before. Nothing else uses these, nor what the other pointers are of.
     pub counters: *mut u32,
-    /// Counts of digits, and then where their next keys go: as many words as [`count_words`] says.
+    /// Counts of digits, and then where their next keys go; and with values those of each unit: as many words as [`count_words`] says.
     pub counts: *mut u32,
     /// The lists of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
@@ -83,19 +99,26 @@ const fn most_segments(n: usize) -> usize {
     n / (MAX_MIDDLE + 1) + 1
 }
 
-/// The most units of long segments of `n` keys of `key_bytes` bytes.
-pub const fn most_units(n: usize, key_bytes: usize) -> usize {
-    n / unit_keys(key_bytes) + most_segments(n)
+/// The most units of long segments of `n` keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn most_units(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
+    n / unit_keys(key_bytes, value_bytes) + most_segments(n)
 }
 
-/// Words of all counts of the segments of `n` keys.
-pub const fn count_words(n: usize) -> usize {
-    2 * most_segments(n) * DIGITS as usize
+/// The most parts of them.
+const fn most_parts(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
+    let more = if value_bytes == 0 { 0 } else { n / (PART_UNITS * unit_keys(key_bytes, value_bytes)) };
+    more + most_segments(n)
 }
 
-/// Words of both lists of units of `n` keys of `key_bytes` bytes.
-pub const fn unit_words(n: usize, key_bytes: usize) -> usize {
-    2 * most_units(n, key_bytes) * UNIT_WORDS
+/// Words of all counts of the segments of `n` keys: those of parts, of levels of even and of odd number, and with values those of units.
+pub const fn count_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
+    let units = if value_bytes == 0 { 0 } else { most_units(n, key_bytes, value_bytes) };
+    (2 * most_parts(n, key_bytes, value_bytes) + units) * DIGITS as usize
+}
+
+/// Words of both lists of units of `n` keys.
+pub const fn unit_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
+    2 * most_units(n, key_bytes, value_bytes) * UNIT_WORDS
 }
 
 /// A unit of a long segment.
@@ -111,36 +134,55 @@ struct Unit {
 impl Unit {
     /// How many units a segment of `keys` keys has.
     #[inline(always)]
-    fn count<B>(keys: u32) -> u32 {
-        keys.div_ceil(const { unit_keys(size_of::<B>()) as u32 })
+    fn count<B, V>(keys: u32) -> u32 {
+        keys.div_ceil(const { unit_keys(size_of::<B>(), size_of::<V>()) as u32 })
     }
 
     /// Where the unit begins, and how many keys it has.
     #[inline(always)]
-    fn span<B>(self) -> (u32, u32) {
-        let keys = const { unit_keys(size_of::<B>()) as u32 };
+    fn span<B, V>(self) -> (u32, u32) {
+        let keys = const { unit_keys(size_of::<B>(), size_of::<V>()) as u32 };
         let begin = self.start + self.number * keys;
         (begin, (self.end - begin).min(keys))
     }
+
+    /// The number of its part, among those of the segment.
+    #[inline(always)]
+    fn part<V>(self) -> u32 {
+        if has_values::<V>() { self.number / PART_UNITS as u32 } else { 0 }
+    }
+
+    /// Whether it is the first one of its part.
+    #[inline(always)]
+    fn begins_part<V>(self) -> bool {
+        if has_values::<V>() { self.number.is_multiple_of(PART_UNITS as u32) } else { self.number == 0 }
+    }
+
+    /// How many parts its segment has.
+    #[inline(always)]
+    fn parts<B, V>(self) -> u32 {
+        if has_values::<V>() { Self::count::<B, V>(self.end - self.start).div_ceil(PART_UNITS as u32) } else { 1 }
+    }
 }
 
-/// The parts of the workspace that have been opened, for keys of type `B`.
+/// The parts of the workspace that have been opened, for keys of type `B` with values of type `V`.
 #[derive(Clone, Copy)]
-struct Workspace<B> {
+struct Workspace<B, V> {
     long: LongSegments,
-    of: core::marker::PhantomData<B>,
+    of: core::marker::PhantomData<(B, V)>,
 }
 
 impl LongSegments {
     /// # Safety
-    /// The parts have as many words as they are described to have, for keys of type `B`, and only the kernels of one sort use them, one after another.
+    /// The parts have as many words as they are described to have, for keys of type `B` with values of type `V`, and only the kernels of one sort use
+    /// them, one after another.
     #[inline(always)]
-    unsafe fn open<B: Bits>(self) -> Workspace<B> {
+    unsafe fn open<B: Bits, V: Word>(self) -> Workspace<B, V> {
         Workspace { long: self, of: core::marker::PhantomData }
     }
 }
 
-impl<B: Bits> Workspace<B> {
+impl<B: Bits, V: Word> Workspace<B, V> {
     /// How many units each level has.
     #[inline(always)]
     fn counters(self) -> GlobalMut<u32> {
@@ -153,7 +195,7 @@ impl<B: Bits> Workspace<B> {
     #[track_caller]
     fn units(self, level: u32) -> GlobalMut<u32> {
         let (n, parity) = (self.long.n as usize, level as usize % 2);
-        let words = unit_words(n, size_of::<B>());
+        let words = unit_words(n, size_of::<B>(), size_of::<V>());
         // SAFETY: as above.
         let all = unsafe { GlobalMut::new(self.long.units, words) };
         all.slice(parity * words / 2, words / 2)
@@ -177,23 +219,45 @@ impl<B: Bits> Workspace<B> {
         words.set(2, unit.number);
     }
 
-    /// How many keys of the segment that begins with key `start` have each digit of `level`, and then where the next one of each goes. No other long
-    /// segment begins so near behind it that it would have the same number.
+    /// All counts.
     #[inline(always)]
-    #[track_caller]
-    fn counts(self, level: u32, start: u32) -> GlobalMut<u32> {
-        let n = self.long.n as usize;
+    fn all_counts(self) -> GlobalMut<u32> {
         // SAFETY: as above.
-        let all = unsafe { GlobalMut::new(self.long.counts, count_words(n)) };
-        let number = level as usize % 2 * most_segments(n) + start as usize / (MAX_MIDDLE + 1);
-        all.slice(number * DIGITS as usize, DIGITS as usize)
+        unsafe { GlobalMut::new(self.long.counts, count_words(self.long.n as usize, size_of::<B>(), size_of::<V>())) }
     }
 
-    /// Sets the counts of such a segment to 0. The `lanes` threads that make this call, of which `lane` is this one, are to count none of these yet.
+    /// How many keys of part `part` of the segment that begins with key `start` have each digit of `level`, and then where the next one of each goes. No other
+    /// long segment begins so near behind it that a part of it would have the same number: a segment has more than `MAX_MIDDLE` keys, and at most one
+    /// part more than it has keys of whole parts.
     #[inline(always)]
     #[track_caller]
-    fn clear_counts(self, level: u32, start: u32, lane: u32, lanes: u32) {
-        let (counts, mut digit) = (self.counts(level, start), lane);
+    fn counts(self, level: u32, start: u32, part: u32) -> GlobalMut<u32> {
+        let parity = level as usize % 2;
+        let mut number = parity * most_parts(self.long.n as usize, size_of::<B>(), size_of::<V>());
+        number += start as usize / (MAX_MIDDLE + 1);
+        if has_values::<V>() {
+            let part_keys = const { PART_UNITS * unit_keys(size_of::<B>(), size_of::<V>()) };
+            number += start as usize / part_keys + part as usize;
+        }
+        self.all_counts().slice(number * DIGITS as usize, DIGITS as usize)
+    }
+
+    /// How many keys of unit `number` of the segment that begins with key `start` have each digit of the level that is counted. There are such counts
+    /// with values only. No two units have the same, as for [`counts`](Self::counts).
+    #[inline(always)]
+    #[track_caller]
+    fn unit_counts(self, start: u32, number: u32) -> GlobalMut<u32> {
+        let of_parts = 2 * most_parts(self.long.n as usize, size_of::<B>(), size_of::<V>());
+        let unit_keys = const { unit_keys(size_of::<B>(), size_of::<V>()) };
+        let before = start as usize / (MAX_MIDDLE + 1) + start as usize / unit_keys;
+        self.all_counts().slice((of_parts + before + number as usize) * DIGITS as usize, DIGITS as usize)
+    }
+
+    /// Sets the counts of a part to 0. The `lanes` threads that make this call, of which `lane` is this one, are to count none of these yet.
+    #[inline(always)]
+    #[track_caller]
+    fn clear_counts(self, level: u32, (start, part): (u32, u32), lane: u32, lanes: u32) {
+        let (counts, mut digit) = (self.counts(level, start, part), lane);
         while digit < DIGITS {
             counts.set(digit as usize, 0);
             digit += lanes;

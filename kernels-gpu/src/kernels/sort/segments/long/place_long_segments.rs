@@ -12,6 +12,7 @@
 use super::{LongSegments, Unit, levels};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
+use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::segments::middle::{MAX_GROUP, MAX_LIGHT, MiddleSegments};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;
@@ -46,28 +47,37 @@ pub const fn shared_bytes() -> u32 {
     Memory::bytes()
 }
 
-/// Kernel: makes the counts of each long segment of `level` where the keys of each digit begin; and lists what is left to sort: middle segments in `middle`,
+/// Kernel: makes the counts of each part of each long segment of `level` where its keys of each digit begin; and lists what is left to sort: middle segments in `middle`,
 /// and the units of long ones for the next level.
 ///
 /// # Safety
 /// What [`LongSegments`] says holds, after `count_long_segments` of the level, and what [`MiddleSegments`] says. Blocks are of [`PLACE_THREADS`] threads,
 /// with [`shared_bytes`] of dynamic shared memory.
-#[kernel(u32 = <u32>, u64 = <u64>)]
-pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSegments, level: u32) {
+#[kernel(u32 = <u32, ()>, u64 = <u64, ()>, u32v4 = <u32, u32>, u32v8 = <u32, u64>)]
+pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: MiddleSegments, level: u32) {
     // SAFETY: the caller promises the workspace, the lists and the memory. Barriers come between writing and reading it.
-    let (workspace, middle, memory) = unsafe { (long.open::<B>(), middle.open(), Memory::at_start()) };
+    let (workspace, middle, memory) = unsafe { (long.open::<B, V>(), middle.open(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize);
     let mut i = thread::block_idx_x();
     while i < units {
         let unit = workspace.unit(level, i);
         if unit.number == 0 {
-            let counts = workspace.counts(level, unit.start);
             let digit = thread::thread_idx_x();
-            let count = counts.get(digit as usize);
+            let of_part = |part: u32| workspace.counts(level, unit.start, part).slice(digit as usize, 1);
+            let mut count = 0;
+            for_each_part(unit.parts::<B, V>(), of_part, |_, of_part| count += of_part);
             // SAFETY: all threads of the block are here, which are whole warps; barriers are around this use of `scan`.
             let (before, _) = unsafe { sum_before(count, memory.scan) };
             let begin = unit.start + before;
-            counts.set(digit as usize, begin);
+            if has_values::<V>() {
+                let mut next = begin;
+                for_each_part(unit.parts::<B, V>(), of_part, |counts, of_part| {
+                    counts.set(0, next);
+                    next += of_part;
+                });
+            } else {
+                of_part(0).set(0, begin);
+            }
             memory.begins.set(digit, begin);
             let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
             // SAFETY: all lanes of the warp are here.
@@ -88,7 +98,7 @@ pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSeg
                         middle.append(begin as usize, (end - begin) as usize, level + 1);
                     } else {
                         let at = memory.long_count.fetch_add(0, 1);
-                        let count = Unit::count::<B>(end - begin);
+                        let count = Unit::count::<B, V>(end - begin);
                         memory.long.set(at, digit);
                         memory.first_units.set(at, workspace.counters().fetch_add(level as usize + 1, count));
                     }
@@ -99,6 +109,30 @@ pub unsafe fn place_long_segments<B: Bits>(long: LongSegments, middle: MiddleSeg
         }
         thread::sync_threads();
         i += thread::grid_dim_x();
+    }
+}
+
+/// Counts of a thread that are on their way at once.
+const BATCH: u32 = 8;
+
+/// Calls `each` for the words of parts `0 .. parts`, in order, and what has been there.
+#[inline(always)]
+#[track_caller]
+fn for_each_part(parts: u32, word: impl Fn(u32) -> GlobalMut<u32>, mut each: impl FnMut(GlobalMut<u32>, u32)) {
+    let mut first = 0;
+    while first < parts {
+        let mut counts = [0; BATCH as usize];
+        for i in 0..BATCH.min(parts) {
+            if first + i < parts {
+                counts[i as usize] = word(first + i).get(0);
+            }
+        }
+        for i in 0..BATCH.min(parts) {
+            if first + i < parts {
+                each(word(first + i), counts[i as usize]);
+            }
+        }
+        first += BATCH;
     }
 }
 
@@ -143,16 +177,18 @@ unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: M
 /// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. All threads of the block make this call.
 #[inline(always)]
 #[track_caller]
-fn list_units<B: Bits>(workspace: super::Workspace<B>, memory: Memory, level: u32) {
+fn list_units<B: Bits, V: Word>(workspace: super::Workspace<B, V>, memory: Memory, level: u32) {
     for at in 0..memory.long_count.get(0) {
         let digit = memory.long.get(at);
         let (start, end) = (memory.begins.get(digit), memory.begins.get(digit + 1));
-        let (first, count) = (memory.first_units.get(at), Unit::count::<B>(end - start));
+        let (first, count) = (memory.first_units.get(at), Unit::count::<B, V>(end - start));
         let mut number = thread::thread_idx_x();
         while number < count {
             workspace.set_unit(level, first + number, Unit { start, end, number });
             number += PLACE_THREADS;
         }
-        workspace.clear_counts(level, start, thread::thread_idx_x(), PLACE_THREADS);
+        for part in 0..(Unit { start, end, number: 0 }).parts::<B, V>() {
+            workspace.clear_counts(level, (start, part), thread::thread_idx_x(), PLACE_THREADS);
+        }
     }
 }

@@ -1,41 +1,72 @@
-//! Divisions of long segments of keys alone.
+//! Divisions of long segments, of keys alone and of 4 bytes with values.
 
 use super::*;
 use kernels_gpu::kernels::sort::segments::long::long_tile;
 
-/// Keys of a unit of keys of 4 bytes.
-const UNIT: usize = long_tile(4).keys();
+/// Keys of a unit of keys of 4 bytes with values of type `V`, or `()`.
+const fn unit<V>() -> usize {
+    long_tile(4, size_of::<V>()).keys()
+}
 
-/// Sorts segments of these lengths by offsets, of keys of several kinds and types, and says by which kernels.
-fn check_lengths(lengths: &[usize], kinds: &[Keys]) {
-    for &keys in kinds {
-        sort::<u32, ()>(keys, lengths, By::Offsets, With::Nothing);
+/// What moves with keys where values are of type `V`: values in sorts that are checked for one seed, and indices in others.
+fn with<V>(seed: u64) -> With {
+    match size_of::<V>() {
+        0 => With::Nothing,
+        _ if seed % 4 < 2 => With::Values,
+        _ => With::Indices,
     }
-    sort::<i32, ()>(Keys::Any, lengths, By::Offsets, With::Nothing);
-    sort::<f32, ()>(Keys::Any, lengths, By::Offsets, With::Nothing);
+}
+
+/// Sorts segments of these lengths by offsets, of keys of several kinds and types, with values of type `V` and with indices, or alone.
+fn check_lengths<V: Word>(lengths: &[usize], kinds: &[Keys]) {
+    let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };
+    for &with in ways {
+        for &keys in kinds {
+            sort::<u32, V>(keys, lengths, By::Offsets, with);
+        }
+    }
+    sort::<i32, V>(Keys::Any, lengths, By::Offsets, ways[0]);
+    sort::<f32, V>(Keys::Any, lengths, By::Offsets, ways[0]);
 }
 
 #[test]
 fn segments_around_the_bounds_of_their_classes() {
-    for bound in [MAX_MIDDLE, UNIT, 2 * UNIT, 3 * UNIT] {
-        check_lengths(&[bound - 1, 0, bound, bound + 1], &[Keys::Few]);
+    fn all<V: Word>() {
+        for bound in [MAX_MIDDLE, unit::<V>(), 2 * unit::<V>(), 3 * unit::<V>()] {
+            check_lengths::<V>(&[bound - 1, 0, bound, bound + 1], &[Keys::Few]);
+        }
     }
+    with_all_values!(all());
 }
 
 #[test]
 fn long_segments_beside_short_middle_and_empty_ones() {
-    let (slots, tiles) = tiles::<u32, ()>();
-    check_lengths(&[3, 2 * UNIT + 7, 0, 0, 9, slots + 1, UNIT + 1, 1, MAX_MIDDLE + 1, 5], &[Keys::Any]);
-    check_lengths(
-        &[tiles.keys - 1, tiles.overhang + 2, UNIT + tiles.keys, tiles.keys, UNIT + 1, UNIT + 2],
-        &[Keys::Any],
-    );
+    fn all<V: Word>() {
+        let ((slots, tiles), unit) = (tiles::<u32, V>(), unit::<V>());
+        check_lengths::<V>(&[3, 2 * unit + 7, 0, 0, 9, slots + 1, unit + 1, 1, MAX_MIDDLE + 1, 5], &[Keys::Any]);
+        check_lengths::<V>(
+            &[tiles.keys - 1, tiles.overhang + 2, unit + tiles.keys, tiles.keys, unit + 1, unit + 2],
+            &[Keys::Any],
+        );
+    }
+    with_all_values!(all());
+}
+
+/// More units than a part has, of which units take the places of those before, and more parts than one thread reads at once.
+#[test]
+fn segments_of_many_units() {
+    fn all<V: Word>() {
+        let lengths = [MAX_MIDDLE + 1, 20 * unit::<V>() + 5, 1, 8 * unit::<V>(), 8 * unit::<V>() + 1];
+        sort::<u32, V>(Keys::Few, &lengths, By::Offsets, with::<V>(0));
+        sort::<u32, V>(Keys::Any, &[75 * unit::<V>()], By::Offsets, with::<V>(2));
+    }
+    with_all_values!(all());
 }
 
 /// Keys that are alike in their first digits, so that they are divided by as many as that takes, in the lists of either level.
 #[test]
 fn keys_are_divided_until_they_differ() {
-    fn all<K: TestKey>() {
+    fn all<K: TestKey, V: Word>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         for digits in 0..=size_of::<K>() as u32 {
             let bits = 8 * size_of::<K>() as u32 - 8 * digits;
@@ -47,10 +78,16 @@ fn keys_are_divided_until_they_differ() {
                 <K as kernels_gpu::key::Key>::from_ordered(bits)
             };
             let input: Vec<K> = (0..lengths.iter().sum()).map(|_| key()).collect();
-            check_keys::<K, ()>(&input, &lengths, By::Offsets, With::Nothing, random.random());
+            let seed = random.random();
+            check_keys::<K, V>(&input, &lengths, By::Offsets, with::<V>(seed), seed);
         }
     }
-    for_all_types!(all());
+    fn alone<K: TestKey>() {
+        all::<K, ()>();
+    }
+    for_all_types!(alone());
+    with_all_values!(all::<i32>());
+    with_all_values!(all::<f32>());
 }
 
 /// Digits of many keys, which are alone, beside digits of few, which are sorted together, and digits of none.
@@ -80,71 +117,113 @@ fn few_keys_between_digits_that_are_alone() {
         input.swap(i, random.random_range(0..=i));
     }
     for seed in [2, 3] {
-        check_keys::<u32, ()>(&input, &[input.len() - 1, 1], By::Offsets, With::Nothing, seed);
+        let lengths = [input.len() - 1, 1];
+        check_keys::<u32, ()>(&input, &lengths, By::Offsets, With::Nothing, seed);
+        check_keys::<u32, u32>(&input, &lengths, By::Offsets, With::Values, seed);
+        check_keys::<u32, u64>(&input, &lengths, By::Offsets, With::Indices, seed);
     }
 }
 
 /// So many tiles that several blocks list segments.
 #[test]
 fn more_segments_than_one_block_lists() {
-    let (slots, tiles) = tiles::<u32, ()>();
-    let many = 140 * tiles.keys / (slots + 1 + UNIT + 1);
-    let mut lengths: Vec<usize> = (0..many).flat_map(|_| [slots + 1, UNIT + 1]).collect();
-    // One that begins in the tiles of one block and goes on in those of another.
-    lengths.insert(many - many / 8, 9 * UNIT);
-    sort::<u32, ()>(Keys::Any, &lengths, By::Offsets, With::Nothing);
+    fn all<V: Word>() {
+        let ((slots, tiles), unit) = (tiles::<u32, V>(), unit::<V>());
+        let longer = MAX_MIDDLE.max(unit) + 1;
+        let many = 140 * tiles.keys / (slots + 1 + longer);
+        let mut lengths: Vec<usize> = (0..many).flat_map(|_| [slots + 1, longer]).collect();
+        // One that begins in the tiles of one block and goes on in those of another.
+        lengths.insert(many - many / 8, 9 * unit);
+        sort::<u32, V>(Keys::Any, &lengths, By::Offsets, with::<V>(0));
+    }
+    with_all_values!(all());
 }
 
 #[test]
 fn keys_of_one_digit_and_in_either_order() {
-    let lengths = [7, 2 * UNIT + 1, 30, MAX_MIDDLE + 5, UNIT];
-    check_lengths(&lengths, &[Keys::Equal, Keys::Descending, Keys::Ascending, Keys::Cluster]);
+    fn all<V: Word>() {
+        let lengths = [7, 2 * unit::<V>() + 1, 30, MAX_MIDDLE + 5, unit::<V>()];
+        check_lengths::<V>(&lengths, &[Keys::Equal, Keys::Descending, Keys::Ascending, Keys::Cluster]);
+    }
+    with_all_values!(all());
+}
+
+#[test]
+fn one_long_segment_of_equal_keys_among_many_empty_ones() {
+    fn all<V: Word>() {
+        let empty = vec![0; 30_000];
+        for keys in [Keys::Equal, Keys::Few] {
+            let lengths = [&empty[..], &[3 * unit::<V>() + 1], &empty].concat();
+            sort::<u32, V>(keys, &lengths, By::Offsets, with::<V>(0));
+        }
+    }
+    with_all_values!(all());
 }
 
 #[test]
 fn odd_floats_stay_exact_in_both_orders() {
     let (odd, mut random) =
         ([f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::MAX, 1.5], StdRng::seed_from_u64(fresh_seed()));
-    let lengths = [100, 5, MAX_MIDDLE + 50, 0, 2 * UNIT + 155];
+    let lengths = [100, 5, MAX_MIDDLE + 50, 0, 2 * unit::<()>() + 155];
     let n = lengths.iter().sum();
     let input: Vec<f32> = (0..n).map(|_| odd[random.random_range(0..odd.len())]).collect();
     for seed in [2, 3] {
         check_keys::<f32, ()>(&input, &lengths, By::Offsets, With::Nothing, seed);
+        check_keys::<f32, u32>(&input, &lengths, By::Offsets, With::Indices, seed);
+        check_keys::<f32, u64>(&input, &lengths, By::Offsets, With::Values, seed);
     }
 }
 
 #[test]
 fn segments_of_one_length_are_divided_without_offsets() {
-    for length in [MAX_MIDDLE + 1, 2 * UNIT, 2 * UNIT + 1, 3 * UNIT] {
-        let lengths = [length, length, length / 2];
-        let sorted = sort::<u32, ()>(Keys::Any, &lengths, By::Length(length), With::Nothing);
-        let kernels = sorted.device.kernels();
-        assert!(kernels.contains("divide_long_segments"), "segments of {length} keys");
-        assert!(!kernels.contains("merge_segments"), "segments of {length} keys");
+    fn all<V: Word>() {
+        let unit = unit::<V>();
+        for length in [MAX_MIDDLE + 1, 2 * unit, 2 * unit + 1, 3 * unit] {
+            let lengths = [length, length, length / 2];
+            let sorted = sort::<u32, V>(Keys::Few, &lengths, By::Length(length), with::<V>(length as u64));
+            let kernels = sorted.device.kernels();
+            let divides = ["divide_long_segments", "divide_long_segments_with_values"];
+            let has_values = size_of::<V>() > 0;
+            assert!(kernels.contains(divides[usize::from(has_values)]), "segments of {length} keys");
+            assert!(!kernels.contains(divides[usize::from(!has_values)]), "segments of {length} keys");
+            assert!(!kernels.contains("merge_segments"), "segments of {length} keys");
+        }
     }
+    with_all_values!(all());
 }
 
 /// Sorts repeatedly in one workspace, which has what the sort before has left, for other segments of the same keys.
 #[test]
 fn a_workspace_may_have_anything_in_it() {
-    let (seed, n) = (fresh_seed(), 8 * UNIT);
-    let device = Device::new(seed);
-    let workspace = device.workspace(segments::workspace_bytes::<u32>(n, 0));
-    for lengths in [vec![n], vec![3, 2 * UNIT, 3 * UNIT + 1, MAX_MIDDLE], vec![UNIT + 1; 7], vec![n - 1]] {
-        let mut offsets = vec![0];
-        lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
-        offsets.push(n);
-        let input = Keys::Any.random::<u32>(n, seed);
-        let (at, bounds) = (device.array(&input), address(device.array(&offsets)));
-        let bounds = Bounds::of_offsets(bounds, offsets.len() - 1, n);
-        let arrays = Arrays { keys: address(at), values: address(device.uninit::<()>(0)), len: n, value_bytes: 0 };
-        // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
-        unsafe {
-            segments::sort_segments::<u32>(&device.queue(), SortOrder::Ascending, arrays, bounds, false, workspace)
+    fn all<V: Word>() {
+        let (seed, unit, value_bytes) = (fresh_seed(), unit::<V>(), size_of::<V>());
+        let n = 8 * unit;
+        let device = Device::new(seed);
+        let workspace = device.workspace(segments::workspace_bytes::<u32>(n, value_bytes));
+        for lengths in [vec![n], vec![3, 2 * unit, 3 * unit + 1, MAX_MIDDLE], vec![unit + 1; 7], vec![n - 1]] {
+            let mut offsets = vec![0];
+            lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
+            offsets.push(n);
+            let input = Keys::Few.random::<u32>(n, seed);
+            let (at, bounds) = (device.array(&input), address(device.array(&offsets)));
+            let bounds = Bounds::of_offsets(bounds, offsets.len() - 1, n);
+            let values = device.uninit::<V>(if value_bytes == 0 { 0 } else { n });
+            let arrays = Arrays { keys: address(at), values: address(values), len: n, value_bytes };
+            // SAFETY: the arrays are as long as they are said to be, and the emulator checks accesses.
+            unsafe {
+                let (queue, order) = (device.queue(), SortOrder::Ascending);
+                segments::sort_segments::<u32>(&queue, order, arrays, bounds, value_bytes > 0, workspace)
+            }
+            .expect("the emulator launches all");
+            let mut expected: Vec<usize> = (0..n).collect();
+            offsets.windows(2).for_each(|ends| expected[ends[0]..ends[1]].sort_by_key(|&i| input[i]));
+            let what = || format!("segments of {lengths:?} keys, values of {value_bytes} bytes, seed {seed}");
+            assert!(device.read(at).into_iter().eq(expected.iter().map(|&i| input[i])), "{}", what());
+            if value_bytes > 0 {
+                let found = device.read(values).into_iter().map(|value| value.to_register() as usize);
+                assert!(found.eq(expected), "{}", what());
+            }
         }
-        .expect("the emulator launches all");
-        let mut expected = input;
-        offsets.windows(2).for_each(|ends| expected[ends[0]..ends[1]].sort_unstable());
-        assert!(device.read(at) == expected, "segments of {lengths:?} keys, seed {seed}");
     }
+    with_all_values!(all());
 }
