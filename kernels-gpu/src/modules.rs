@@ -41,7 +41,7 @@ use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::long::{
     count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
     divide_long_segments_with_values::DIVIDE_LONG_SEGMENTS_WITH_VALUES, find_long_segments::FIND_LONG_SEGMENTS,
-    place_long_segments::PLACE_LONG_SEGMENTS,
+    place_long_segments::PLACE_LONG_SEGMENTS, sort_even_digits::SORT_EVEN_DIGITS,
 };
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
@@ -103,6 +103,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
             PLACE_LONG_SEGMENTS,
             DIVIDE_LONG_SEGMENTS,
             DIVIDE_LONG_SEGMENTS_WITH_VALUES,
+            SORT_EVEN_DIGITS,
         ],
     ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),

@@ -86,35 +86,67 @@ pub unsafe fn sort_wide_rows<B: Bits, T: TaggedKey<B>, V: Word>(
     if start >= n {
         return;
     }
-    // SAFETY: the arrays have `n` elements, and `start` is below `n`. Warps use different ones. The slots are the warp's own of the `shared_bytes`
-    // of the launch, the values behind all slots; barriers of the warp come between the accesses of different lanes to one.
-    let (keys, slots, values_of_tile) = unsafe {
-        let values = WARPS * WARP_SLOTS * size_of::<T>() + warp as usize * MAX_WIDE_ROW * size_of::<V>();
-        (
-            at.arrays(n).slice(start, (tile as usize).min(n - start)),
-            Shared::dynamic(warp * (WARP_SLOTS * size_of::<T>()) as u32, WARP_SLOTS as u32),
-            Shared::dynamic(values as u32, if const { has_values::<V>() } { MAX_WIDE_ROW as u32 } else { 0 }),
-        )
-    };
-    let Arrays { keys, values } = keys;
-    let count = keys.len() as u32;
+    // SAFETY: the arrays have `n` elements, and `start` is below `n`. Warps use different ones.
+    let elements = unsafe { at.arrays(n) }.slice(start, (tile as usize).min(n - start));
+    let count = elements.keys.len() as u32;
     let (row, number) = (lane / lanes, lane % lanes);
     let offset = number * LANE_KEYS as u32;
     let first = (row * length + offset).min(count);
     let part = LaneRow { first, len: (length - offset).min(LANE_KEYS as u32).min(count - first) };
     // Lanes that are left over have no keys, as `row` is behind the last.
     let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
-    // The two have the same instructions for whole tiles but for tests of what is there.
-    let is_full = count == MAX_WIDE_ROW as u32;
+    // SAFETY: all lanes are here, and the launch has `shared_bytes`. The length is the same for all. The lanes of a group have the parts of its row.
+    unsafe {
+        sort_rows_of_warp(
+            elements,
+            || elements,
+            part,
+            (coding, coding),
+            |row: &mut [T; LANE_KEYS]| match segment {
+                0..=2 => sort_each::<T, 2>(row),
+                4 => sort_each::<T, 4>(row),
+                8 => sort_each::<T, 8>(row),
+                16 => sort_each::<T, 16>(row),
+                _ => sort_lanes(row, group, minus_one),
+            },
+        );
+    }
+}
+
+/// Moves up to [`MAX_WIDE_ROW`] elements of `from` to what `to` returns then, as many, with the part of them that each lane has in between sorted by `sort`, which all lanes call.
+///
+/// # Safety
+/// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads that has [`shared_bytes`] of dynamic shared memory. Both are the same or
+/// do not overlap, and nothing else uses them. A barrier of the warp comes before the next call.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn sort_rows_of_warp<B: Bits, T: TaggedKey<B>, V: Word>(
+    from: Arrays<B, V>,
+    to: impl FnOnce() -> Arrays<B, V>,
+    part: LaneRow,
+    (encode, decode): (Coding<B>, Coding<B>),
+    sort: impl FnOnce(&mut [T; LANE_KEYS]),
+) {
+    let (count, warp) = (from.keys.len(), thread::thread_idx_x() / WARP_SIZE);
+    // SAFETY: the slots are the warp's own of the `shared_bytes` of the launch, the values behind all slots; barriers of the warp come between the
+    // accesses of different lanes to one.
+    let (slots, values_of_tile) = unsafe {
+        let values = WARPS * WARP_SLOTS * size_of::<T>() + warp as usize * MAX_WIDE_ROW * size_of::<V>();
+        (
+            Shared::dynamic(warp * (WARP_SLOTS * size_of::<T>()) as u32, WARP_SLOTS as u32),
+            Shared::dynamic(values as u32, if const { has_values::<V>() } { MAX_WIDE_ROW as u32 } else { 0 }),
+        )
+    };
     if const { has_values::<V>() } {
-        for_each_strided::<false>(count as usize, |_, index, _| {
-            values_of_tile.copy_async_mut(index as u32, values, index);
+        for_each_strided::<false>(count, |_, index, _| {
+            values_of_tile.copy_async_mut(index as u32, from.values, index);
         });
     }
-    if is_full {
-        load::<B, T, true>(keys, slots, coding)
+    // The two have the same instructions for whole tiles but for tests of what is there.
+    if count == MAX_WIDE_ROW {
+        load::<B, T, true>(from.keys, slots, encode)
     } else {
-        load::<B, T, false>(keys, slots, coding)
+        load::<B, T, false>(from.keys, slots, encode)
     }
     // SAFETY: all lanes are here, also for the other calls.
     let whole = unsafe {
@@ -122,22 +154,19 @@ pub unsafe fn sort_wide_rows<B: Bits, T: TaggedKey<B>, V: Word>(
         part.are_whole()
     };
     let mut row = part.read(slots, whole);
-    match segment {
-        0..=2 => sort_each::<T, 2>(&mut row),
-        4 => sort_each::<T, 4>(&mut row),
-        8 => sort_each::<T, 8>(&mut row),
-        16 => sort_each::<T, 16>(&mut row),
-        // SAFETY: as above, where the length is the same for all. The lanes of a group have the parts of its row.
-        _ => unsafe { sort_lanes(&mut row, group, minus_one) },
-    }
+    sort(&mut row);
     part.write(&row, slots, whole);
     if const { has_values::<V>() } {
         shared::wait_for_copies();
     }
     // SAFETY: as above.
     unsafe { sync_warp(FULL_MASK) };
-    let (from, to) = ((slots, values_of_tile), (keys, values));
-    if is_full { store::<B, T, V, true>(from, to, coding) } else { store::<B, T, V, false>(from, to, coding) }
+    let (from, to) = ((slots, values_of_tile), to());
+    if to.keys.len() == MAX_WIDE_ROW {
+        store::<B, T, V, true>(from, to, decode)
+    } else {
+        store::<B, T, V, false>(from, to, decode)
+    }
 }
 
 /// Sorts each `N` keys of a lane, a power of two.
@@ -183,7 +212,7 @@ fn load<B: Bits, T: TaggedKey<B>, const FULL: bool>(keys: GlobalMut<B>, slots: S
 #[track_caller]
 fn store<B: Bits, T: TaggedKey<B>, V: Word, const FULL: bool>(
     (slots, values_of_tile): (Shared<T>, Shared<V>),
-    (keys, values): (GlobalMut<B>, GlobalMut<V>),
+    Arrays { keys, values }: Arrays<B, V>,
     coding: Coding<B>,
 ) {
     let (mut held, mut indices) = ([B::MAX; LANE_KEYS], [0; LANE_KEYS]);

@@ -1,7 +1,7 @@
 //! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts what is left, instead of by runs and
 //! passes of merges.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
+use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers, with_values};
 use super::has_short;
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -20,16 +20,21 @@ use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
     self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
 };
+use kernels_gpu::kernels::sort::segments::long::sort_even_digits::{self, SORT_EVEN_DIGITS, SortEvenDigits};
 use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LongSegments, levels, long_tile, most_units};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
 /// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
 const COUNT_BLOCKS: usize = 12;
 
 /// Blocks of a multiprocessor that place segments: as many as it holds at once.
 const PLACE_BLOCKS: usize = 6;
+
+/// Blocks of a multiprocessor that sort digits: as many as it holds at once, or twice as many.
+const EVEN_BLOCKS: usize = 6;
 
 /// The sort of the long segments of an array.
 #[derive(Clone, Copy)]
@@ -44,6 +49,7 @@ pub(super) struct LongPlan {
 struct Layout {
     counts: usize,
     units: usize,
+    groups: usize,
     end: usize,
 }
 
@@ -62,8 +68,9 @@ impl LongPlan {
         let n = self.n as usize;
         let counts = align(COUNTERS * size_of::<u32>());
         let units = counts + align(long::count_words(n, key_bytes, value_bytes) * size_of::<u32>());
-        let end = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
-        Layout { counts, units, end }
+        let groups = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
+        let end = groups + align(long::group_words(n) * size_of::<u32>());
+        Layout { counts, units, groups, end }
     }
 
     /// Bytes of the workspace.
@@ -86,11 +93,12 @@ impl LongPlan {
     ) -> Result<(), Error> {
         let Self { key_bytes, value_bytes, .. } = self;
         let (layout, suffix) = (self.layout(), suffix::<K>(value_bytes));
-        let [counters, counts, units] = [0, layout.counts, layout.units].map(|begin| workspace + begin as Address);
+        let part = |begin: usize| (workspace + begin as Address) as *mut u32;
         let long = LongSegments {
-            counters: counters as *mut u32,
-            counts: counts as *mut u32,
-            units: units as *mut u32,
+            counters: part(0),
+            counts: part(layout.counts),
+            units: part(layout.units),
+            groups: part(layout.groups),
             n: self.n,
             tiles: self.tiles,
         };
@@ -141,7 +149,14 @@ impl LongPlan {
                 });
             }
         }
-        Ok(())
+        let even_bytes = sort_even_digits::shared_bytes(key_bytes, value_bytes);
+        let even_shape = shape(EVEN_BLOCKS, sort_even_digits::THREADS, even_bytes);
+        with_values!(value_bytes, V => {
+            let (home, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+            let sort = SortEvenDigits { home, scratch, long, coding, minus_one: MINUS_ONE };
+            // SAFETY: as above.
+            unsafe { queue.launch(&suffix, even_shape, &sort) }
+        })
     }
 }
 
@@ -151,7 +166,7 @@ pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
         return vec![];
     }
     let divide = if value_bytes == 0 { DIVIDE_LONG_SEGMENTS } else { DIVIDE_LONG_SEGMENTS_WITH_VALUES };
-    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
+    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide, SORT_EVEN_DIGITS];
     kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }
 

@@ -8,7 +8,10 @@
 //!
 //! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
 //! 4096 keys: of the digits between two that are alone, those that begin in the same bin, of so many keys that the longest one behind its end fits as well.
+//!
+//! If all digits have few keys, and about as many, lanes of warps sort each of them: [`sort_even_digits`](super::sort_even_digits).
 
+use super::sort_even_digits::{is_even, list_groups};
 use super::{LongSegments, Unit, levels};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
@@ -31,6 +34,8 @@ shared_memory! {
         scan: [u32; BLOCK_WORDS],
         /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
         most: [u32; HEAD_WORDS],
+        /// The most keys of any digit of each warp, likewise.
+        longest: [u32; HEAD_WORDS],
         /// Where each digit begins, and where the last one ends.
         begins: [u32; DIGITS + 1],
         /// Which digits are alone, or the first of those that are sorted together.
@@ -81,16 +86,22 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
             memory.begins.set(digit, begin);
             let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
             // SAFETY: all lanes of the warp are here.
-            let most = unsafe { reduce_max(FULL_MASK, light) };
+            let (most, longest) = unsafe { (reduce_max(FULL_MASK, light), reduce_max(FULL_MASK, count)) };
             if digit.is_multiple_of(WARP_SIZE) {
                 memory.most.set(digit / WARP_SIZE, most);
+                memory.longest.set(digit / WARP_SIZE, longest);
             }
             if digit == 0 {
                 memory.begins.set(DIGITS, unit.end);
                 memory.long_count.set(0, 0);
             }
             thread::sync_threads();
-            if level + 1 < const { levels(size_of::<B>()) } {
+            let longest = greatest(memory.longest);
+            if level + 1 == const { levels(size_of::<B>()) } {
+                // All keys are where they belong.
+            } else if is_even(longest, unit.end - unit.start) {
+                list_groups(workspace, unit, level, longest);
+            } else {
                 // SAFETY: as above.
                 let group = unsafe { group_of(digit, unit.start, memory) };
                 if let Some((begin, end)) = group {
@@ -136,6 +147,17 @@ fn for_each_part(parts: u32, word: impl Fn(u32) -> GlobalMut<u32>, mut each: imp
     }
 }
 
+/// The greatest of the warps' numbers.
+#[inline(always)]
+#[track_caller]
+fn greatest(of_warps: Shared<u32>) -> u32 {
+    let mut greatest = 0;
+    for warp in 0..HEAD_WORDS {
+        greatest = greatest.max(of_warps.get(warp));
+    }
+    greatest
+}
+
 /// Where the digits begin and end of which `digit` is the first, and which are sorted together, if there are any.
 ///
 /// # Safety
@@ -143,11 +165,7 @@ fn for_each_part(parts: u32, word: impl Fn(u32) -> GlobalMut<u32>, mut each: imp
 #[inline(always)]
 #[track_caller]
 unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
-    let mut longest = 0;
-    for warp in 0..HEAD_WORDS {
-        longest = longest.max(most.get(warp));
-    }
-    let bin_keys = MAX_GROUP as u32 - longest;
+    let bin_keys = MAX_GROUP as u32 - greatest(most);
     // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
     unsafe { core::hint::assert_unchecked(bin_keys != 0) };
     let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
