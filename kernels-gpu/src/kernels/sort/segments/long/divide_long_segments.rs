@@ -205,29 +205,19 @@ impl<B: Bits> Tile<B> {
         let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
         let is_last = self.level + 1 == const { levels(size_of::<B>()) };
         let decode = if is_last { self.coding } else { Coding::NONE };
-        if FULL {
-            let thread = recomputed(thread::thread_idx_x());
-            for first in (0..VT).step_by(2 * MOVED) {
-                let rows = first..(first + 2 * MOVED).min(VT);
-                let mut places = [0; 2 * MOVED];
-                for i in rows.clone() {
-                    own[i] = keys.get(thread + (i * NT) as u32);
-                }
-                for i in rows.clone() {
-                    places[i - first] = distances.get(digit_of(own[i])).wrapping_add(thread + (i * NT) as u32);
-                }
-                for i in rows {
-                    to.set(places[i - first] as usize, decode.decode(own[i]));
-                }
+        let thread = recomputed(thread::thread_idx_x());
+        for first in (0..VT).step_by(2 * MOVED) {
+            let rows = || (first..(first + 2 * MOVED).min(VT)).filter(|&i| Self::is_here::<NT, FULL>(len, i));
+            let mut places = [0; 2 * MOVED];
+            for i in rows() {
+                own[i] = keys.get(thread + (i * NT) as u32);
             }
-            return;
-        }
-        let mut slot = recomputed(thread::thread_idx_x());
-        while slot < len {
-            let key = keys.get(slot);
-            let place = distances.get(digit_of(key)).wrapping_add(slot);
-            to.set(place as usize, decode.decode(key));
-            slot += NT as u32;
+            for i in rows() {
+                places[i - first] = distances.get(digit_of(own[i])).wrapping_add(thread + (i * NT) as u32);
+            }
+            for i in rows() {
+                to.set(places[i - first] as usize, decode.decode(own[i]));
+            }
         }
     }
 }

@@ -99,7 +99,7 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
             let longest = greatest(memory.longest);
             if level + 1 == const { levels(size_of::<B>()) } {
                 // All keys are where they belong.
-            } else if is_even(longest, unit.end - unit.start) {
+            } else if is_even::<B, V>(longest, unit.end - unit.start) {
                 list_groups(workspace, unit, level, longest);
             } else {
                 // SAFETY: as above.

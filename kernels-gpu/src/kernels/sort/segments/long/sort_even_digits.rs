@@ -42,10 +42,11 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
     sort_wide_rows::shared_bytes(key_bytes, value_bytes)
 }
 
-/// Whether the digits of a segment of `keys` keys are even, of which the one with the most has `longest`: no more than half of the lanes have nothing to do then.
+/// Whether the digits of a segment of `keys` keys of type `B` with values of type `V` are even, of which the one with the most has `longest`: no more than half of the
+/// lanes have nothing to do then. Not of 8 bytes or with values, which lanes take longer to sort than blocks to merge.
 #[inline(always)]
-pub(super) fn is_even(longest: u32, keys: u32) -> bool {
-    longest <= MAX_EVEN && longest * (DIGITS / 2) <= keys
+pub(super) fn is_even<B, V>(longest: u32, keys: u32) -> bool {
+    size_of::<B>() == 4 && !has_values::<V>() && longest <= MAX_EVEN && longest * (DIGITS / 2) <= keys
 }
 
 /// How many digits a warp sorts at once, of `lanes` lanes each.

@@ -124,6 +124,42 @@ fn few_keys_between_digits_that_are_alone() {
     }
 }
 
+/// Digits that lanes of warps sort: of as many keys as 2 to 16 lanes hold, or one more or fewer, at each level; and such that are just not even enough.
+#[test]
+fn digits_of_few_keys_and_about_as_many() {
+    fn all<V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for (i, longest) in [74, 96, 97, 160, 161, 320, 321, 480, 511, 512, 513].into_iter().enumerate() {
+            let shift = [24, 16, 8, 0][i % 4];
+            let alike: u32 = random.random();
+            let mut input = vec![];
+            for digit in 0..256u32 {
+                let count = match digit % 4 {
+                    0 => longest,
+                    1 if i % 2 == 0 => longest / 2,
+                    1 => 0,
+                    2 if i % 3 == 0 => longest / 2 - 1,
+                    _ => longest / 2,
+                };
+                let above = if shift == 24 { 0 } else { alike & u32::MAX << (shift + 8) };
+                let below = (1u32 << shift) - 1;
+                input.extend((0..count).map(|_| above | digit << shift | random.random::<u32>() & below));
+            }
+            for i in (1..input.len()).rev() {
+                input.swap(i, random.random_range(0..=i));
+            }
+            // With a segment before, so that this one begins anywhere.
+            let lengths = [random.random_range(1..2000), input.len()];
+            input.splice(..0, (0..lengths[0] as u32).rev());
+            let seed = random.random();
+            check_keys::<u32, V>(&input, &lengths, By::Offsets, with::<V>(seed), seed);
+        }
+        let wide: Vec<u64> = (0..20_000).map(|_| random.random()).collect();
+        check_keys::<u64, ()>(&wide, &[20_000], By::Offsets, With::Nothing, random.random());
+    }
+    with_all_values!(all());
+}
+
 /// So many tiles that several blocks list segments.
 #[test]
 fn more_segments_than_one_block_lists() {
