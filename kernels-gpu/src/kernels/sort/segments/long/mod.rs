@@ -36,7 +36,7 @@ pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
 
-use super::sort_middle_segments::MAX_MIDDLE;
+use super::middle_runs::MAX_MIDDLE;
 use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
 use crate::key::Bits;
