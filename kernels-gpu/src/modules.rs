@@ -45,8 +45,8 @@ use crate::kernels::sort::segments::long::{
 };
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
-    sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS,
-    sort_wide_rows::SORT_WIDE_ROWS,
+    sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES, sort_rows::SORT_ROWS,
+    sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
@@ -98,6 +98,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
         "long_segments",
         &[
             SORT_MIDDLE_SEGMENTS,
+            SORT_MIDDLE_SEGMENTS_WITH_VALUES,
             FIND_LONG_SEGMENTS,
             COUNT_LONG_SEGMENTS,
             PLACE_LONG_SEGMENTS,

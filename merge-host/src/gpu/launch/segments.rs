@@ -15,7 +15,7 @@ use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
+use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
 use kernels_gpu::kernels::sort::segments::sort_segments::{SORT_SEGMENTS, SortSegments};
 use kernels_gpu::kernels::sort::segments::sort_short_segments::{

@@ -1,6 +1,6 @@
 //! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts of long segments.
 
-use super::sort_middle_segments::MAX_MIDDLE;
+use super::middle_runs::MAX_MIDDLE;
 use cuda_std::prelude::*;
 
 /// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some more.

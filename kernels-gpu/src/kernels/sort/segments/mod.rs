@@ -22,7 +22,9 @@
 //! | [`tagged_key`] | a key with its index, by which values are moved in the end |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
-//! | [`sort_middle_segments`] | their sort: merges of runs that warps sort |
+//! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
+//! | [`sort_middle_segments`] | their sort |
+//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers of a key and its index |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
 //! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
 
@@ -30,9 +32,11 @@ pub mod find_segments;
 pub mod long;
 pub mod merge_segments;
 pub mod middle;
+pub mod middle_runs;
 mod padded;
 mod segment_tile;
 pub mod sort_middle_segments;
+pub mod sort_middle_segments_with_values;
 pub mod sort_rows;
 pub mod sort_segments;
 pub mod sort_short_segments;

@@ -1,9 +1,8 @@
 //! What is sorted in registers: a key, or a key of 4 bytes with its index.
 
 use crate::key::Bits;
-use cuda_std::prelude::*;
 
-/// A key and, if there are values, its index among those that a warp or a block sorts. No two with indices are equal, so that any sort of them is stable.
+/// A key and, if there are values, its index among those that a warp sorts. No two with indices are equal, so that any sort of them is stable.
 pub trait TaggedKey<B: Bits>: Bits {
     /// The two together.
     fn new(key: B, index: u32) -> Self;
@@ -11,8 +10,6 @@ pub trait TaggedKey<B: Bits>: Bits {
     fn key(self) -> B;
     /// The index, or 0 for a key alone.
     fn index(self) -> u32;
-    /// The same keys, if they are alone.
-    fn alone(keys: GlobalMut<B>) -> Option<GlobalMut<Self>>;
 }
 
 impl<B: Bits> TaggedKey<B> for B {
@@ -27,10 +24,6 @@ impl<B: Bits> TaggedKey<B> for B {
     #[inline(always)]
     fn index(self) -> u32 {
         0
-    }
-    #[inline(always)]
-    fn alone(keys: GlobalMut<B>) -> Option<GlobalMut<B>> {
-        Some(keys)
     }
 }
 
@@ -47,9 +40,5 @@ impl TaggedKey<u32> for u64 {
     #[inline(always)]
     fn index(self) -> u32 {
         self as u32
-    }
-    #[inline(always)]
-    fn alone(_: GlobalMut<u32>) -> Option<GlobalMut<u64>> {
-        None
     }
 }

@@ -1,13 +1,14 @@
 //! Sorts of segments, against the standard library's stable sort of each.
 
 mod long;
+mod middle;
 
 use super::super::segments::{self, Bounds};
 use super::keys::*;
 use super::*;
 use crate::SortOrder;
 use kernels_gpu::kernels::sort::segments::Tiles;
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
+use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::MAX_ROW;
 use kernels_gpu::kernels::sort::segments::sort_short_segments::MAX_SHORT;
 use kernels_gpu::kernels::sort::segments::sort_wide_rows::has_wide_rows;
@@ -21,6 +22,15 @@ enum With {
     Values,
     /// Values without values, which become indices.
     Indices,
+}
+
+/// What moves with keys where values are of type `V`: values for half of the seeds, and indices for the others.
+fn with<V>(seed: u64) -> With {
+    match size_of::<V>() {
+        0 => With::Nothing,
+        _ if seed % 4 < 2 => With::Values,
+        _ => With::Indices,
+    }
 }
 
 /// How the kernels learn where segments are.
@@ -252,7 +262,8 @@ fn segments_of_one_length_need_no_offsets() {
             assert_eq!(kernels.contains("merge_segments"), merges, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_rows"), is_row, "segments of {length} keys");
             assert_eq!(kernels.contains("sort_wide_rows"), is_wide_row, "segments of {length} keys");
-            assert_eq!(kernels.contains("sort_middle_segments"), is_middle, "segments of {length} keys");
+            let middle = if is_alone { "sort_middle_segments" } else { "sort_middle_segments_with_values" };
+            assert_eq!(kernels.contains(middle), is_middle, "segments of {length} keys");
             let is_sorted_by_tiles = !has_lists && length > 1;
             assert_eq!(kernels.contains("sort_segments"), is_sorted_by_tiles, "segments of {length} keys");
         }
@@ -302,7 +313,7 @@ fn segments_at_the_edges_of_classes() {
 /// Lengths at which a segment needs another run of a warp, or another block.
 #[test]
 fn middle_segments_at_the_edges_of_runs() {
-    fn all<K: TestKey>() {
+    fn all<K: TestKey, V: Word>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         let edges: Vec<usize> = [1, 2, 3, 4, 5, 7, 8]
             .into_iter()
@@ -312,23 +323,29 @@ fn middle_segments_at_the_edges_of_runs() {
             .collect();
         for &length in &edges {
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
-            let sorted = sort::<K, ()>(
-                keys,
-                &[length, length, random.random_range(1..length)],
-                By::Length(length),
-                With::Nothing,
+            let lengths = [length, length, random.random_range(1..length)];
+            let sorted = sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
+            let kernels = sorted.device.kernels();
+            assert!(!kernels.contains("sort_short_segments"), "segments of {length} keys");
+            assert!(
+                kernels.iter().any(|kernel| kernel.starts_with("sort_middle_segments")),
+                "segments of {length} keys"
             );
-            assert!(sorted.device.kernels().iter().eq(["sort_middle_segments"].iter()), "segments of {length} keys");
         }
         let mut all: Vec<usize> = edges.into_iter().chain([0, 3, 0, 700, 1024, 17, 0]).collect();
         for keys in [Keys::Any, Keys::Few, Keys::Descending] {
             for i in (1..all.len()).rev() {
                 all.swap(i, random.random_range(0..=i));
             }
-            sort::<K, ()>(keys, &all, By::Offsets, With::Nothing);
+            sort::<K, V>(keys, &all, By::Offsets, with::<V>(random.random()));
         }
     }
-    for_all_types!(all());
+    fn alone<K: TestKey>() {
+        all::<K, ()>();
+    }
+    for_all_types!(alone());
+    with_all_values!(all::<u32>());
+    with_all_values!(all::<f32>());
 }
 
 /// Segments that only the first kernel sorts, and tiles that have others as well.

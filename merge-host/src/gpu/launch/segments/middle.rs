@@ -1,12 +1,14 @@
 //! The sort of middle segments, of keys alone or of 4 bytes with values: each by one block.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_values};
+use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
 use super::{Bounds, has_short};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::segments::middle::{CLASSES, MiddleSegments, class_keys, list_words};
-use kernels_gpu::kernels::sort::segments::sort_middle_segments::{
-    self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments, threads,
+use kernels_gpu::kernels::sort::segments::middle_runs::threads;
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
+    self, SORT_MIDDLE_SEGMENTS_WITH_VALUES, SortMiddleSegmentsWithValues,
 };
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
@@ -37,14 +39,49 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
 }
 
-/// The launch of up to `most` blocks that sort segments of up to `keys` keys.
-fn shape<K: Key>(value_bytes: usize, keys: usize, most: usize) -> Shape {
-    let threads = threads(keys);
-    let shared_bytes = sort_middle_segments::shared_bytes(size_of::<K>(), value_bytes, threads);
-    Shape { blocks: most, threads: threads as u32, shared_bytes }
+/// Which segments a launch sorts, as the kernels are told.
+struct Which {
+    /// The length of all segments, or 0 for those of `class` that `middle` lists.
+    length: u32,
+    middle: MiddleSegments,
+    class: usize,
+    /// None has more keys.
+    longest: usize,
 }
 
-/// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`](sort_middle_segments::MAX_MIDDLE) and not 0.
+/// Queues the launch of up to `most` blocks that sort those segments of `at`, or of `scratch`, where segments have been divided by an odd number of digits.
+///
+/// # Safety
+/// The arrays are in the GPU's memory, and nothing else uses them until the sort has ended; the lists are what the launches before have made.
+unsafe fn sort<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    (at, scratch): (Arrays, (Address, Address)),
+    Which { length, middle, class, longest }: Which,
+    most: usize,
+) -> Result<(), Error> {
+    let (suffix, threads, n, class) = (suffix::<K>(at.value_bytes), threads(longest), at.len, class as u32);
+    let shape = |shared_bytes: u32| Shape { blocks: most, threads: threads as u32, shared_bytes };
+    if at.value_bytes == 0 {
+        let (keys, scratch) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
+        let sort = SortMiddleSegments { keys, scratch, n, length, middle, class, coding, minus_one: MINUS_ONE };
+        // SAFETY: the caller's promise; the shape is what the kernel asks for, here and below.
+        return unsafe {
+            queue.launch(&suffix, shape(sort_middle_segments::shared_bytes(size_of::<K>(), threads)), &sort)
+        };
+    }
+    let shape = shape(sort_middle_segments_with_values::shared_bytes(size_of::<K>(), at.value_bytes, threads));
+    with_numbers!(at.value_bytes, V => {
+        let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+        let minus_one = MINUS_ONE;
+        let sort = SortMiddleSegmentsWithValues { at, scratch, n, length, middle, class, coding, minus_one };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, shape, &sort) }
+    })
+}
+
+/// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`](kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE) and
+/// not 0.
 ///
 /// # Safety
 /// The keys and values are in the GPU's memory, and nothing else uses them until the sort has ended.
@@ -54,21 +91,10 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     at: Arrays,
     bounds: Bounds,
 ) -> Result<(), Error> {
-    let (shape, length) = (shape::<K>(at.value_bytes, bounds.longest, bounds.segments.count), bounds.longest as u32);
-    with_values!(at.value_bytes, V => {
-        let sort = SortMiddleSegments {
-            at: elements::<K, V>((at.keys, at.values)),
-            scratch: elements::<K, V>((0, 0)),
-            n: at.len,
-            length,
-            middle: MiddleSegments::NONE,
-            class: 0,
-            coding,
-            minus_one: MINUS_ONE,
-        };
-        // SAFETY: the caller's promise; the shape is what the kernel asks for.
-        unsafe { queue.launch(&suffix::<K>(at.value_bytes), shape, &sort) }
-    })
+    let (longest, length) = (bounds.longest, bounds.longest as u32);
+    let which = Which { length, middle: MiddleSegments::NONE, class: 0, longest };
+    // SAFETY: the caller's promise; there is no scratch, as no segment has been divided.
+    unsafe { sort::<K>(queue, coding, (at, (0, 0)), which, bounds.segments.count) }
 }
 
 /// Queues the sort of the segments that are listed, of `at` or in `scratch`, none of them of more keys than `longest`.
@@ -84,28 +110,18 @@ pub(super) unsafe fn sort_listed<K: Key>(
 ) -> Result<(), Error> {
     let mut shorter = 0;
     for class in (0..CLASSES).take_while(|&class| class == 0 || longest > class_keys(class - 1)) {
-        let most = MIDDLE_THREADS / threads(class_keys(class)) * queue.multiprocessors();
-        let shape = shape::<K>(at.value_bytes, class_keys(class), most.min(at.len / (shorter + 1)));
-        with_values!(at.value_bytes, V => {
-            let sort = SortMiddleSegments {
-                at: elements::<K, V>((at.keys, at.values)),
-                scratch: elements::<K, V>(scratch),
-                n: at.len,
-                length: 0,
-                middle,
-                class: class as u32,
-                coding,
-                minus_one: MINUS_ONE,
-            };
-            // SAFETY: the caller's promise; the shape is what the kernel asks for.
-            unsafe { queue.launch(&suffix::<K>(at.value_bytes), shape, &sort)? };
-        });
-        shorter = class_keys(class);
+        let longest = class_keys(class);
+        let most = MIDDLE_THREADS / threads(longest) * queue.multiprocessors();
+        let which = Which { length: 0, middle, class, longest };
+        // SAFETY: the caller's promise.
+        unsafe { sort::<K>(queue, coding, (at, scratch), which, most.min(at.len / (shorter + 1)))? };
+        shorter = longest;
     }
     Ok(())
 }
 
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    vec![(SORT_MIDDLE_SEGMENTS.name, suffix::<K>(value_bytes))]
+    let kernel = if value_bytes == 0 { SORT_MIDDLE_SEGMENTS } else { SORT_MIDDLE_SEGMENTS_WITH_VALUES };
+    vec![(kernel.name, suffix::<K>(value_bytes))]
 }

@@ -3,7 +3,7 @@
 use super::{LongSegments, Unit, unit_keys};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::segments::sort_middle_segments::MAX_MIDDLE;
+use crate::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use crate::kernels::sort::segments::{Segments, Tiles};
 use crate::key::Bits;
 use crate::tuning::ROW;

@@ -39,7 +39,7 @@ mod rounds;
 pub mod sort_even_digits;
 
 use self::sort_even_digits::GROUP_WORDS;
-use super::sort_middle_segments::MAX_MIDDLE;
+use super::middle_runs::MAX_MIDDLE;
 use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
 use crate::key::Bits;

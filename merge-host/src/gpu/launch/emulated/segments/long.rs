@@ -8,15 +8,6 @@ const fn unit<V>() -> usize {
     long_tile(4, size_of::<V>()).keys()
 }
 
-/// What moves with keys where values are of type `V`: values in sorts that are checked for one seed, and indices in others.
-fn with<V>(seed: u64) -> With {
-    match size_of::<V>() {
-        0 => With::Nothing,
-        _ if seed % 4 < 2 => With::Values,
-        _ => With::Indices,
-    }
-}
-
 /// Sorts segments of these lengths by offsets, of keys of several kinds and types, with values of type `V` and with indices, or alone.
 fn check_lengths<V: Word>(lengths: &[usize], kinds: &[Keys]) {
     let ways: &[With] = if size_of::<V>() == 0 { &[With::Nothing] } else { &[With::Values, With::Indices] };

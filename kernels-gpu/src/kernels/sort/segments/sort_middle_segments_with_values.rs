@@ -1,0 +1,472 @@
+//! Middle segments of keys of 4 bytes with values: sorted by [runs](super::middle_runs) as keys alone are, of numbers of 4 bytes.
+//!
+//! ```text
+//!   numbers    │ key - least │ index │     all different: the sort is stable
+//!   keys       │ …                         in the end: read by index
+//!   values     │ …                         the same
+//! ```
+//!
+//! Where a number has too few bits for both, the key's lower ones are left out. Keys that differ in nothing else are put in order once all are sorted, a few
+//! at a time by one thread. If they are too many, all keys are sorted by their lower bits first, and then by the upper ones and by the rank that each has:
+//! the same sort twice more.
+
+use super::middle::MiddleSegments;
+use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
+use crate::block::shared_memory::{of_widths, shared_memory};
+use crate::block::swizzled::Swizzled;
+use crate::kernels::sort::elements::{Arrays, Elements};
+use crate::key::{Bits, Coding};
+use crate::warp::sort_lanes::LANE_KEYS;
+use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_max, sync_warp};
+use cuda_std::{recomputed, shared};
+
+shared_memory! {
+    /// What is sorted, and keys as they have been loaded.
+    struct Sorted<B: Word>(threads: usize) {
+        numbers: [u32; LANE_KEYS * threads],
+        keys: [B; LANE_KEYS * threads],
+    }
+}
+
+shared_memory! {
+    /// Values are where numbers have been, and keys if values have 8 bytes.
+    union Slots<B: Word, V: Word>(threads: usize) {
+        sorted: Sorted<B> { threads },
+        values: [V; LANE_KEYS * threads],
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a block of `threads` threads.
+    struct Memory<B: Word, V: Word>(threads: usize) {
+        slots: Slots<B, V> { threads },
+        segment: SegmentWords {},
+        /// The greatest key of each warp, and that of the complements.
+        greatest: [u32; MOST_WARPS],
+        greatest_complement: [u32; MOST_WARPS],
+        /// How many groups of numbers have to be put in order, or more than `MOST_GROUPS`; and the first and the last number of each, the latter in the
+        /// upper half of the word.
+        group_count: [u32; 1],
+        groups: [u32; MOST_GROUPS],
+    }
+}
+
+/// The most warps of a block.
+const MOST_WARPS: u32 = MOST_THREADS as u32 / WARP_SIZE;
+
+/// The most groups of numbers that are put in order, instead of sorting by the lower bits first.
+const MOST_GROUPS: u32 = 256;
+
+/// The most numbers of such a group.
+const MOST_ALIKE: u32 = 16;
+
+/// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
+pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
+    of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
+}
+
+/// What the numbers have of the keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// The upper bits, and the index of each.
+    Upper,
+    /// The lower bits, and the index of each.
+    Lower,
+    /// The upper bits, and the rank of each in the order of the lower ones.
+    UpperOfLower,
+}
+
+/// How a key and its index become a number.
+#[derive(Clone, Copy)]
+struct Numbers {
+    least: u32,
+    /// Bits of an index.
+    index_bits: u32,
+    /// How many of the key's lower bits are left out.
+    left_out: u32,
+}
+
+impl Numbers {
+    /// For `len` keys from `least` to `greatest`.
+    #[inline(always)]
+    fn new(least: u32, greatest: u32, len: u32) -> Self {
+        let index_bits = u32::BITS - (len - 1).leading_zeros();
+        let key_bits = u32::BITS - (greatest - least).leading_zeros();
+        Self { least, index_bits, left_out: (key_bits + index_bits).saturating_sub(u32::BITS) }
+    }
+
+    /// The number of a key, of which `index` is the index, or the rank.
+    #[inline(always)]
+    fn of<B: Bits>(self, pass: Pass, key: B, index: u32) -> u32 {
+        let key = key.to_register() as u32 - self.least;
+        let bits = if pass == Pass::Lower { key & ((1 << self.left_out) - 1) } else { key >> self.left_out };
+        bits << self.index_bits | index
+    }
+
+    #[inline(always)]
+    fn index(self, number: u32) -> u32 {
+        number & ((1 << self.index_bits) - 1)
+    }
+
+    /// Whether two numbers differ in nothing but indices.
+    #[inline(always)]
+    fn are_alike(self, number: u32, other: u32) -> bool {
+        (number ^ other) >> self.index_bits == 0
+    }
+}
+
+/// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values. Stable.
+///
+/// # Safety
+/// As for `sort_middle_segments`, for all arrays of `at` and `scratch`, with [`shared_bytes`].
+#[kernel(
+    u32v4 = <u32, u32> within (MOST_THREADS, 2),
+    u32v8 = <u32, u64> within (MOST_THREADS, 2),
+)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
+    n: usize,
+    length: u32,
+    middle: MiddleSegments,
+    class: u32,
+    coding: Coding<B>,
+    minus_one: u32,
+) {
+    const {
+        assert!(
+            size_of::<B>() == 4,
+            "a number has all bits of a key, or an index and as many as are left out fit beside it"
+        )
+    };
+    // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the rest are where `Sort` says.
+    let memory = unsafe { Memory::<B, V>::at_start(thread::block_dim_x() as usize) };
+    let segment = memory.segment;
+    if thread::thread_idx_x() == 0 {
+        segment.begin();
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            unsafe { segment.next(n, length, middle, class) };
+        }
+        thread::sync_threads();
+        if segment.len() == 0 {
+            return;
+        }
+        let level = segment.level();
+        let from = if level % 2 == 0 { at } else { scratch };
+        let (encode, decode) = if level == 0 { (coding, Coding::NONE) } else { (Coding::NONE, coding) };
+        let sort = Sort { from, to: at, n, encode, memory };
+        // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller promises the elements. The last barrier comes
+        // before the next segment's words.
+        unsafe {
+            let numbers = sort.load();
+            let pass = sort.sort_numbers(numbers, minus_one);
+            sort.store(numbers, pass, decode);
+        }
+    }
+}
+
+/// The sort of a segment. All threads of the block make each of its calls, in the order of the kernel, with barriers before and behind.
+#[derive(Clone, Copy)]
+struct Sort<B, V> {
+    from: Elements<B, V>,
+    to: Elements<B, V>,
+    n: usize,
+    encode: Coding<B>,
+    memory: Memory<B, V>,
+}
+
+impl<B: Bits, V: Word> Sort<B, V> {
+    /// The part of `side` that is the segment, found anew at each call: to keep it takes registers.
+    #[inline(always)]
+    #[track_caller]
+    fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
+        // SAFETY: whoever makes a sort promises both sides.
+        unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn len(&self) -> u32 {
+        self.memory.segment.len() as u32
+    }
+
+    /// Where the last run ends.
+    #[inline(always)]
+    #[track_caller]
+    fn end(&self) -> u32 {
+        end_of_runs(self.memory.segment.len())
+    }
+
+    #[inline(always)]
+    fn keys(&self) -> Swizzled<B> {
+        Swizzled::new(self.memory.slots.sorted.keys)
+    }
+
+    #[inline(always)]
+    fn numbers(&self) -> Swizzled<u32> {
+        Swizzled::new(self.memory.slots.sorted.numbers)
+    }
+
+    /// Key `i`.
+    #[inline(always)]
+    #[track_caller]
+    fn key(&self, i: u32) -> B {
+        self.encode.encode(self.keys().get(i))
+    }
+
+    /// The keys of this thread's row, of which there are `own_len`, and a first one.
+    #[inline(always)]
+    #[track_caller]
+    fn row(&self, own: u32, own_len: u32) -> [B; LANE_KEYS] {
+        let mut row = self.keys().part_of_row(own, own_len, self.keys().get(own));
+        self.encode.encode_all(&mut row);
+        row
+    }
+
+    /// Global to shared: the keys. Gives how they become numbers. Ends with a barrier.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn load(&self) -> Numbers {
+        let (lane, warp) = (warp::lane_id(), recomputed(thread::thread_idx_x()) / WARP_SIZE);
+        let (mut greatest, mut greatest_complement) = (0, 0);
+        // The same for all lanes of a warp.
+        if own_row() < self.end() {
+            let (from, own, len) = (self.part(self.from).keys, own_row(), self.len());
+            let first = own - lane * LANE_KEYS as u32;
+            for i in 0..LANE_KEYS as u32 {
+                let at = first + i * WARP_SIZE + lane;
+                if at < len {
+                    self.keys().copy_async_mut(at, from, at as usize);
+                }
+            }
+            shared::wait_for_copies();
+            // SAFETY: all lanes are here.
+            unsafe { sync_warp(FULL_MASK) };
+            if own < len {
+                let row = self.row(own, len - own);
+                for i in 0..LANE_KEYS {
+                    let key = row[i].to_register() as u32;
+                    greatest = greatest.max(key);
+                    greatest_complement = greatest_complement.max(!key);
+                }
+            }
+        }
+        let Memory { greatest: of_warps, greatest_complement: complements, group_count, .. } = self.memory;
+        // SAFETY: all lanes of the warp are here, and below.
+        let both = unsafe { (reduce_max(FULL_MASK, greatest), reduce_max(FULL_MASK, greatest_complement)) };
+        if lane == 0 {
+            of_warps.set(warp, both.0);
+            complements.set(warp, both.1);
+        }
+        if thread::thread_idx_x() == 0 {
+            group_count.set(0, 0);
+        }
+        thread::sync_threads();
+        let is_warp = lane < thread::block_dim_x() / WARP_SIZE;
+        let word = |words: Shared<u32>| if is_warp { words.get(lane) } else { 0 };
+        // SAFETY: as above.
+        let (greatest, complement) =
+            unsafe { (reduce_max(FULL_MASK, word(of_warps)), reduce_max(FULL_MASK, word(complements))) };
+        Numbers::new(!complement, greatest, self.len())
+    }
+
+    /// Sorts the numbers, in one pass or in three. Gives the last one. Ends with a barrier.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn sort_numbers(&self, numbers: Numbers, minus_one: u32) -> Pass {
+        let mut pass = Pass::Upper;
+        loop {
+            if own_row() < self.end() {
+                let (row, left) = (self.row_of_numbers(numbers, pass), self.len() - own_row() / RUN * RUN);
+                // SAFETY: all lanes of the warp are here, which have the rows of a run.
+                unsafe { sort_run(row, left, self.numbers(), || self.end(), minus_one) };
+            }
+            thread::sync_threads();
+            // SAFETY: all threads of the block are here, after a barrier.
+            unsafe { merge_runs(self.numbers(), || self.end()) };
+            // SAFETY: as above.
+            if pass == Pass::Upper && (numbers.left_out == 0 || unsafe { self.put_in_order(numbers) }) {
+                return pass;
+            }
+            pass = match pass {
+                Pass::Upper => Pass::Lower,
+                Pass::Lower => Pass::UpperOfLower,
+                Pass::UpperOfLower => return pass,
+            };
+            if pass == Pass::UpperOfLower {
+                // SAFETY: as above.
+                unsafe { self.keep_order(numbers) };
+            }
+        }
+    }
+
+    /// The numbers of this thread's row, and the greatest ones behind the last key.
+    #[inline(always)]
+    #[track_caller]
+    fn row_of_numbers(&self, numbers: Numbers, pass: Pass) -> [u32; LANE_KEYS] {
+        let (mut row, own, len) = ([u32::MAX; LANE_KEYS], own_row(), self.len());
+        if own >= len {
+            return row;
+        }
+        if pass == Pass::UpperOfLower {
+            let order = self.part(self.from).keys;
+            for i in 0..LANE_KEYS as u32 {
+                if own + i < len {
+                    let key = self.key(order.get((own + i) as usize).to_register() as u32);
+                    row[i as usize] = numbers.of(pass, key, own + i);
+                }
+            }
+            return row;
+        }
+        let keys = self.row(own, len - own);
+        for i in 0..LANE_KEYS as u32 {
+            if own + i < len {
+                row[i as usize] = numbers.of(pass, keys[i as usize], own + i);
+            }
+        }
+        row
+    }
+
+    /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all are in order then. Ends with a barrier.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_in_order(&self, numbers: Numbers) -> bool {
+        let (slots, len, Memory { group_count, groups, .. }) = (self.numbers(), self.len(), self.memory);
+        let key = |rank: u32| self.key(numbers.index(slots.get(rank)));
+        let is_like_next = |rank: u32| numbers.are_alike(slots.get(rank), slots.get(rank + 1));
+        let mut alike = self.alike(numbers);
+        while alike != 0 {
+            let rank = own_row() + alike.trailing_zeros();
+            alike &= alike - 1;
+            if key(rank) > key(rank + 1) {
+                // The group that both are of, unless two before them are not in order: then it is listed by the thread that finds these.
+                let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
+                while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
+                    first -= 1;
+                    is_listed = key(first) > key(first + 1);
+                }
+                while last + 1 < len && last - rank < MOST_ALIKE && is_like_next(last) {
+                    last += 1;
+                }
+                if !is_listed {
+                    let is_short = last - first < MOST_ALIKE;
+                    let at = group_count.fetch_add(0, if is_short { 1 } else { MOST_GROUPS + 1 });
+                    if is_short && at < MOST_GROUPS {
+                        groups.set(at, last << 16 | first);
+                    }
+                }
+            }
+        }
+        thread::sync_threads();
+        let count = group_count.get(0);
+        if count > MOST_GROUPS {
+            return false;
+        }
+        let mut group = recomputed(thread::thread_idx_x());
+        while group < count {
+            let (first, last) = (groups.get(group) & 0xffff, groups.get(group) >> 16);
+            // By insertion, which moves none of equal keys.
+            for next in first + 1..=last {
+                let (number, mut at) = (slots.get(next), next);
+                let own = self.key(numbers.index(number));
+                while at > first && key(at - 1) > own {
+                    slots.set(at, slots.get(at - 1));
+                    at -= 1;
+                }
+                slots.set(at, number);
+            }
+            group += thread::block_dim_x();
+        }
+        thread::sync_threads();
+        true
+    }
+
+    /// Which numbers of this thread's row are like the next one, as bits. All are sorted.
+    #[inline(always)]
+    #[track_caller]
+    fn alike(&self, numbers: Numbers) -> u32 {
+        let (slots, own, len) = (self.numbers(), own_row(), self.len());
+        if own + 1 >= len {
+            return 0;
+        }
+        let (row, mut alike) = (slots.row(own), 0);
+        for i in 0..LANE_KEYS - 1 {
+            alike |= u32::from(numbers.are_alike(row[i], row[i + 1])) << i;
+        }
+        let (last, next) = (LANE_KEYS as u32 - 1, own + LANE_KEYS as u32);
+        if next < len {
+            return alike | u32::from(numbers.are_alike(row[LANE_KEYS - 1], slots.get(next))) << last;
+        }
+        // Greatest numbers are behind the last key.
+        alike & ((1 << (len - 1 - own)) - 1)
+    }
+
+    /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a barrier.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn keep_order(&self, numbers: Numbers) {
+        let (order, mut rank) = (self.part(self.from).keys, recomputed(thread::thread_idx_x()));
+        while rank < order.len() as u32 {
+            order.set(rank as usize, B::from_register(numbers.index(self.numbers().get(rank)) as u64));
+            rank += thread::block_dim_x();
+        }
+        thread::sync_threads();
+    }
+
+    /// Shared to global: keys by the indices of their numbers, and their values. Ends with a barrier.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn store(&self, numbers: Numbers, pass: Pass, decode: Coding<B>) {
+        // Anew in each of these loops: to keep ranks takes registers.
+        let first = || recomputed(thread::thread_idx_x());
+        let rank = |first: u32, i: usize| first + i as u32 * thread::block_dim_x();
+        let mut indices = [0; LANE_KEYS];
+        let (own, len) = (first(), self.len());
+        for i in 0..LANE_KEYS {
+            if rank(own, i) < len {
+                indices[i] = numbers.index(self.numbers().get(rank(own, i)));
+                if pass == Pass::UpperOfLower {
+                    indices[i] = self.part(self.from).keys.get(indices[i] as usize).to_register() as u32;
+                }
+            }
+        }
+        thread::sync_threads();
+        let values = self.memory.slots.values;
+        let copy_values = || {
+            let (own, from) = (first(), self.part(self.from).values);
+            for i in 0..LANE_KEYS {
+                if rank(own, i) < from.len() as u32 {
+                    values.copy_async_mut(rank(own, i), from, rank(own, i) as usize);
+                }
+            }
+        };
+        // These are where numbers have been, and longer ones where keys are.
+        if const { size_of::<V>() <= 4 } {
+            copy_values();
+        }
+        let (own, to) = (first(), self.part(self.to).keys);
+        for i in 0..LANE_KEYS {
+            if rank(own, i) < to.len() as u32 {
+                to.set(rank(own, i) as usize, decode.decode(self.keys().get(indices[i])));
+            }
+        }
+        if const { size_of::<V>() > 4 } {
+            thread::sync_threads();
+            copy_values();
+        }
+        shared::wait_for_copies();
+        thread::sync_threads();
+        let (own, to) = (first(), self.part(self.to).values);
+        for i in 0..LANE_KEYS {
+            if rank(own, i) < to.len() as u32 {
+                to.set(rank(own, i) as usize, values.get(indices[i]));
+            }
+        }
+        thread::sync_threads();
+    }
+}
