@@ -207,16 +207,20 @@ impl<B: Bits> Tile<B> {
         let decode = if is_last { self.coding } else { Coding::NONE };
         let thread = recomputed(thread::thread_idx_x());
         for first in (0..VT).step_by(2 * MOVED) {
-            let rows = || (first..(first + 2 * MOVED).min(VT)).filter(|&i| Self::is_here::<NT, FULL>(len, i));
+            let rows = first..(first + 2 * MOVED).min(VT);
             let mut places = [0; 2 * MOVED];
-            for i in rows() {
-                own[i] = keys.get(thread + (i * NT) as u32);
+            for i in rows.clone() {
+                if Self::is_here::<NT, FULL>(len, i) {
+                    own[i] = keys.get(thread + (i * NT) as u32);
+                }
             }
-            for i in rows() {
+            for i in rows.clone() {
                 places[i - first] = distances.get(digit_of(own[i])).wrapping_add(thread + (i * NT) as u32);
             }
-            for i in rows() {
-                to.set(places[i - first] as usize, decode.decode(own[i]));
+            for i in rows {
+                if Self::is_here::<NT, FULL>(len, i) {
+                    to.set(places[i - first] as usize, decode.decode(own[i]));
+                }
             }
         }
     }
