@@ -119,8 +119,10 @@ pub struct Row {
     pub run_lengths: ByWidths<Tile>,
     /// Reductions by key.
     pub reduce: ByWidths<Tile>,
-    /// Blocks of set operations and of unique keys, for keys of 4 bytes alone, on a multiprocessor, which holds at least this many at once.
-    pub compaction_blocks: usize,
+    /// Blocks of set operations for keys of 4 bytes alone on a multiprocessor, which holds at least this many at once.
+    pub sets_blocks: usize,
+    /// The same of unique keys of 4 bytes alone.
+    pub unique_blocks: usize,
     /// The same of set operations for keys of 8 bytes alone.
     pub wide_sets_blocks: usize,
     /// The same of run lengths.
@@ -180,9 +182,9 @@ pub const SM_90: Row = Row {
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    unique:               ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
     run_lengths:          ByWidths([tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
-    reduce:               ByWidths([None,           None,           tile(256, 31),  tile(256, 17),  tile(256, 19),  tile(256, 13)]),
+    reduce:               ByWidths([None,           None,           tile(256, 23),  tile(256, 15),  tile(256, 15),  tile(256, 11)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -202,11 +204,12 @@ pub const SM_90: Row = Row {
     divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
 
     fused_blocks: 4,
-    compaction_blocks: 5,
+    sets_blocks: 5,
+    unique_blocks: 6,
     wide_sets_blocks: 4,
     run_lengths_blocks: 4,
     unique_pairs_blocks: 3,
-    reduce_blocks: 3,
+    reduce_blocks: 4,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -14,6 +14,7 @@
 use crate::block::segmented::{Tail, shuffle_bits};
 use crate::kernels::groups::reduction::Reduction;
 use crate::key::Bits;
+use crate::warp::look_back::Pauses;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot};
 
@@ -59,7 +60,7 @@ impl Carries {
     /// What `tile` has published, which this waits for.
     #[inline(always)]
     #[track_caller]
-    fn published<V: Bits>(self, tile: u32) -> Tail<V> {
+    fn published<V: Bits>(self, tile: u32, pauses: &Pauses) -> Tail<V> {
         let first = tile as usize * const { size_of::<V>() / 4 };
         loop {
             let low = self.words.load(first);
@@ -70,6 +71,7 @@ impl Carries {
                 let value = V::from_register(low & u32::MAX as u64 | upper);
                 return Tail { has_head: state == FINAL, value };
             }
+            pauses.wait();
         }
     }
 
@@ -80,10 +82,10 @@ impl Carries {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn carried<R: Reduction>(self, tile: u32) -> R::Value {
-        let lane = warp::lane_id();
+        let (lane, pauses) = (warp::lane_id(), Pauses::of(tile));
         let read = |end: u32| {
             // Lanes that have no tile read the first one, which is none of those that count.
-            let tail: Tail<R::Value> = self.published((end - 1).saturating_sub(lane));
+            let tail: Tail<R::Value> = self.published((end - 1).saturating_sub(lane), &pauses);
             // SAFETY: `FULL_MASK` names the 32 lanes of the warp, which make this call together, with the same `end`: it changes
             // by what all lanes have learnt.
             (tail, unsafe { ballot(FULL_MASK, tail.has_head) })

@@ -11,6 +11,9 @@
 //! Look-back" (Merrill and Garland, 2016). A word carries its sum and what it is the sum of, so that no order with other memory is
 //! needed.
 //!
+//! Whoever looks for a word again and again takes the memory's time from those that are to publish it, hundreds of warps of them. So a tile [pauses](Pauses) before it looks
+//! back at all, for as long as most of those before it may need, and between two looks.
+//!
 //! A tile waits only for those before it. Blocks [take](Tiles::take) tiles in order, so that these have all been taken by blocks that run.
 //!
 //! The sort by all bits has a look-back of its own, for the 256 digits of a tile at once.
@@ -21,6 +24,30 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, shuffle_idx};
 /// Words that a lane reads at once. Hundreds of tiles are counted at the same time, so that a tile may have to go back over most of these: what it
 /// reads in a step takes a part of a microsecond, however many words these are.
 const AT_ONCE: usize = 4;
+
+/// Pauses of a tile that looks back, in nanoseconds.
+pub(super) struct Pauses {
+    /// Between two looks at a word that has not been published.
+    again: u32,
+}
+
+impl Pauses {
+    /// Those of `tile`, the first one of which this makes. The first tiles, which may be all there are, wait for few others.
+    #[inline(always)]
+    pub fn of(tile: u32) -> Self {
+        let is_of_many = tile >= const { 4 * AT_ONCE as u32 * WARP_SIZE };
+        if is_of_many {
+            thread::sleep(1500);
+        }
+        Self { again: if is_of_many { 1000 } else { 50 } }
+    }
+
+    /// Waits before another look.
+    #[inline(always)]
+    pub fn wait(&self) {
+        thread::sleep(self.again);
+    }
+}
 
 /// What tells of which tiles a word is the sum: of one tile, or of all up to it. A word that is 0 has not been published.
 const OWN: u64 = 1 << 62;
@@ -74,6 +101,7 @@ impl Tiles {
     #[track_caller]
     pub unsafe fn sum_before(self, tile: u32, sum: u32) -> u64 {
         let (lane, mut left, mut before) = (warp::lane_id(), tile, 0u64);
+        let pauses = Pauses::of(tile);
         'steps: while left > 0 {
             let mut words = [0; AT_ONCE];
             for i in 0..AT_ONCE {
@@ -87,6 +115,7 @@ impl Tiles {
                 let mut word = words[i];
                 if distance < left {
                     while word == 0 {
+                        pauses.wait();
                         word = self.sums.load((left - 1 - distance) as usize);
                     }
                 }

@@ -23,6 +23,7 @@ missing! {
     lane_id() -> u32;
     sync_threads() -> ();
     device_fence() -> ();
+    sleep(nanoseconds: u32) -> ();
     sync_warp(mask: u32) -> ();
     shuffle_xor(mask: u32, value: u32, lane_mask: u32) -> u32;
     shuffle_idx(mask: u32, value: u32, src: u32) -> u32;

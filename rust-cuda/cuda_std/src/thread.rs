@@ -44,6 +44,13 @@ pub fn sync_threads() {
     backend::sync_threads();
 }
 
+/// Waits for some `nanoseconds`, at most about twice as many (`__nanosleep`). A thread that waits for what another one stores has to
+/// leave the memory to that one meanwhile.
+#[inline(always)]
+pub fn sleep(nanoseconds: u32) {
+    backend::sleep(nanoseconds);
+}
+
 /// Orders what this thread wrote before among what all threads of the GPU see, ahead of what it writes afterwards; and what it reads afterwards
 /// is no older than what it has read before (`__threadfence`).
 ///

@@ -53,6 +53,9 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     ROW.reduce.of(key_bytes, value_bytes)
 }
 
+/// Blocks of a multiprocessor for sums of floats of 8 bytes, which take more registers than others.
+const WIDE_FLOAT_BLOCKS: usize = ROW.reduce_blocks - 1;
+
 /// Kernel: writes the key of each group of `keys` to `out_keys`, the reduction of the group's `values` to `out_values`, and the number
 /// of groups to `count`. One block a tile of `NT * VT` keys. `coding` is that of the values, for a reduction that orders them.
 ///
@@ -72,11 +75,11 @@ const fn tile(key_bytes: usize, value_bytes: usize) -> Tile {
     u32v4float = <u32, u32, FloatSum<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
     u32v8float = <u32, u64, FloatSum<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>
-        within (tile(4, 8).threads, ROW.reduce_blocks),
+        within (tile(4, 8).threads, WIDE_FLOAT_BLOCKS),
     u64v4float = <u64, u32, FloatSum<u32>, { tile(8, 4).threads }, { tile(8, 4).items_per_thread }>
         within (tile(8, 4).threads, ROW.reduce_blocks),
     u64v8float = <u64, u64, FloatSum<u64>, { tile(8, 8).threads }, { tile(8, 8).items_per_thread }>
-        within (tile(8, 8).threads, ROW.reduce_blocks),
+        within (tile(8, 8).threads, WIDE_FLOAT_BLOCKS),
     u32v4greatest = <u32, u32, Greatest<u32>, { tile(4, 4).threads }, { tile(4, 4).items_per_thread }>
         within (tile(4, 4).threads, ROW.reduce_blocks),
     u32v8greatest = <u32, u64, Greatest<u64>, { tile(4, 8).threads }, { tile(4, 8).items_per_thread }>

@@ -38,7 +38,7 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 /// [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.unique.of(4, 0).threads }, { ROW.unique.of(4, 0).items_per_thread }>
-        within (ROW.unique.of(4, 0).threads, ROW.compaction_blocks),
+        within (ROW.unique.of(4, 0).threads, ROW.unique_blocks),
     u64 = <u64, (), { ROW.unique.of(8, 0).threads }, { ROW.unique.of(8, 0).items_per_thread }>,
     u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>
         within (ROW.unique.of(4, 4).threads, ROW.unique_pairs_blocks),

@@ -52,7 +52,7 @@ pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
 /// with [`shared_bytes`]. What is written overlaps nothing that is read.
 #[kernel(
     u32 = <u32, (), { ROW.sets.of(4, 0).threads }, { ROW.sets.of(4, 0).items_per_thread }>
-        within (ROW.sets.of(4, 0).threads, ROW.compaction_blocks),
+        within (ROW.sets.of(4, 0).threads, ROW.sets_blocks),
     u64 = <u64, (), { ROW.sets.of(8, 0).threads }, { ROW.sets.of(8, 0).items_per_thread }>
         within (ROW.sets.of(8, 0).threads, ROW.wide_sets_blocks),
     u32v4 = <u32, u32, { ROW.sets.of(4, 4).threads }, { ROW.sets.of(4, 4).items_per_thread }>,

@@ -65,6 +65,12 @@ pub fn sync_threads() {
     unsafe { nvptx::_syncthreads() }
 }
 
+#[inline(always)]
+pub fn sleep(nanoseconds: u32) {
+    // SAFETY: does nothing but wait.
+    unsafe { asm!("nanosleep.u32 {0};", in(reg32) nanoseconds, options(nomem, nostack)) };
+}
+
 // SAFETY: declarations of LLVM intrinsics with their own signatures; each is `convergent`.
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.bar.warp.sync"]
