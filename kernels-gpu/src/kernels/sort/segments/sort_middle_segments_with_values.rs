@@ -42,6 +42,8 @@ shared_memory! {
     struct Memory<B: Word, V: Word>(threads: usize) {
         slots: Slots<B, V> { threads },
         segment: SegmentWords {},
+        /// How keys become numbers.
+        coding: [u32; NUMBERS_WORDS],
         /// The greatest key of each warp, and that of the complements.
         greatest: [u32; MOST_WARPS],
         greatest_complement: [u32; MOST_WARPS],
@@ -61,6 +63,9 @@ const MOST_GROUPS: u32 = 256;
 /// The most numbers of such a group.
 const MOST_ALIKE: u32 = 16;
 
+/// Keys of a thread that are on their way from slots at once.
+const MOVED: usize = 8;
+
 /// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
@@ -76,6 +81,9 @@ enum Pass {
     /// The upper bits, and the rank of each in the order of the lower ones.
     UpperOfLower,
 }
+
+/// Words of [`Numbers`].
+const NUMBERS_WORDS: u32 = 3;
 
 /// How a key and its index become a number.
 #[derive(Clone, Copy)]
@@ -149,43 +157,73 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
     }
     loop {
         if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
-            unsafe { segment.next(n, length, middle, class) };
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind. Where the list of the class is takes
+            // registers to keep.
+            unsafe { segment.next(n, length, middle, recomputed(class)) };
         }
         thread::sync_threads();
         if segment.len() == 0 {
             return;
         }
-        let level = segment.level();
-        let from = if level % 2 == 0 { at } else { scratch };
-        let (encode, decode) = if level == 0 { (coding, Coding::NONE) } else { (Coding::NONE, coding) };
-        let sort = Sort { from, to: at, n, encode, memory };
+        let sort = Sort { at, scratch, n, coding, memory };
         // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller promises the elements. The last barrier comes
         // before the next segment's words.
         unsafe {
-            let numbers = sort.load();
-            let pass = sort.sort_numbers(numbers, minus_one);
-            sort.store(numbers, pass, decode);
+            sort.load();
+            let pass = sort.sort_numbers(minus_one);
+            sort.store(pass);
         }
     }
 }
 
-/// The sort of a segment. All threads of the block make each of its calls, in the order of the kernel, with barriers before and behind.
+/// The sort of a segment. What is known of it is found anew at each call: to keep that takes registers.
+///
+/// # Safety
+/// All threads of the block make each of the unsafe calls, in the order of the kernel and behind a barrier, and nothing else uses the memory nor the part
+/// of both sides that is the segment, for which the kernel's promises hold.
 #[derive(Clone, Copy)]
 struct Sort<B, V> {
-    from: Elements<B, V>,
-    to: Elements<B, V>,
+    at: Elements<B, V>,
+    scratch: Elements<B, V>,
     n: usize,
-    encode: Coding<B>,
+    coding: Coding<B>,
     memory: Memory<B, V>,
 }
 
 impl<B: Bits, V: Word> Sort<B, V> {
-    /// The part of `side` that is the segment, found anew at each call: to keep it takes registers.
+    /// Where the segment is before.
+    #[inline(always)]
+    #[track_caller]
+    fn from(&self) -> Arrays<B, V> {
+        self.part(if self.memory.segment.level().is_multiple_of(2) { self.at } else { self.scratch })
+    }
+
+    /// Where the segment is in the end.
+    #[inline(always)]
+    #[track_caller]
+    fn to(&self) -> Arrays<B, V> {
+        self.part(self.at)
+    }
+
+    /// How keys are encoded that have been loaded.
+    #[inline(always)]
+    #[track_caller]
+    fn encode(&self) -> Coding<B> {
+        if self.memory.segment.level() == 0 { self.coding } else { Coding::NONE }
+    }
+
+    /// How these are decoded, which have not been encoded where they are.
+    #[inline(always)]
+    #[track_caller]
+    fn decode(&self) -> Coding<B> {
+        if self.memory.segment.level() == 0 { Coding::NONE } else { self.coding }
+    }
+
+    /// The part of `side` that is the segment.
     #[inline(always)]
     #[track_caller]
     fn part(&self, side: Elements<B, V>) -> Arrays<B, V> {
-        // SAFETY: whoever makes a sort promises both sides.
+        // SAFETY: both sides have `n` elements, or nothing is asked for of the other: of segments of one length none is of an odd level.
         unsafe { side.arrays(self.n) }.slice(self.memory.segment.start(), self.memory.segment.len())
     }
 
@@ -212,31 +250,35 @@ impl<B: Bits, V: Word> Sort<B, V> {
         Swizzled::new(self.memory.slots.sorted.numbers)
     }
 
-    /// Key `i`.
-    #[inline(always)]
-    #[track_caller]
-    fn key(&self, i: u32) -> B {
-        self.encode.encode(self.keys().get(i))
-    }
-
     /// The keys of this thread's row, of which there are `own_len`, and a first one.
     #[inline(always)]
     #[track_caller]
     fn row(&self, own: u32, own_len: u32) -> [B; LANE_KEYS] {
         let mut row = self.keys().part_of_row(own, own_len, self.keys().get(own));
-        self.encode.encode_all(&mut row);
+        self.encode().encode_all(&mut row);
         row
     }
 
-    /// Global to shared: the keys. Gives how they become numbers. Ends with a barrier.
+    /// How keys become numbers, after `load`.
     #[inline(always)]
     #[track_caller]
-    unsafe fn load(&self) -> Numbers {
+    fn coding_of_numbers(&self) -> Numbers {
+        let words = self.memory.coding;
+        Numbers { least: words.get(0), index_bits: words.get(1), left_out: words.get(2) }
+    }
+
+    /// Global to shared: the keys, and how they become numbers. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn load(&self) {
         let (lane, warp) = (warp::lane_id(), recomputed(thread::thread_idx_x()) / WARP_SIZE);
         let (mut greatest, mut greatest_complement) = (0, 0);
         // The same for all lanes of a warp.
         if own_row() < self.end() {
-            let (from, own, len) = (self.part(self.from).keys, own_row(), self.len());
+            let (from, own, len) = (self.from().keys, own_row(), self.len());
             let first = own - lane * LANE_KEYS as u32;
             for i in 0..LANE_KEYS as u32 {
                 let at = first + i * WARP_SIZE + lane;
@@ -263,26 +305,34 @@ impl<B: Bits, V: Word> Sort<B, V> {
             of_warps.set(warp, both.0);
             complements.set(warp, both.1);
         }
-        if thread::thread_idx_x() == 0 {
-            group_count.set(0, 0);
-        }
         thread::sync_threads();
         let is_warp = lane < thread::block_dim_x() / WARP_SIZE;
         let word = |words: Shared<u32>| if is_warp { words.get(lane) } else { 0 };
         // SAFETY: as above.
         let (greatest, complement) =
             unsafe { (reduce_max(FULL_MASK, word(of_warps)), reduce_max(FULL_MASK, word(complements))) };
-        Numbers::new(!complement, greatest, self.len())
+        if thread::thread_idx_x() == 0 {
+            let (Numbers { least, index_bits, left_out }, words) =
+                (Numbers::new(!complement, greatest, self.len()), self.memory.coding);
+            words.set(0, least);
+            words.set(1, index_bits);
+            words.set(2, left_out);
+            group_count.set(0, 0);
+        }
+        thread::sync_threads();
     }
 
     /// Sorts the numbers, in one pass or in three. Gives the last one. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
     #[inline(always)]
     #[track_caller]
-    unsafe fn sort_numbers(&self, numbers: Numbers, minus_one: u32) -> Pass {
+    unsafe fn sort_numbers(&self, minus_one: u32) -> Pass {
         let mut pass = Pass::Upper;
         loop {
             if own_row() < self.end() {
-                let (row, left) = (self.row_of_numbers(numbers, pass), self.len() - own_row() / RUN * RUN);
+                let (row, left) = (self.row_of_numbers(pass), self.len() - own_row() / RUN * RUN);
                 // SAFETY: all lanes of the warp are here, which have the rows of a run.
                 unsafe { sort_run(row, left, self.numbers(), || self.end(), minus_one) };
             }
@@ -290,7 +340,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             // SAFETY: all threads of the block are here, after a barrier.
             unsafe { merge_runs(self.numbers(), || self.end()) };
             // SAFETY: as above.
-            if pass == Pass::Upper && (numbers.left_out == 0 || unsafe { self.put_in_order(numbers) }) {
+            if pass == Pass::Upper && (self.coding_of_numbers().left_out == 0 || unsafe { self.put_in_order() }) {
                 return pass;
             }
             pass = match pass {
@@ -300,7 +350,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             };
             if pass == Pass::UpperOfLower {
                 // SAFETY: as above.
-                unsafe { self.keep_order(numbers) };
+                unsafe { self.keep_order() };
             }
         }
     }
@@ -308,17 +358,18 @@ impl<B: Bits, V: Word> Sort<B, V> {
     /// The numbers of this thread's row, and the greatest ones behind the last key.
     #[inline(always)]
     #[track_caller]
-    fn row_of_numbers(&self, numbers: Numbers, pass: Pass) -> [u32; LANE_KEYS] {
+    fn row_of_numbers(&self, pass: Pass) -> [u32; LANE_KEYS] {
+        let numbers = self.coding_of_numbers();
         let (mut row, own, len) = ([u32::MAX; LANE_KEYS], own_row(), self.len());
         if own >= len {
             return row;
         }
         if pass == Pass::UpperOfLower {
-            let order = self.part(self.from).keys;
+            let (order, encode) = (self.from().keys, self.encode());
             for i in 0..LANE_KEYS as u32 {
                 if own + i < len {
-                    let key = self.key(order.get((own + i) as usize).to_register() as u32);
-                    row[i as usize] = numbers.of(pass, key, own + i);
+                    let key = self.keys().get(order.get((own + i) as usize).to_register() as u32);
+                    row[i as usize] = numbers.of(pass, encode.encode(key), own + i);
                 }
             }
             return row;
@@ -333,33 +384,44 @@ impl<B: Bits, V: Word> Sort<B, V> {
     }
 
     /// Puts keys in order that differ only in what is left out of their numbers, which are sorted; gives whether all are in order then. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
     #[inline(always)]
     #[track_caller]
-    unsafe fn put_in_order(&self, numbers: Numbers) -> bool {
+    unsafe fn put_in_order(&self) -> bool {
+        let numbers = self.coding_of_numbers();
         let (slots, len, Memory { group_count, groups, .. }) = (self.numbers(), self.len(), self.memory);
-        let key = |rank: u32| self.key(numbers.index(slots.get(rank)));
+        let (keys, encode) = (self.keys(), self.encode());
+        let key_of = |number: u32| encode.encode(keys.get(numbers.index(number)));
+        let key = |rank: u32| key_of(slots.get(rank));
         let is_like_next = |rank: u32| numbers.are_alike(slots.get(rank), slots.get(rank + 1));
         let mut alike = self.alike(numbers);
         while alike != 0 {
             let rank = own_row() + alike.trailing_zeros();
             alike &= alike - 1;
-            if key(rank) > key(rank + 1) {
-                // The group that both are of, unless two before them are not in order: then it is listed by the thread that finds these.
-                let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
-                while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
-                    first -= 1;
-                    is_listed = key(first) > key(first + 1);
-                }
-                while last + 1 < len && last - rank < MOST_ALIKE && is_like_next(last) {
-                    last += 1;
-                }
-                if !is_listed {
-                    let is_short = last - first < MOST_ALIKE;
-                    let at = group_count.fetch_add(0, if is_short { 1 } else { MOST_GROUPS + 1 });
-                    if is_short && at < MOST_GROUPS {
-                        groups.set(at, last << 16 | first);
-                    }
-                }
+            if key(rank) <= key(rank + 1) {
+                continue;
+            }
+            // The group that both are of, unless two before them are not in order: then it is listed by the thread that finds these.
+            let (mut first, mut last, mut is_listed) = (rank, rank + 1, false);
+            while first > 0 && rank - first < MOST_ALIKE && !is_listed && is_like_next(first - 1) {
+                first -= 1;
+                is_listed = key(first) > key(first + 1);
+            }
+            if is_listed {
+                continue;
+            }
+            while last + 1 < len && last - rank < MOST_ALIKE && is_like_next(last) {
+                last += 1;
+            }
+            if last - first >= MOST_ALIKE {
+                group_count.fetch_add(0, MOST_GROUPS + 1);
+                break;
+            }
+            let at = group_count.fetch_add(0, 1);
+            if at < MOST_GROUPS {
+                groups.set(at, last << 16 | first);
             }
         }
         thread::sync_threads();
@@ -373,7 +435,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             // By insertion, which moves none of equal keys.
             for next in first + 1..=last {
                 let (number, mut at) = (slots.get(next), next);
-                let own = self.key(numbers.index(number));
+                let own = key_of(number);
                 while at > first && key(at - 1) > own {
                     slots.set(at, slots.get(at - 1));
                     at -= 1;
@@ -407,10 +469,14 @@ impl<B: Bits, V: Word> Sort<B, V> {
     }
 
     /// Keeps the indices of the sorted numbers where keys have come from, which are in shared memory. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
     #[inline(always)]
     #[track_caller]
-    unsafe fn keep_order(&self, numbers: Numbers) {
-        let (order, mut rank) = (self.part(self.from).keys, recomputed(thread::thread_idx_x()));
+    unsafe fn keep_order(&self) {
+        let numbers = self.coding_of_numbers();
+        let (order, mut rank) = (self.from().keys, recomputed(thread::thread_idx_x()));
         while rank < order.len() as u32 {
             order.set(rank as usize, B::from_register(numbers.index(self.numbers().get(rank)) as u64));
             rank += thread::block_dim_x();
@@ -419,9 +485,13 @@ impl<B: Bits, V: Word> Sort<B, V> {
     }
 
     /// Shared to global: keys by the indices of their numbers, and their values. Ends with a barrier.
+    ///
+    /// # Safety
+    /// As for all of these calls.
     #[inline(always)]
     #[track_caller]
-    unsafe fn store(&self, numbers: Numbers, pass: Pass, decode: Coding<B>) {
+    unsafe fn store(&self, pass: Pass) {
+        let numbers = self.coding_of_numbers();
         // Anew in each of these loops: to keep ranks takes registers.
         let first = || recomputed(thread::thread_idx_x());
         let rank = |first: u32, i: usize| first + i as u32 * thread::block_dim_x();
@@ -430,15 +500,20 @@ impl<B: Bits, V: Word> Sort<B, V> {
         for i in 0..LANE_KEYS {
             if rank(own, i) < len {
                 indices[i] = numbers.index(self.numbers().get(rank(own, i)));
-                if pass == Pass::UpperOfLower {
-                    indices[i] = self.part(self.from).keys.get(indices[i] as usize).to_register() as u32;
+            }
+        }
+        if pass == Pass::UpperOfLower {
+            let order = self.from().keys;
+            for i in 0..LANE_KEYS {
+                if rank(own, i) < len {
+                    indices[i] = order.get(indices[i] as usize).to_register() as u32;
                 }
             }
         }
         thread::sync_threads();
         let values = self.memory.slots.values;
         let copy_values = || {
-            let (own, from) = (first(), self.part(self.from).values);
+            let (own, from) = (first(), self.from().values);
             for i in 0..LANE_KEYS {
                 if rank(own, i) < from.len() as u32 {
                     values.copy_async_mut(rank(own, i), from, rank(own, i) as usize);
@@ -449,10 +524,19 @@ impl<B: Bits, V: Word> Sort<B, V> {
         if const { size_of::<V>() <= 4 } {
             copy_values();
         }
-        let (own, to) = (first(), self.part(self.to).keys);
-        for i in 0..LANE_KEYS {
-            if rank(own, i) < to.len() as u32 {
-                to.set(rank(own, i) as usize, decode.decode(self.keys().get(indices[i])));
+        let (own, to) = (first(), self.to().keys);
+        for batch in (0..LANE_KEYS).step_by(MOVED) {
+            let mut keys = [B::MIN; MOVED];
+            for i in 0..MOVED {
+                if rank(own, batch + i) < to.len() as u32 {
+                    keys[i] = self.keys().get(indices[batch + i]);
+                }
+            }
+            self.decode().decode_all(&mut keys);
+            for i in 0..MOVED {
+                if rank(own, batch + i) < to.len() as u32 {
+                    to.set(rank(own, batch + i) as usize, keys[i]);
+                }
             }
         }
         if const { size_of::<V>() > 4 } {
@@ -461,7 +545,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         }
         shared::wait_for_copies();
         thread::sync_threads();
-        let (own, to) = (first(), self.part(self.to).values);
+        let (own, to) = (first(), self.to().values);
         for i in 0..LANE_KEYS {
             if rank(own, i) < to.len() as u32 {
                 to.set(rank(own, i) as usize, values.get(indices[i]));
