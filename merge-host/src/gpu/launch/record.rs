@@ -145,6 +145,9 @@ impl Record {
                     batch::merge_batch::<K>(self, kernel, [AT; 3], batch)?;
                 }
             }
+            // Few of many, which are read once.
+            let (all, first) = (arrays(1 << 28, value_bytes), arrays(1000, value_bytes));
+            top_k::top_k::<K>(self, SortOrder::Ascending, all, first, AT)?;
             runs::merge_many::<K>(self, &many, tree, AT, AT)?;
             for count in [2, 40] {
                 many_runs::merge_many_runs::<K>(self, SortOrder::Ascending, tree, (AT, count), tree, AT)?;
