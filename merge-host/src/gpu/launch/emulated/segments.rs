@@ -322,7 +322,7 @@ fn middle_segments_at_the_edges_of_runs() {
             .chain([1500, 3210])
             .collect();
         // All of them for unsigned keys, and some for others, which differ in how they are encoded.
-        if K::coding() != Coding::NONE {
+        if K::coding() != kernels_gpu::key::Coding::NONE {
             edges.retain(|_| random.random_bool(0.3));
         }
         for &length in &edges {
