@@ -6,12 +6,11 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, the key's lower ones are left out. Keys that differ in nothing else are put in order once all are sorted, a few
-//! at a time by one thread. If they are too many, all keys are sorted by their lower bits first, and then by the upper ones and by the rank that each has:
-//! the same sort twice more.
+//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted [twice more](super::numbers).
 
 use super::middle::MiddleSegments;
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
+use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
 use crate::block::shared_memory::{of_widths, shared_memory};
 use crate::block::swizzled::Swizzled;
 use crate::kernels::sort::elements::{Arrays, Elements};
@@ -58,62 +57,9 @@ const MOST_WARPS: u32 = MOST_THREADS as u32 / WARP_SIZE;
 /// The most groups of numbers that are put in order, instead of sorting by the lower bits first.
 const MOST_GROUPS: u32 = 256;
 
-/// The most numbers of such a group.
-const MOST_ALIKE: u32 = 16;
-
 /// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
-}
-
-/// What the numbers have of the keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// The upper bits, and the index of each.
-    Upper,
-    /// The lower bits, and the index of each.
-    Lower,
-    /// The upper bits, and the rank of each in the order of the lower ones.
-    UpperOfLower,
-}
-
-/// How a key and its index become a number.
-#[derive(Clone, Copy)]
-struct Numbers {
-    least: u32,
-    /// Bits of an index.
-    index_bits: u32,
-    /// How many of the key's lower bits are left out.
-    left_out: u32,
-}
-
-impl Numbers {
-    /// For `len` keys from `least` to `greatest`.
-    #[inline(always)]
-    fn new(least: u32, greatest: u32, len: u32) -> Self {
-        let index_bits = u32::BITS - (len - 1).leading_zeros();
-        let key_bits = u32::BITS - (greatest - least).leading_zeros();
-        Self { least, index_bits, left_out: (key_bits + index_bits).saturating_sub(u32::BITS) }
-    }
-
-    /// The number of a key, of which `index` is the index, or the rank.
-    #[inline(always)]
-    fn of<B: Bits>(self, pass: Pass, key: B, index: u32) -> u32 {
-        let key = key.to_register() as u32 - self.least;
-        let bits = if pass == Pass::Lower { key & ((1 << self.left_out) - 1) } else { key >> self.left_out };
-        bits << self.index_bits | index
-    }
-
-    #[inline(always)]
-    fn index(self, number: u32) -> u32 {
-        number & ((1 << self.index_bits) - 1)
-    }
-
-    /// Whether two numbers differ in nothing but indices.
-    #[inline(always)]
-    fn are_alike(self, number: u32, other: u32) -> bool {
-        (number ^ other) >> self.index_bits == 0
-    }
 }
 
 /// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values. Stable.
@@ -290,14 +236,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
             // SAFETY: all threads of the block are here, after a barrier.
             unsafe { merge_runs(self.numbers(), || self.end()) };
             // SAFETY: as above.
-            if pass == Pass::Upper && (numbers.left_out == 0 || unsafe { self.put_in_order(numbers) }) {
-                return pass;
-            }
-            pass = match pass {
-                Pass::Upper => Pass::Lower,
-                Pass::Lower => Pass::UpperOfLower,
-                Pass::UpperOfLower => return pass,
-            };
+            let put_in_order = || unsafe { self.put_in_order(numbers) };
+            let are_in_order = pass == Pass::Upper && (numbers.have_all_bits() || put_in_order());
+            let Some(next) = pass.next(are_in_order) else { return pass };
+            pass = next;
             if pass == Pass::UpperOfLower {
                 // SAFETY: as above.
                 unsafe { self.keep_order(numbers) };
@@ -370,16 +312,12 @@ impl<B: Bits, V: Word> Sort<B, V> {
         let mut group = recomputed(thread::thread_idx_x());
         while group < count {
             let (first, last) = (groups.get(group) & 0xffff, groups.get(group) >> 16);
-            // By insertion, which moves none of equal keys.
-            for next in first + 1..=last {
-                let (number, mut at) = (slots.get(next), next);
-                let own = self.key(numbers.index(number));
-                while at > first && key(at - 1) > own {
-                    slots.set(at, slots.get(at - 1));
-                    at -= 1;
-                }
-                slots.set(at, number);
-            }
+            insert(
+                (first, last),
+                |rank| slots.get(rank),
+                |rank, number| slots.set(rank, number),
+                |number| self.key(numbers.index(number)),
+            );
             group += thread::block_dim_x();
         }
         thread::sync_threads();
