@@ -19,12 +19,15 @@
 //! | `segment_tile` | the sort of a tile whose merges end where segments do |
 //! | [`sort_rows`] | segments of one length up to 32 keys, each by one thread |
 //! | [`sort_wide_rows`] | segments of one length up to 1024 keys, each by some lanes of a warp |
+//! | `row_slots` | the slots of keys that lanes sort, which are moved, or get an order in which values follow |
+//! | `numbers` | numbers of keys with their indices, of 4 bytes for both |
+//! | `numbered_lanes` | the sort of such numbers by lanes |
 //! | [`tagged_key`] | a key with its index, by which values are moved in the end |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
 //! | [`sort_middle_segments`] | their sort |
-//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers of a key and its index |
+//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
 //! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
 
@@ -33,7 +36,10 @@ pub mod long;
 pub mod merge_segments;
 pub mod middle;
 pub mod middle_runs;
+mod numbered_lanes;
+mod numbers;
 mod padded;
+mod row_slots;
 mod segment_tile;
 pub mod sort_middle_segments;
 pub mod sort_middle_segments_with_values;

@@ -5,7 +5,6 @@
 //!   slots    │0 1 … 31│░│33 34 … 64│░│66 …
 //! ```
 
-use crate::key::Bits;
 use crate::warp::sort_lanes::LANE_KEYS;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
@@ -39,7 +38,7 @@ impl LaneRow {
 
     /// Calls `access` for each key of the row, with its index in the row and its address. The row is `whole` if [all are](Self::are_whole).
     #[inline(always)]
-    fn for_each<B: Bits, const N: usize>(self, slots: Shared<B>, whole: bool, mut access: impl FnMut(usize, u32)) {
+    fn for_each<B: Word, const N: usize>(self, slots: Shared<B>, whole: bool, mut access: impl FnMut(usize, u32)) {
         // Addresses are computed for each call, instead of registers that would be kept for them from one to the next.
         let Self { first, len } = Self { first: recomputed(self.first), len: recomputed(self.len) };
         let at = |index: u32| slots.address(slot(first) + index);
@@ -61,11 +60,31 @@ impl LaneRow {
         }
     }
 
+    /// Calls `access` for each key of the row, of up to [`LANE_KEYS`], with its index in the row.
+    #[inline(always)]
+    pub(super) fn for_each_key(self, whole: bool, mut access: impl FnMut(usize)) {
+        // As in `for_each`.
+        let len = recomputed(self.len);
+        if whole {
+            if len > 0 {
+                for j in 0..LANE_KEYS {
+                    access(j);
+                }
+            }
+        } else {
+            for j in 0..LANE_KEYS {
+                if (j as u32) < len {
+                    access(j);
+                }
+            }
+        }
+    }
+
     /// The keys, and the greatest one where there are none.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn read<B: Bits, const N: usize>(self, slots: Shared<B>, whole: bool) -> [B; N] {
-        let mut keys = [B::MAX; N];
+    pub(super) fn read<B: Word, const N: usize>(self, slots: Shared<B>, whole: bool) -> [B; N] {
+        let mut keys = [B::from_register(u64::MAX); N];
         self.for_each::<B, N>(slots, whole, |j, address| keys[j] = slots.get_at(address));
         keys
     }
@@ -73,7 +92,7 @@ impl LaneRow {
     /// Writes the keys.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn write<B: Bits, const N: usize>(self, keys: &[B; N], slots: Shared<B>, whole: bool) {
+    pub(super) fn write<B: Word, const N: usize>(self, keys: &[B; N], slots: Shared<B>, whole: bool) {
         self.for_each::<B, N>(slots, whole, |j, address| slots.set_at(address, keys[j]));
     }
 }

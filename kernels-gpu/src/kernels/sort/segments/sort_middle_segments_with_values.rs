@@ -6,12 +6,11 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, the key's lower ones are left out. Keys that differ in nothing else are put in order once all are sorted, a few
-//! at a time by one thread. If they are too many, all keys are sorted by their lower bits first, and then by the upper ones and by the rank that each has:
-//! the same sort twice more.
+//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted [twice more](super::numbers).
 
 use super::middle::MiddleSegments;
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};
+use super::numbers::{MOST_ALIKE, Numbers, Pass, insert};
 use crate::block::shared_memory::{of_widths, shared_memory};
 use crate::block::swizzled::Swizzled;
 use crate::kernels::sort::elements::{Arrays, Elements};
@@ -60,17 +59,21 @@ const MOST_WARPS: u32 = MOST_THREADS as u32 / WARP_SIZE;
 /// The most groups of numbers that are put in order, instead of sorting by the lower bits first.
 const MOST_GROUPS: u32 = 256;
 
+<<<<<<< HEAD
 /// The most numbers of such a group.
 const MOST_ALIKE: u32 = 16;
 
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 8;
 
+=======
+>>>>>>> 9a43337
 /// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
 }
 
+<<<<<<< HEAD
 /// What the numbers have of the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -124,6 +127,8 @@ impl Numbers {
     }
 }
 
+=======
+>>>>>>> 9a43337
 /// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values. Stable.
 ///
 /// # Safety
@@ -340,6 +345,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
             // SAFETY: all threads of the block are here, after a barrier.
             unsafe { merge_runs(self.numbers(), || self.end()) };
             // SAFETY: as above.
+<<<<<<< HEAD
             if pass == Pass::Upper && (self.coding_of_numbers().left_out == 0 || unsafe { self.put_in_order() }) {
                 return pass;
             }
@@ -348,6 +354,12 @@ impl<B: Bits, V: Word> Sort<B, V> {
                 Pass::Lower => Pass::UpperOfLower,
                 Pass::UpperOfLower => return pass,
             };
+=======
+            let put_in_order = || unsafe { self.put_in_order(numbers) };
+            let are_in_order = pass == Pass::Upper && (numbers.have_all_bits() || put_in_order());
+            let Some(next) = pass.next(are_in_order) else { return pass };
+            pass = next;
+>>>>>>> 9a43337
             if pass == Pass::UpperOfLower {
                 // SAFETY: as above.
                 unsafe { self.keep_order() };
@@ -432,6 +444,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         let mut group = recomputed(thread::thread_idx_x());
         while group < count {
             let (first, last) = (groups.get(group) & 0xffff, groups.get(group) >> 16);
+<<<<<<< HEAD
             // By insertion, which moves none of equal keys.
             for next in first + 1..=last {
                 let (number, mut at) = (slots.get(next), next);
@@ -442,6 +455,14 @@ impl<B: Bits, V: Word> Sort<B, V> {
                 }
                 slots.set(at, number);
             }
+=======
+            insert(
+                (first, last),
+                |rank| slots.get(rank),
+                |rank, number| slots.set(rank, number),
+                |number| self.key(numbers.index(number)),
+            );
+>>>>>>> 9a43337
             group += thread::block_dim_x();
         }
         thread::sync_threads();

@@ -6,14 +6,14 @@
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!
-//! Each warp works on its own, with barriers for its lanes alone. Keys of 4 bytes with values are sorted with their indices, by which values are moved in the end.
+//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are stored in their [order](super::row_slots) in the end.
 
 use super::padded::{LaneRow, slot};
-use super::tagged_key::TaggedKey;
+use super::row_slots::{RowSlots, sort_row};
+use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
-use crate::thread::network::sort_registers;
-use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use crate::warp::sort_lanes::{Group, LANE_KEYS};
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
 use cuda_std::{recomputed, shared};
@@ -48,10 +48,24 @@ pub const fn rows_per_block(length: usize) -> usize {
     WARPS * rows_per_warp(length)
 }
 
+shared_memory! {
+    /// Shared memory of a warp.
+    struct Memory<B: Word, O: Word, V: Word>() {
+        values: [V; MAX_WIDE_ROW],
+        rows: RowSlots<B, O> { WARP_SLOTS },
+    }
+}
+
 /// Bytes of dynamic shared memory for keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
-    let word_bytes = if value_bytes == 0 { key_bytes } else { 8 };
-    (WARPS * (WARP_SLOTS * word_bytes + MAX_WIDE_ROW * value_bytes)) as u32
+    let bytes = match (key_bytes, value_bytes) {
+        (4, 0) => Memory::<u32, (), ()>::bytes(),
+        (4, 4) => Memory::<u32, u16, u32>::bytes(),
+        (4, _) => Memory::<u32, u16, u64>::bytes(),
+        _ => Memory::<u64, (), ()>::bytes(),
+    };
+    assert!(bytes.is_multiple_of(8), "the memory of a warp ends where that of the next one begins");
+    WARPS as u32 * bytes
 }
 
 /// Kernel: sorts each segment of `length` keys, of which the last one may have fewer, as `coding` orders them, with their values. Stable.
@@ -61,12 +75,12 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
 /// [`rows_per_block`] segments or fewer, with [`shared_bytes`] of dynamic shared memory. `minus_one` is
 /// [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, u32, ()> within (WIDE_ROW_THREADS, 6),
-    u64 = <u64, u64, ()> within (WIDE_ROW_THREADS, 3),
-    u32v4 = <u32, u64, u32> within (WIDE_ROW_THREADS, 3),
-    u32v8 = <u32, u64, u64> within (WIDE_ROW_THREADS, 3),
+    u32 = <u32, (), ()> within (WIDE_ROW_THREADS, 6),
+    u64 = <u64, (), ()> within (WIDE_ROW_THREADS, 3),
+    u32v4 = <u32, u16, u32> within (WIDE_ROW_THREADS, 5),
+    u32v8 = <u32, u16, u64> within (WIDE_ROW_THREADS, 3),
 )]
-pub unsafe fn sort_wide_rows<B: Bits, T: TaggedKey<B>, V: Word>(
+pub unsafe fn sort_wide_rows<B: Bits, O: Word, V: Word>(
     at: Elements<B, V>,
     n: usize,
     length: u32,
@@ -97,87 +111,90 @@ pub unsafe fn sort_wide_rows<B: Bits, T: TaggedKey<B>, V: Word>(
     let group = Group { first: lane - number, lanes: lanes.min(WARP_SIZE - (lane - number)) };
     // SAFETY: all lanes are here, and the launch has `shared_bytes`. The length is the same for all. The lanes of a group have the parts of its row.
     unsafe {
-        sort_rows_of_warp(
-            elements,
-            || elements,
-            part,
-            (coding, coding),
-            |row: &mut [T; LANE_KEYS]| match segment {
-                0..=2 => sort_each::<T, 2>(row),
-                4 => sort_each::<T, 4>(row),
-                8 => sort_each::<T, 8>(row),
-                16 => sort_each::<T, 16>(row),
-                _ => sort_lanes(row, group, minus_one),
-            },
-        );
+        let mut rows = WarpRows::<B, O, V>::load(elements, part, coding);
+        let row = &mut rows.row;
+        match segment {
+            0..=2 => sort_each::<B, O, 2>(row, part.first),
+            4 => sort_each::<B, O, 4>(row, part.first),
+            8 => sort_each::<B, O, 8>(row, part.first),
+            16 => sort_each::<B, O, 16>(row, part.first),
+            _ => rows.memory.rows.sort_lanes(row, (part, rows.whole), group, minus_one),
+        }
+        rows.store(elements, coding);
     }
 }
 
-/// Moves up to [`MAX_WIDE_ROW`] elements of `from` to what `to` returns then, as many, with the part of them that each lane has in between sorted by `sort`, which all lanes call.
-///
-/// # Safety
-/// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads that has [`shared_bytes`] of dynamic shared memory. Both are the same or
-/// do not overlap, and nothing else uses them. A barrier of the warp comes before the next call.
-#[inline(always)]
-#[track_caller]
-pub(super) unsafe fn sort_rows_of_warp<B: Bits, T: TaggedKey<B>, V: Word>(
-    from: Arrays<B, V>,
-    to: impl FnOnce() -> Arrays<B, V>,
+/// Up to [`MAX_WIDE_ROW`] elements of which each lane of a warp has a part to be sorted.
+pub(super) struct WarpRows<B, O, V> {
+    memory: Memory<B, O, V>,
     part: LaneRow,
-    (encode, decode): (Coding<B>, Coding<B>),
-    sort: impl FnOnce(&mut [T; LANE_KEYS]),
-) {
-    let (count, warp) = (from.keys.len(), thread::thread_idx_x() / WARP_SIZE);
-    // SAFETY: the slots are the warp's own of the `shared_bytes` of the launch, the values behind all slots; barriers of the warp come between the
-    // accesses of different lanes to one.
-    let (slots, values_of_tile) = unsafe {
-        let values = WARPS * WARP_SLOTS * size_of::<T>() + warp as usize * MAX_WIDE_ROW * size_of::<V>();
-        (
-            Shared::dynamic(warp * (WARP_SLOTS * size_of::<T>()) as u32, WARP_SLOTS as u32),
-            Shared::dynamic(values as u32, if const { has_values::<V>() } { MAX_WIDE_ROW as u32 } else { 0 }),
-        )
-    };
-    if const { has_values::<V>() } {
-        for_each_strided::<false>(count, |_, index, _| {
-            values_of_tile.copy_async_mut(index as u32, from.values, index);
-        });
+    /// Whether [all parts are](LaneRow::are_whole).
+    whole: bool,
+    /// The keys of the part. They become their indices if there is an order.
+    pub(super) row: [B; LANE_KEYS],
+}
+
+impl<B: Bits, O: Word, V: Word> WarpRows<B, O, V> {
+    /// The elements of `from`, of which this lane has `part`.
+    ///
+    /// # Safety
+    /// All lanes of the warp make this call, for parts that do not overlap, in a block of [`WIDE_ROW_THREADS`] threads that has [`shared_bytes`] of dynamic shared memory. Nothing else uses
+    /// the elements. A barrier of the warp comes before the next call.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn load(from: Arrays<B, V>, part: LaneRow, coding: Coding<B>) -> Self {
+        let (count, warp) = (from.keys.len(), thread::thread_idx_x() / WARP_SIZE);
+        // SAFETY: the memory is the warp's own of the `shared_bytes` of the launch; barriers of the warp come between the accesses of different lanes to an element.
+        let memory = unsafe { Memory::<B, O, V>::at(warp * Memory::<B, O, V>::bytes()) };
+        if const { has_values::<V>() } {
+            for_each_strided::<false>(count, |_, index, _| {
+                memory.values.copy_async_mut(index as u32, from.values, index);
+            });
+        }
+        // The two have the same instructions for whole tiles but for tests of what is there.
+        if count == MAX_WIDE_ROW {
+            load::<B, true>(from.keys, memory.rows.keys, coding)
+        } else {
+            load::<B, false>(from.keys, memory.rows.keys, coding)
+        }
+        // SAFETY: all lanes are here.
+        let whole = unsafe {
+            sync_warp(FULL_MASK);
+            part.are_whole()
+        };
+        Self { memory, part, whole, row: part.read(memory.rows.keys, whole) }
     }
-    // The two have the same instructions for whole tiles but for tests of what is there.
-    if count == MAX_WIDE_ROW {
-        load::<B, T, true>(from.keys, slots, encode)
-    } else {
-        load::<B, T, false>(from.keys, slots, encode)
-    }
-    // SAFETY: all lanes are here, also for the other calls.
-    let whole = unsafe {
-        sync_warp(FULL_MASK);
-        part.are_whole()
-    };
-    let mut row = part.read(slots, whole);
-    sort(&mut row);
-    part.write(&row, slots, whole);
-    if const { has_values::<V>() } {
-        shared::wait_for_copies();
-    }
-    // SAFETY: as above.
-    unsafe { sync_warp(FULL_MASK) };
-    let (from, to) = ((slots, values_of_tile), to());
-    if to.keys.len() == MAX_WIDE_ROW {
-        store::<B, T, V, true>(from, to, decode)
-    } else {
-        store::<B, T, V, false>(from, to, decode)
+
+    /// Stores all elements to `to`, which has as many: each part as it has been sorted.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load). `to` is what they have been loaded from, or does not overlap with it.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn store(&self, to: Arrays<B, V>, coding: Coding<B>) {
+        self.memory.rows.write(self.part, &self.row, self.whole);
+        if const { has_values::<V>() } {
+            shared::wait_for_copies();
+        }
+        // SAFETY: all lanes are here.
+        unsafe { sync_warp(FULL_MASK) };
+        if to.keys.len() == MAX_WIDE_ROW {
+            store::<B, O, V, true>(self.memory, to, coding)
+        } else {
+            store::<B, O, V, false>(self.memory, to, coding)
+        }
     }
 }
 
-/// Sorts each `N` keys of a lane, a power of two.
+/// Sorts each `N` keys of a lane, a power of two, of which the first one has index `first`.
 #[inline(always)]
-fn sort_each<B: Bits, const N: usize>(keys: &mut [B; LANE_KEYS]) {
+fn sort_each<B: Bits, O: Word, const N: usize>(keys: &mut [B; LANE_KEYS], first: u32) {
     for segment in 0..LANE_KEYS / N {
         let mut row = [B::MAX; N];
         for i in 0..N {
             row[i] = keys[segment * N + i];
         }
-        sort_registers(&mut row);
+        sort_row::<B, O, N>(&mut row, first + (segment * N) as u32);
         for i in 0..N {
             keys[segment * N + i] = row[i];
         }
@@ -200,26 +217,24 @@ fn for_each_strided<const FULL: bool>(count: usize, mut access: impl FnMut(usize
 /// Loads the keys of a warp to their slots.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, T: TaggedKey<B>, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<T>, coding: Coding<B>) {
+fn load<B: Bits, const FULL: bool>(keys: GlobalMut<B>, slots: Shared<B>, coding: Coding<B>) {
     let mut held = [coding.decode(B::MAX); LANE_KEYS];
     for_each_strided::<FULL>(keys.len(), |i, index, _| held[i] = keys.get(index));
     coding.encode_all(&mut held);
-    for_each_strided::<FULL>(keys.len(), |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| slots.set(slot, held[i]));
 }
 
 /// Stores the keys of a warp from their slots, and the values that belong to them.
 #[inline(always)]
 #[track_caller]
-fn store<B: Bits, T: TaggedKey<B>, V: Word, const FULL: bool>(
-    (slots, values_of_tile): (Shared<T>, Shared<V>),
+fn store<B: Bits, O: Word, V: Word, const FULL: bool>(
+    Memory { rows, values: values_of_tile }: Memory<B, O, V>,
     Arrays { keys, values }: Arrays<B, V>,
     coding: Coding<B>,
 ) {
     let (mut held, mut indices) = ([B::MAX; LANE_KEYS], [0; LANE_KEYS]);
-    for_each_strided::<FULL>(keys.len(), |i, _, slot| {
-        let tagged = slots.get(slot);
-        (held[i], indices[i]) = (tagged.key(), tagged.index());
-    });
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| indices[i] = rows.index_at(slot));
+    for_each_strided::<FULL>(keys.len(), |i, _, slot| held[i] = rows.key_at(slot, indices[i]));
     coding.decode_all(&mut held);
     for_each_strided::<FULL>(keys.len(), |i, index, _| keys.set(index, held[i]));
     if const { has_values::<V>() } {

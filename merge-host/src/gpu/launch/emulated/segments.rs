@@ -1,7 +1,7 @@
 //! Sorts of segments, against the standard library's stable sort of each.
 
 mod long;
-mod middle;
+mod numbers;
 
 use super::super::segments::{self, Bounds};
 use super::keys::*;
@@ -275,21 +275,21 @@ fn segments_of_one_length_need_no_offsets() {
 
 /// Lengths around those at which a segment needs another network, another lane or another block.
 fn edges() -> impl Iterator<Item = usize> {
-    let powers = (0..=10).map(|exponent| 1 << exponent);
-    powers.flat_map(|power: usize| [power - 1, power, power + 1]).chain([40, 300, 320, 321, 600, 993])
+    let powers = (6..=10).map(|exponent| 1 << exponent);
+    powers.flat_map(|power: usize| [power - 1, power, power + 1]).chain(0..=40).chain([300, 320, 321, 600, 993, 1000])
 }
 
 #[test]
 fn segments_at_the_edges_of_classes() {
-    fn all<K: TestKey>() {
+    fn all<K: TestKey, V: Word>() {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         for length in edges().filter(|&length| length > 1) {
             let keys = [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending][random.random_range(0..4)];
             // Some of a warp and some of the next, the last one a part.
             let mut lengths = vec![length; 5000usize.div_ceil(length)];
             lengths.extend(Some(random.random_range(0..length)).filter(|&rest| rest > 0));
-            sort::<K, ()>(keys, &lengths, By::Length(length), With::Nothing);
-            let sorted = sort::<K, ()>(keys, &lengths, By::Offsets, With::Nothing);
+            sort::<K, V>(keys, &lengths, By::Length(length), with::<V>(length as u64));
+            let sorted = sort::<K, V>(keys, &lengths, By::Offsets, with::<V>(random.random()));
             assert!(sorted.device.kernels().contains("sort_short_segments"));
         }
         let mut all: Vec<usize> = edges().chain([0; 20]).collect();
@@ -298,16 +298,25 @@ fn segments_at_the_edges_of_classes() {
                 for i in (1..all.len()).rev() {
                     all.swap(i, random.random_range(0..=i));
                 }
-                sort::<K, ()>(keys, &all, By::Offsets, With::Nothing);
+                sort::<K, V>(keys, &all, By::Offsets, with::<V>(random.random()));
             }
         }
         // A tile of one class after the other, with longer ones at the end.
         let mut many: Vec<usize> = edges().collect();
         many.sort_unstable();
-        sort::<K, ()>(Keys::Any, &many, By::Offsets, With::Nothing);
-        sort::<K, ()>(Keys::Any, &[many, vec![MAX_SHORT, MAX_SHORT + 1, 2000]].concat(), By::Offsets, With::Nothing);
+        let longer = [&many[..], &[MAX_SHORT, MAX_SHORT + 1, 2000]].concat();
+        for lengths in [many, longer] {
+            sort::<K, V>(Keys::Any, &lengths, By::Offsets, with::<V>(random.random()));
+        }
     }
-    for_all_types!(all());
+    fn alone<K: TestKey>() {
+        all::<K, ()>();
+    }
+    for_all_types!(alone());
+    all::<u32, u32>();
+    all::<u32, u64>();
+    all::<f32, u32>();
+    all::<i32, u64>();
 }
 
 /// Lengths at which a segment needs another run of a warp, or another block.

@@ -1,7 +1,7 @@
 //! The sort of long segments of keys alone, or of 4 bytes with values: divided digit by digit until one block sorts what is left, instead of by runs and
 //! passes of merges.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers, with_values};
+use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
 use super::has_short;
 use crate::Error;
 use crate::gpu::kernels::Shape;
@@ -20,7 +20,9 @@ use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
     self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::sort_even_digits::{self, SORT_EVEN_DIGITS, SortEvenDigits};
+use kernels_gpu::kernels::sort::segments::long::sort_even_digits::{
+    self, SORT_EVEN_DIGITS, SortEvenDigits, may_be_even,
+};
 use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LongSegments, levels, long_tile, most_units};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
@@ -149,14 +151,13 @@ impl LongPlan {
                 });
             }
         }
-        let even_bytes = sort_even_digits::shared_bytes(key_bytes, value_bytes);
-        let even_shape = shape(EVEN_BLOCKS, sort_even_digits::THREADS, even_bytes);
-        with_values!(value_bytes, V => {
-            let (home, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
-            let sort = SortEvenDigits { home, scratch, long, coding, minus_one: MINUS_ONE };
+        if may_be_even(key_bytes, value_bytes) {
+            let shape = shape(EVEN_BLOCKS, sort_even_digits::THREADS, sort_even_digits::shared_bytes());
+            let sort = SortEvenDigits { home: keys, scratch: scratch_keys, long, coding, minus_one: MINUS_ONE };
             // SAFETY: as above.
-            unsafe { queue.launch(&suffix, even_shape, &sort) }
-        })
+            unsafe { queue.launch(&suffix, shape, &sort)? };
+        }
+        Ok(())
     }
 }
 
@@ -166,8 +167,11 @@ pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
         return vec![];
     }
     let divide = if value_bytes == 0 { DIVIDE_LONG_SEGMENTS } else { DIVIDE_LONG_SEGMENTS_WITH_VALUES };
-    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide, SORT_EVEN_DIGITS];
-    kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
+    let mut kernels = vec![FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
+    if may_be_even(size_of::<K>(), value_bytes) {
+        kernels.push(SORT_EVEN_DIGITS);
+    }
+    kernels.into_iter().map(|kernel| (kernel.name, suffix::<K>(value_bytes))).collect()
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@
 //! twice as long.
 
 use super::super::padded::LaneRow;
-use super::super::sort_wide_rows::{self, WIDE_ROW_THREADS, sort_rows_of_warp};
-use super::super::tagged_key::TaggedKey;
+use super::super::sort_wide_rows::{self, WIDE_ROW_THREADS, WarpRows};
 use super::{GROUPS, LongSegments, Unit, Workspace};
-use crate::kernels::sort::elements::{Elements, has_values};
+use crate::kernels::sort::elements::Arrays;
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::{Bits, Coding};
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
@@ -37,16 +36,21 @@ pub(super) const MOST_GROUPS: u32 = DIGITS.div_ceil(WARP_SIZE - 2);
 /// Words of a group in the list: where its segment begins and ends; and its first digit, the lanes for a digit, and the level behind that of its digits.
 pub(super) const GROUP_WORDS: usize = 3;
 
-/// Bytes of dynamic shared memory for keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
-pub const fn shared_bytes(key_bytes: usize, value_bytes: usize) -> u32 {
-    sort_wide_rows::shared_bytes(key_bytes, value_bytes)
+/// Bytes of dynamic shared memory.
+pub const fn shared_bytes() -> u32 {
+    sort_wide_rows::shared_bytes(4, 0)
+}
+
+/// Whether digits can be even at all: those of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. Not of 8 bytes or with values, which lanes take longer to sort than blocks to merge.
+pub const fn may_be_even(key_bytes: usize, value_bytes: usize) -> bool {
+    key_bytes == 4 && value_bytes == 0
 }
 
 /// Whether the digits of a segment of `keys` keys of type `B` with values of type `V` are even, of which the one with the most has `longest`: no more than half of the
-/// lanes have nothing to do then. Not of 8 bytes or with values, which lanes take longer to sort than blocks to merge.
+/// lanes have nothing to do then.
 #[inline(always)]
 pub(super) fn is_even<B, V>(longest: u32, keys: u32) -> bool {
-    size_of::<B>() == 4 && !has_values::<V>() && longest <= MAX_EVEN && longest * (DIGITS / 2) <= keys
+    may_be_even(size_of::<B>(), size_of::<V>()) && longest <= MAX_EVEN && longest * (DIGITS / 2) <= keys
 }
 
 /// How many digits a warp sorts at once, of `lanes` lanes each.
@@ -83,8 +87,8 @@ pub(super) fn list_groups<B: Bits, V: Word>(workspace: Workspace<B, V>, unit: Un
 
 /// Neighbouring digits that a warp sorts at once.
 #[derive(Clone, Copy)]
-struct EvenDigits<B, V> {
-    workspace: Workspace<B, V>,
+struct EvenDigits<B> {
+    workspace: Workspace<B, ()>,
     unit: Unit,
     /// From the first one to the one behind the last.
     first: u32,
@@ -100,11 +104,11 @@ struct EvenDigits<B, V> {
 /// Bits of the number of a digit among those of a group.
 const NUMBER_BITS: u32 = WARP_SIZE.ilog2();
 
-impl<B: Bits, V: Word> EvenDigits<B, V> {
+impl<B: Bits> EvenDigits<B> {
     /// Those from a digit of a group on: the number of the group, and behind it [`NUMBER_BITS`] of the number of the digit.
     #[inline(always)]
     #[track_caller]
-    fn at(workspace: Workspace<B, V>, at: u32) -> Self {
+    fn at(workspace: Workspace<B, ()>, at: u32) -> Self {
         let words = workspace.groups().slice(GROUP_WORDS * (at >> NUMBER_BITS) as usize, GROUP_WORDS);
         let (unit, packed) = (Unit { start: words.get(0), end: words.get(1), number: 0 }, words.get(2));
         let (of_group, lanes, level) = (packed & 0xff, packed >> 8 & 0xff, packed >> 16);
@@ -125,8 +129,8 @@ impl<B: Bits, V: Word> EvenDigits<B, V> {
     #[inline(always)]
     #[track_caller]
     fn begin_of(self, digit: u32) -> u32 {
-        // Those of keys alone have become where digits end.
-        let at = digit.wrapping_sub(!has_values::<V>() as u32);
+        // What has been where digits begin has become where they end.
+        let at = digit.wrapping_sub(1);
         if at >= DIGITS {
             if digit == 0 { self.unit.start } else { self.unit.end }
         } else {
@@ -143,27 +147,22 @@ impl<B: Bits, V: Word> EvenDigits<B, V> {
     }
 }
 
-/// Kernel: sorts the keys of each digit of the groups that are listed, with their values, from `scratch` to `home`, or in `home`, as their level says. Stable with values. Keys are ordered bits
+/// Kernel: sorts the keys of each digit of the groups that are listed, from `scratch` to `home`, or in `home`, as their level says. Keys are ordered bits
 /// before, and become what `coding` decodes.
 ///
 /// # Safety
-/// What [`LongSegments`] says holds, after all levels. `home` and `scratch` have as many elements, and do not overlap. Blocks are of [`THREADS`] threads, with [`shared_bytes`] of dynamic
+/// What [`LongSegments`] says holds, after all levels. `home` and `scratch` have as many keys, and do not overlap. Blocks are of [`THREADS`] threads, with [`shared_bytes`] of dynamic
 /// shared memory. `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
-#[kernel(
-    u32 = <u32, u32, ()> within (THREADS, 6),
-    u64 = <u64, u64, ()> within (THREADS, 3),
-    u32v4 = <u32, u64, u32> within (THREADS, 3),
-    u32v8 = <u32, u64, u64> within (THREADS, 3),
-)]
-pub unsafe fn sort_even_digits<B: Bits, T: TaggedKey<B>, V: Word>(
-    home: Elements<B, V>,
-    scratch: Elements<B, V>,
+#[kernel(u32 = <u32> within (THREADS, 6))]
+pub unsafe fn sort_even_digits<B: Bits>(
+    home: *mut B,
+    scratch: *mut B,
     long: LongSegments,
     coding: Coding<B>,
     minus_one: u32,
 ) {
     // SAFETY: the caller promises the workspace, which is only read here.
-    let workspace = unsafe { long.open::<B, V>() };
+    let workspace = unsafe { long.open::<B, ()>() };
     let warp = thread::thread_idx_x() / WARP_SIZE;
     // The number of a group, and of a digit in it. All else is read and computed anew where it is used: to keep it takes registers.
     let mut at = (thread::block_idx_x() * WARPS + warp) << NUMBER_BITS;
@@ -184,16 +183,15 @@ pub unsafe fn sort_even_digits<B: Bits, T: TaggedKey<B>, V: Word>(
         // SAFETY: the caller promises both sides; all lanes are here, as what they branch on is the same for all, and lanes of a group have the same one.
         // The keys of a digit are one warp's, and fit in its slots, as those of no digit exceed its lanes. A barrier comes before the next digits.
         unsafe {
-            let elements = |side: Elements<B, V>, digits: EvenDigits<B, V>| {
+            let keys = |side: *mut B, digits: EvenDigits<B>| {
                 let begin = digits.begin_of(digits.first);
                 let len = digits.begin_of(digits.end) - begin;
-                side.arrays(workspace.keys()).slice(begin as usize, len as usize)
+                Arrays::alone(GlobalMut::new(side, workspace.keys()).slice(begin as usize, len as usize))
             };
-            let from = elements(if digits.level.is_multiple_of(2) { home } else { scratch }, digits);
-            let to = || elements(home, EvenDigits::at(workspace, recomputed(at)));
-            sort_rows_of_warp(from, to, part, (Coding::NONE, coding), |row: &mut [T; LANE_KEYS]| {
-                sort_lanes(row, group, minus_one);
-            });
+            let from = keys(if digits.level.is_multiple_of(2) { home } else { scratch }, digits);
+            let mut rows = WarpRows::<B, (), ()>::load(from, part, Coding::NONE);
+            sort_lanes(&mut rows.row, group, minus_one);
+            rows.store(keys(home, EvenDigits::at(workspace, recomputed(at))), coding);
             sync_warp(FULL_MASK);
         }
         let digits = EvenDigits::at(workspace, recomputed(at));

@@ -1,0 +1,98 @@
+//! Slots of keys that lanes sort: the keys are moved, or those of 4 bytes stay and their order is written beside them, in which values follow in the end.
+//!
+//! ```text
+//!   keys      │ d a c b │            │ a b c d │         moved, if there are no values
+//!
+//!   keys      │ d a c b │            │ d a c b │
+//!   order     │         │            │ 1 3 2 0 │         the index of the first key, of the second …
+//! ```
+
+use super::numbered_lanes::NumberedLanes;
+use super::padded::{LaneRow, slot};
+use crate::block::shared_memory::shared_memory;
+use crate::key::Bits;
+use crate::thread::network::sort_registers;
+use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use cuda_std::prelude::*;
+
+shared_memory! {
+    /// Slots of keys, and of their order: indices of type `u16`, or `()` if keys are moved.
+    pub(super) struct RowSlots<B: Word, O: Word>(slots: usize) {
+        pub(super) keys: [B; slots],
+        pub(super) order: [O; slots],
+    }
+}
+
+/// Whether there is an order, of type `O`.
+const fn has_order<O>() -> bool {
+    size_of::<O>() > 0
+}
+
+/// Sorts `N` keys. They become their indices, of which `first` is the first, if there is an order of type `O`.
+#[inline(always)]
+pub(super) fn sort_row<B: Bits, O: Word, const N: usize>(row: &mut [B; N], first: u32) {
+    if const { !has_order::<O>() } {
+        return sort_registers(row);
+    }
+    // All different, so that the sort is stable.
+    let mut tagged = [u64::MAX; N];
+    for i in 0..N {
+        tagged[i] = row[i].to_register() << 32 | first.wrapping_add(i as u32) as u64;
+    }
+    sort_registers(&mut tagged);
+    for i in 0..N {
+        row[i] = B::from_register(tagged[i] as u32 as u64);
+    }
+}
+
+impl<B: Bits, O: Word> RowSlots<B, O> {
+    /// Sorts the keys of each group of the warp, of which `row` has those of this lane's `part`: as [`sort_lanes`] does, or stable if there is an order. Then they become their indices.
+    ///
+    /// # Safety
+    /// As for [`NumberedLanes::sort`] if there is an order, or else for [`sort_lanes`].
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn sort_lanes(
+        self,
+        row: &mut [B; LANE_KEYS],
+        (part, whole): (LaneRow, bool),
+        group: Group,
+        minus_one: u32,
+    ) {
+        if const { has_order::<O>() } {
+            // SAFETY: the same contract.
+            unsafe { NumberedLanes::new(self, (part, whole), group).sort(row, minus_one) }
+        } else {
+            // SAFETY: as above.
+            unsafe { sort_lanes(row, group, minus_one) }
+        }
+    }
+
+    /// Writes what has been sorted: keys, or indices if there is an order.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn write<const N: usize>(self, part: LaneRow, row: &[B; N], whole: bool) {
+        if const { !has_order::<O>() } {
+            return part.write(row, self.keys, whole);
+        }
+        let mut indices = [O::from_register(0); N];
+        for i in 0..N {
+            indices[i] = O::from_register(row[i].to_register());
+        }
+        part.write(&indices, self.order, whole);
+    }
+
+    /// The index of the sorted key that `slot` is for, or 0 if there is no order.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn index_at(self, slot: u32) -> u32 {
+        if const { has_order::<O>() } { self.order.get(slot).to_register() as u32 } else { 0 }
+    }
+
+    /// The sorted key that `slot` is for, which has index `index`.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn key_at(self, at: u32, index: u32) -> B {
+        self.keys.get(if const { has_order::<O>() } { slot(index) } else { at })
+    }
+}

@@ -1,0 +1,139 @@
+//! Segments of keys of 4 bytes with values, up to middle ones, which are sorted by numbers that leave out lower bits of the keys.
+
+use super::*;
+
+/// `n` keys in random order, of which up to `most` at a time differ in nothing but their `lower_bits` bits, and in those of `lower_mask` only. Others differ in
+/// all of their `bits` bits.
+fn in_groups(n: usize, most: usize, bits: u32, (lower_bits, lower_mask): (u32, u32), random: &mut StdRng) -> Vec<u32> {
+    let all = u32::MAX >> (u32::BITS - bits);
+    // So that no bits are alike in all keys.
+    let mut keys = vec![0, all];
+    while keys.len() < n {
+        let upper = (random.random::<u32>() & all) >> lower_bits << lower_bits;
+        keys.extend((0..random.random_range(1..=most)).map(|_| upper | random.random::<u32>() & lower_mask));
+    }
+    keys.truncate(n);
+    for i in (1..n).rev() {
+        keys.swap(i, random.random_range(0..=i));
+    }
+    keys
+}
+
+/// Bits of an index below `n`: as many bits of keys are left out if these differ in all bits.
+fn index_bits(n: usize) -> u32 {
+    usize::BITS - (n - 1).leading_zeros()
+}
+
+/// Sorts segments of `n` keys each, of which the last one has fewer, by offsets and by their length.
+fn check_all<V: Word>(keys: &[u32], n: usize, random: &mut StdRng) {
+    let mut lengths = vec![n; keys.len() / n];
+    lengths.extend(Some(keys.len() % n).filter(|&rest| rest > 0));
+    for by in [By::Length(n), By::Offsets] {
+        let seed = random.random();
+        check_keys::<u32, V>(keys, &lengths, by, with::<V>(seed), seed);
+        // The same bits, of which a part are NaN.
+        let floats: Vec<f32> = keys.iter().map(|&bits| <f32 as kernels_gpu::key::Key>::from_ordered(bits)).collect();
+        check_keys::<f32, V>(&floats, &lengths, by, with::<V>(seed), seed);
+    }
+}
+
+/// How many keys are alike in what their numbers have of them: so few that they are put in order, and more.
+#[test]
+fn keys_that_differ_in_their_lower_bits() {
+    fn all<V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let rows = [17, 32, 33, 63, 64, 100, 128, 256, 257, 300, 512, 600, 1000, 1023, 1024];
+        let rows = rows.map(|n| (n, &[1, 2, 15, 16, 17, 40, 1024][..]));
+        let middle = [(1025, &[1, 2, 15, 16, 17, 1025][..]), (4097, &[2, 4000]), (MAX_MIDDLE, &[1, 9])];
+        for (n, groups) in rows.into_iter().chain(middle) {
+            // Some segments of a warp, and some of the next one.
+            let segments = if n > MAX_SHORT { 1 } else { 2500 / n };
+            for &most in groups {
+                for lower_mask in [3, 0x7ff] {
+                    let lower_bits = index_bits(n);
+                    let mut keys: Vec<u32> = (0..segments)
+                        .flat_map(|_| {
+                            in_groups(n, most, 32, (lower_bits, lower_mask & ((1 << lower_bits) - 1)), &mut random)
+                        })
+                        .collect();
+                    if n <= MAX_SHORT {
+                        keys.truncate(keys.len() - random.random_range(0..n / 2));
+                    }
+                    check_all::<V>(&keys, n, &mut random);
+                }
+            }
+        }
+    }
+    all::<u32>();
+    all::<u64>();
+}
+
+/// Every key of a segment is like all others in its upper bits, or like half of them, and the segments of a warp differ in all bits.
+#[test]
+fn keys_that_are_close_together_in_segments_that_are_not() {
+    fn all<V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for n in [20, 32, 64, 100, 256, 500, 1024] {
+            let lower = (1 << index_bits(n)) - 1;
+            for clusters in [1, 2] {
+                let keys: Vec<u32> = (0..2200)
+                    .map(|i| {
+                        let of_segment = if clusters == 1 { i / n % 2 } else { random.random_range(0..2) };
+                        (of_segment as u32 * 0xffff_ffff & !lower) | random.random::<u32>() & lower
+                    })
+                    .collect();
+                check_all::<V>(&keys, n, &mut random);
+            }
+        }
+    }
+    all::<u32>();
+    all::<u64>();
+}
+
+/// The greatest keys of a segment and the least of the next one are alike in their upper bits, and none of the one is less than all of the other.
+#[test]
+fn groups_of_keys_end_where_segments_do() {
+    fn all<V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let middle = 1_u32 << 31;
+        for n in [17, 32, 40, 64, 96, 256, 512] {
+            let lower = (1 << index_bits(n)) - 1;
+            let mut keys: Vec<u32> = (0..2200)
+                .map(|i| {
+                    let (key, is_above) = (random.random::<u32>() % middle, i / n % 2 == 1);
+                    match i % n {
+                        0..3 => middle | key & lower,
+                        _ if is_above => middle | lower | key,
+                        _ => key & !lower,
+                    }
+                })
+                .collect();
+            (keys[3], keys[n + 3]) = (0, u32::MAX);
+            check_all::<V>(&keys, n, &mut random);
+        }
+    }
+    all::<u32>();
+    all::<u64>();
+}
+
+/// The same of what is left of long segments after a division, in the scratch array.
+#[test]
+fn parts_of_long_segments_whose_keys_differ_in_their_lower_bits() {
+    fn all<V: Word>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        for most in [2, 16, 40, 3000] {
+            let digits = (0..4).flat_map(|digit| {
+                let keys = in_groups(4000, most, 24, (4, 0xf), &mut random);
+                keys.into_iter().map(move |key| digit << 30 | key)
+            });
+            let mut keys: Vec<u32> = digits.collect();
+            for i in (1..keys.len()).rev() {
+                keys.swap(i, random.random_range(0..=i));
+            }
+            let seed = random.random();
+            check_keys::<u32, V>(&keys, &[keys.len()], By::Offsets, with::<V>(seed), seed);
+        }
+    }
+    all::<u32>();
+    all::<u64>();
+}
