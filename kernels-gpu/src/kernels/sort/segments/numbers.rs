@@ -54,6 +54,21 @@ impl Numbers {
         Self { least, unused, index_bits: u32::BITS - (len - 1).leading_zeros() }
     }
 
+    /// How many words tell all of this.
+    pub(super) const WORDS: u32 = 3;
+
+    /// These words.
+    #[inline(always)]
+    pub(super) fn words(self) -> [u32; Self::WORDS as usize] {
+        [self.least, self.unused, self.index_bits]
+    }
+
+    /// What the [`words`](Self::words) tell.
+    #[inline(always)]
+    pub(super) fn of_words([least, unused, index_bits]: [u32; Self::WORDS as usize]) -> Self {
+        Self { least, unused, index_bits }
+    }
+
     /// How many lower bits of the keys the upper ones leave out.
     #[inline(always)]
     fn left_out(self) -> u32 {

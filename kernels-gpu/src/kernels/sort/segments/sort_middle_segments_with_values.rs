@@ -42,7 +42,7 @@ shared_memory! {
         slots: Slots<B, V> { threads },
         segment: SegmentWords {},
         /// How keys become numbers.
-        coding: [u32; NUMBERS_WORDS],
+        coding: [u32; Numbers::WORDS],
         /// The greatest key of each warp, and that of the complements.
         greatest: [u32; MOST_WARPS],
         greatest_complement: [u32; MOST_WARPS],
@@ -59,76 +59,14 @@ const MOST_WARPS: u32 = MOST_THREADS as u32 / WARP_SIZE;
 /// The most groups of numbers that are put in order, instead of sorting by the lower bits first.
 const MOST_GROUPS: u32 = 256;
 
-<<<<<<< HEAD
-/// The most numbers of such a group.
-const MOST_ALIKE: u32 = 16;
-
 /// Keys of a thread that are on their way from slots at once.
 const MOVED: usize = 8;
 
-=======
->>>>>>> 9a43337
 /// Bytes of dynamic shared memory for blocks of `threads` threads, for keys of `key_bytes` bytes with values of `value_bytes` bytes.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, threads: usize) -> u32 {
     of_widths!(key_bytes, value_bytes, Memory::bytes(threads))
 }
 
-<<<<<<< HEAD
-/// What the numbers have of the keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// The upper bits, and the index of each.
-    Upper,
-    /// The lower bits, and the index of each.
-    Lower,
-    /// The upper bits, and the rank of each in the order of the lower ones.
-    UpperOfLower,
-}
-
-/// Words of [`Numbers`].
-const NUMBERS_WORDS: u32 = 3;
-
-/// How a key and its index become a number.
-#[derive(Clone, Copy)]
-struct Numbers {
-    least: u32,
-    /// Bits of an index.
-    index_bits: u32,
-    /// How many of the key's lower bits are left out.
-    left_out: u32,
-}
-
-impl Numbers {
-    /// For `len` keys from `least` to `greatest`.
-    #[inline(always)]
-    fn new(least: u32, greatest: u32, len: u32) -> Self {
-        let index_bits = u32::BITS - (len - 1).leading_zeros();
-        let key_bits = u32::BITS - (greatest - least).leading_zeros();
-        Self { least, index_bits, left_out: (key_bits + index_bits).saturating_sub(u32::BITS) }
-    }
-
-    /// The number of a key, of which `index` is the index, or the rank.
-    #[inline(always)]
-    fn of<B: Bits>(self, pass: Pass, key: B, index: u32) -> u32 {
-        let key = key.to_register() as u32 - self.least;
-        let bits = if pass == Pass::Lower { key & ((1 << self.left_out) - 1) } else { key >> self.left_out };
-        bits << self.index_bits | index
-    }
-
-    #[inline(always)]
-    fn index(self, number: u32) -> u32 {
-        number & ((1 << self.index_bits) - 1)
-    }
-
-    /// Whether two numbers differ in nothing but indices.
-    #[inline(always)]
-    fn are_alike(self, number: u32, other: u32) -> bool {
-        (number ^ other) >> self.index_bits == 0
-    }
-}
-
-=======
->>>>>>> 9a43337
 /// Kernel: as [`sort_middle_segments`](super::sort_middle_segments::sort_middle_segments()), for keys with values. Stable.
 ///
 /// # Safety
@@ -269,7 +207,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
     #[track_caller]
     fn coding_of_numbers(&self) -> Numbers {
         let words = self.memory.coding;
-        Numbers { least: words.get(0), index_bits: words.get(1), left_out: words.get(2) }
+        Numbers::of_words([words.get(0), words.get(1), words.get(2)])
     }
 
     /// Global to shared: the keys, and how they become numbers. Ends with a barrier.
@@ -317,11 +255,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
         let (greatest, complement) =
             unsafe { (reduce_max(FULL_MASK, word(of_warps)), reduce_max(FULL_MASK, word(complements))) };
         if thread::thread_idx_x() == 0 {
-            let (Numbers { least, index_bits, left_out }, words) =
-                (Numbers::new(!complement, greatest, self.len()), self.memory.coding);
-            words.set(0, least);
-            words.set(1, index_bits);
-            words.set(2, left_out);
+            let words = Numbers::new(!complement, greatest, self.len()).words();
+            for i in 0..words.len() {
+                self.memory.coding.set(i as u32, words[i]);
+            }
             group_count.set(0, 0);
         }
         thread::sync_threads();
@@ -345,21 +282,10 @@ impl<B: Bits, V: Word> Sort<B, V> {
             // SAFETY: all threads of the block are here, after a barrier.
             unsafe { merge_runs(self.numbers(), || self.end()) };
             // SAFETY: as above.
-<<<<<<< HEAD
-            if pass == Pass::Upper && (self.coding_of_numbers().left_out == 0 || unsafe { self.put_in_order() }) {
-                return pass;
-            }
-            pass = match pass {
-                Pass::Upper => Pass::Lower,
-                Pass::Lower => Pass::UpperOfLower,
-                Pass::UpperOfLower => return pass,
-            };
-=======
-            let put_in_order = || unsafe { self.put_in_order(numbers) };
-            let are_in_order = pass == Pass::Upper && (numbers.have_all_bits() || put_in_order());
+            let put_in_order = || unsafe { self.put_in_order() };
+            let are_in_order = pass == Pass::Upper && (self.coding_of_numbers().have_all_bits() || put_in_order());
             let Some(next) = pass.next(are_in_order) else { return pass };
             pass = next;
->>>>>>> 9a43337
             if pass == Pass::UpperOfLower {
                 // SAFETY: as above.
                 unsafe { self.keep_order() };
@@ -444,25 +370,7 @@ impl<B: Bits, V: Word> Sort<B, V> {
         let mut group = recomputed(thread::thread_idx_x());
         while group < count {
             let (first, last) = (groups.get(group) & 0xffff, groups.get(group) >> 16);
-<<<<<<< HEAD
-            // By insertion, which moves none of equal keys.
-            for next in first + 1..=last {
-                let (number, mut at) = (slots.get(next), next);
-                let own = key_of(number);
-                while at > first && key(at - 1) > own {
-                    slots.set(at, slots.get(at - 1));
-                    at -= 1;
-                }
-                slots.set(at, number);
-            }
-=======
-            insert(
-                (first, last),
-                |rank| slots.get(rank),
-                |rank, number| slots.set(rank, number),
-                |number| self.key(numbers.index(number)),
-            );
->>>>>>> 9a43337
+            insert((first, last), |rank| slots.get(rank), |rank, number| slots.set(rank, number), key_of);
             group += thread::block_dim_x();
         }
         thread::sync_threads();
