@@ -131,6 +131,10 @@ pub struct Row {
     pub unique_pairs_blocks: usize,
     /// The same of reductions by key.
     pub reduce_blocks: usize,
+    /// How long a tile of a set operation waits before it looks back, in nanoseconds.
+    pub sets_pause: u32,
+    /// The same of unique keys, run lengths and reductions by key.
+    pub groups_pause: u32,
 
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
@@ -210,6 +214,8 @@ pub const SM_90: Row = Row {
     run_lengths_blocks: 4,
     unique_pairs_blocks: 3,
     reduce_blocks: 4,
+    sets_pause: 1000,
+    groups_pause: 1500,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -62,16 +62,16 @@ impl CompactionMemory {
         Kept { before_thread, of_tile }
     }
 
-    /// Has the first warp add up what the tiles before this one keep. After a barrier it is [there](Self::kept_before).
+    /// Has the first warp add up what the tiles before this one keep, after a pause of so many nanoseconds. After a barrier it is [there](Self::kept_before).
     ///
     /// # Safety
     /// All threads of the block make this call, which are whole warps, after [`count`](Self::count).
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn look_back(self, tiles: Tiles, tile: u32, of_tile: u32) {
+    pub unsafe fn look_back(self, tiles: Tiles, tile: u32, of_tile: u32, pause: u32) {
         if thread::thread_idx_x() < WARP_SIZE {
             // SAFETY: the whole first warp is here, with the block's tile.
-            let before = unsafe { tiles.sum_before(tile, of_tile) };
+            let before = unsafe { tiles.sum_before(tile, of_tile, pause) };
             if thread::thread_idx_x() == 0 {
                 self.before.set(0, before);
             }

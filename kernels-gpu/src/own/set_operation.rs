@@ -21,6 +21,7 @@ use crate::sequence::Sequence;
 use crate::textbook::co_rank::clamp_split;
 use crate::thread::balanced_path::balance;
 use crate::thread::diagonal::diagonal_search;
+use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use bytemuck::{Pod, Zeroable};
 use core::cmp::Ordering;
@@ -129,7 +130,7 @@ pub unsafe fn combine_sets<C: Compare, V: Pod>(
         counted.of_tile
     });
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, t, of_tile) };
+    unsafe { compaction.look_back(tiles, t, of_tile, ROW.sets_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if t as usize + 1 == number && thread::thread_idx_x() == 0 {

@@ -75,14 +75,14 @@ impl Carries {
         }
     }
 
-    /// What is carried to `tile`, which is not the first one. A group begins in the first tile.
+    /// What is carried to `tile`, which is not the first one, after a pause of so many nanoseconds. A group begins in the first tile.
     ///
     /// # Safety
     /// All lanes of one whole warp make the same call.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn carried<R: Reduction>(self, tile: u32) -> R::Value {
-        let (lane, pauses) = (warp::lane_id(), Pauses::of(tile));
+    pub unsafe fn carried<R: Reduction>(self, tile: u32, pause: u32) -> R::Value {
+        let (lane, pauses) = (warp::lane_id(), Pauses::begin(tile, pause));
         let read = |end: u32| {
             // Lanes that have no tile read the first one, which is none of those that count.
             let tail: Tail<R::Value> = self.published((end - 1).saturating_sub(lane), &pauses);

@@ -25,19 +25,19 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, reduce_add, shuffle_idx};
 /// reads in a step takes a part of a microsecond, however many words these are.
 const AT_ONCE: usize = 4;
 
-/// Pauses of a tile that looks back, in nanoseconds.
+/// The pauses of a tile that looks back.
 pub(super) struct Pauses {
-    /// Between two looks at a word that has not been published.
+    /// Between two looks at a word that has not been published, in nanoseconds.
     again: u32,
 }
 
 impl Pauses {
-    /// Those of `tile`, the first one of which this makes. The first tiles, which may be all there are, wait for few others.
+    /// Those of `tile`, the first one of which this makes: of `first` nanoseconds. The first tiles, which may be all there are, wait for few others.
     #[inline(always)]
-    pub fn of(tile: u32) -> Self {
+    pub fn begin(tile: u32, first: u32) -> Self {
         let is_of_many = tile >= const { 4 * AT_ONCE as u32 * WARP_SIZE };
         if is_of_many {
-            thread::sleep(1500);
+            thread::sleep(first);
         }
         Self { again: if is_of_many { 1000 } else { 50 } }
     }
@@ -93,15 +93,15 @@ impl Tiles {
         self.sums.store(tile as usize, sum as u64 | if tile == 0 { ALL } else { OWN });
     }
 
-    /// The sum over the tiles before `tile`, which has published `sum`.
+    /// The sum over the tiles before `tile`, which has published `sum`, after a pause of so many nanoseconds.
     ///
     /// # Safety
     /// All lanes of one whole warp make the same call.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn sum_before(self, tile: u32, sum: u32) -> u64 {
+    pub unsafe fn sum_before(self, tile: u32, sum: u32, pause: u32) -> u64 {
         let (lane, mut left, mut before) = (warp::lane_id(), tile, 0u64);
-        let pauses = Pauses::of(tile);
+        let pauses = Pauses::begin(tile, pause);
         'steps: while left > 0 {
             let mut words = [0; AT_ONCE];
             for i in 0..AT_ONCE {

@@ -156,10 +156,10 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         reduced.set(kept.before_thread, R::combine(before, reduced.get(kept.before_thread)));
     }
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, kept.of_tile) };
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
     if thread / WARP_SIZE == 1 && tile > 0 {
         // SAFETY: the whole second warp is here, with the block's tile.
-        let value = unsafe { carries.carried::<R>(tile) };
+        let value = unsafe { carries.carried::<R>(tile, ROW.groups_pause) };
         if thread == WARP_SIZE {
             carried.set(0, value);
             if !of_tile.has_head {

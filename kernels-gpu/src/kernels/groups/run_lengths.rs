@@ -96,13 +96,13 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     let index = |head: u32| indices.get(head) as u64;
     let tail = len as u64 - if has_head { index(kept.of_tile - 1) } else { 0 };
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, kept.of_tile) };
+    unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
     if thread / WARP_SIZE == 1 {
         if thread == WARP_SIZE {
             carries.publish(tile, Tail { has_head, value: tail });
         }
         // SAFETY: the whole second warp is here, with the block's tile.
-        let value = if tile > 0 { unsafe { carries.carried::<Length>(tile) } } else { 0 };
+        let value = if tile > 0 { unsafe { carries.carried::<Length>(tile, ROW.groups_pause) } } else { 0 };
         if thread == WARP_SIZE {
             carried.set(0, value);
             if !has_head {

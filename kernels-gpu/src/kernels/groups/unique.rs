@@ -88,7 +88,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, ROW.groups_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {

@@ -140,7 +140,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         });
     }
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, ROW.sets_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if t + 1 == number && thread::thread_idx_x() == 0 {
