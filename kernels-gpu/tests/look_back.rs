@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const TILES: usize = 200;
 
+/// The emulator does not pause.
+const PAUSE: u32 = 1000;
+
 /// Has one warp do `work` and returns what each of its lanes has got.
 fn of_warp(emulator: &mut Emulator, work: impl Fn() -> u64) -> u64 {
     let lanes: [AtomicU64; 32] = std::array::from_fn(|_| AtomicU64::new(0));
@@ -45,7 +48,7 @@ fn counts_are_added_up_over_any_number_of_tiles() {
         }
         let mut check = |tile: usize| {
             // SAFETY: all lanes of the warp make this call.
-            let found = of_warp(&mut emulator, || unsafe { tiles().sum_before(tile as u32, sums[tile]) });
+            let found = of_warp(&mut emulator, || unsafe { tiles().sum_before(tile as u32, sums[tile], PAUSE) });
             assert_eq!(found, sums[..tile].iter().map(|&sum| sum as u64).sum::<u64>(), "tile {tile}, seed {seed}");
         };
         for _ in 0..finished {
@@ -86,7 +89,7 @@ fn check_carries<R: Reduction>(heads: usize, finished: usize, value: fn(&mut Std
     for round in 0..finished + 2 {
         let tile = if round < finished { random.random_range(1..TILES) } else { TILES - 1 - 60 * (round - finished) };
         // SAFETY: all lanes of the warp make this call.
-        let found = of_warp(&mut emulator, || unsafe { carries().carried::<R>(tile as u32) }.to_register());
+        let found = of_warp(&mut emulator, || unsafe { carries().carried::<R>(tile as u32, PAUSE) }.to_register());
         assert_eq!(found, carried(tile).to_register(), "tile {tile}, one head in {heads}, seed {seed}");
         publish(&mut emulator, tile, Tail { has_head: true, value: carried(tile + 1) });
     }

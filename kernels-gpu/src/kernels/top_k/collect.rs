@@ -151,7 +151,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
         };
         let mut of_warp = 0;
         let mut rows = found_in;
-        // SAFETY: as above, here and below.
+        // SAFETY: as above.
         while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
             let (_, less, equal) = vote(i);
             of_warp += less.count_ones() | equal.count_ones() << 16;
@@ -170,6 +170,7 @@ pub unsafe fn collect<B: Bits, V: Word, const VT: usize>(
             let mut tie_begin = equal_before + (warps_before >> 16) as usize;
             let below = (1 << lane) - 1;
             let mut rows = found_in;
+            // SAFETY: as above.
             while let Some((i, left)) = unsafe { next_row::<VT>(rows) } {
                 let (key, less, equal) = vote(i);
                 rows = left;
