@@ -4,7 +4,6 @@ use super::sort::{SortPlan, sort};
 use super::{Address, Arrays, Entry, Queue, align, bits, elements, suffix, with_values};
 use crate::gpu::kernels::Shape;
 use crate::{Error, SortKernel, SortOrder};
-use kernels_gpu::kernels::sort::elements::Elements;
 use kernels_gpu::kernels::top_k::choose_digit::{self, CHOOSE_DIGIT, ChooseDigit};
 use kernels_gpu::kernels::top_k::collect::{self, COLLECT, Collect};
 use kernels_gpu::kernels::top_k::count_chunks::{self, COUNT_CHUNKS, CountChunks};
@@ -156,11 +155,13 @@ pub(in crate::gpu) unsafe fn top_k<K: Key>(
             warps: (shape.blocks * WARPS) as u32,
         };
         let pack_shape = Shape { shared_bytes: pack::SHARED_BYTES, threads: pack::THREADS as u32, ..shape };
+        // Behind as many candidates as fit.
         let first = pages.count as usize * PAGE;
+        let behind = |at: Address, bytes: usize| at + (first * bytes) as Address;
+        let to = (behind(candidates.0, size_of::<K>()), behind(candidates.1, value_bytes));
         with_values!(value_bytes, V => {
-            let (from, candidates) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>(candidates));
-            // Behind as many candidates as fit.
-            let to = Elements { keys: candidates.keys.wrapping_add(first), values: candidates.values.wrapping_add(first) };
+            let (from, to) = (elements::<K, V>((from.keys, from.values)), elements::<K, V>(to));
+            let candidates = elements::<K, V>(candidates);
             let suffix = suffix::<K>(value_bytes);
             // SAFETY: the caller's promise for the arrays; the sample has been taken, and the room for candidates is of two times the pages.
             unsafe {

@@ -199,7 +199,7 @@ fn a_sample_that_tells_nothing_of_the_other_keys() {
     let middle = |bits: u32| 0x4000_0000 | bits >> 2;
     // Those of the sample are less than all others, or greater: the bound is exceeded by too many of the first k, or by none of the others.
     let (low, high) = (|bits: u32| bits >> 12, |bits: u32| !(bits >> 12));
-    let ends = |bits: u32| if bits % 2 == 0 { bits >> 12 } else { !(bits >> 12) };
+    let ends = |bits: u32| if bits.is_multiple_of(2) { bits >> 12 } else { !(bits >> 12) };
     for (keys, k, is_gathered) in [
         (keys(low, middle), 100, [false, false]),
         (keys(high, middle), 100, [false, false]),
