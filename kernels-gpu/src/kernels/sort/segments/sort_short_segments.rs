@@ -9,7 +9,7 @@
 //! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
 //! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
 //!
-//! Keys with values stay where they are, and both are stored in their [order](super::row_slots) in the end. Values are loaded to where keys and lists have been, so that they are
+//! Keys with values stay where they are, and both are stored in their order in the end (`row_slots`). Values are loaded to where keys and lists have been, so that they are
 //! read from global memory in its order.
 
 use super::middle::{Lists, MiddleSegments};

@@ -79,7 +79,7 @@ fn keys_that_are_close_together_in_segments_that_are_not() {
                 let keys: Vec<u32> = (0..2200)
                     .map(|i| {
                         let of_segment = if clusters == 1 { i / n % 2 } else { random.random_range(0..2) };
-                        (of_segment as u32 * 0xffff_ffff & !lower) | random.random::<u32>() & lower
+                        ((of_segment as u32 * 0xffff_ffff) & !lower) | random.random::<u32>() & lower
                     })
                     .collect();
                 check_all::<V>(&keys, n, &mut random);
