@@ -22,7 +22,6 @@
 //! | `row_slots` | the slots of keys that lanes sort, which are moved, or get an order in which values follow |
 //! | `numbers` | numbers of keys with their indices, of 4 bytes for both |
 //! | `numbered_lanes` | the sort of such numbers by lanes |
-//! | [`tagged_key`] | a key with its index, by which values are moved in the end |
 //! | `padded` | keys in shared memory that lanes read without conflicts of banks |
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
@@ -47,7 +46,6 @@ pub mod sort_rows;
 pub mod sort_segments;
 pub mod sort_short_segments;
 pub mod sort_wide_rows;
-pub mod tagged_key;
 
 pub use segment_tile::shared_bytes;
 

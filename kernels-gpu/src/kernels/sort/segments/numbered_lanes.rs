@@ -65,19 +65,20 @@ impl<B: Bits, O: Word> NumberedLanes<B, O> {
         let (mut pass, mut sorted) = (Pass::Upper, self.numbers_of(numbers, Pass::Upper, row));
         loop {
             // SAFETY: as above.
-            let alike = unsafe {
-                sort_lanes(&mut sorted, self.group, minus_one);
-                self.alike(numbers, &sorted)
-            };
+            unsafe { sort_lanes(&mut sorted, self.group, minus_one) };
+            let may_be_alike = pass == Pass::Upper && !numbers.have_all_bits();
+            // SAFETY: as above.
+            let alike = if may_be_alike { unsafe { self.alike(numbers, &sorted) } } else { 0 };
             let begin = self.begin();
             for j in 0..LANE_KEYS {
                 sorted[j] = begin.wrapping_add(numbers.index(sorted[j]));
             }
-            let mut are_in_order = pass == Pass::Upper && numbers.have_all_bits();
-            if pass == Pass::Upper && !are_in_order {
+            let are_in_order = if may_be_alike {
                 // SAFETY: as above.
-                are_in_order = unsafe { self.put_in_order(&mut sorted, alike) };
-            }
+                unsafe { self.put_in_order(&mut sorted, alike) }
+            } else {
+                pass == Pass::Upper
+            };
             let Some(next) = pass.next(are_in_order) else { break };
             pass = next;
             let keys = if pass == Pass::Lower {

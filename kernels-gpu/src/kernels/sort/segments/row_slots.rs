@@ -46,6 +46,16 @@ pub(super) fn sort_row<B: Bits, O: Word, const N: usize>(row: &mut [B; N], first
 }
 
 impl<B: Bits, O: Word> RowSlots<B, O> {
+    /// Makes a key be that of `slot`, with index `index`. The key of that index comes there if it is not sorted.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn set(self, slot: u32, key: B, index: u32) {
+        self.keys.set(slot, key);
+        if const { has_order::<O>() } {
+            self.order.set(slot, O::from_register(index as u64));
+        }
+    }
+
     /// Sorts the keys of each group of the warp, of which `row` has those of this lane's `part`: as [`sort_lanes`] does, or stable if there is an order. Then they become their indices.
     ///
     /// # Safety

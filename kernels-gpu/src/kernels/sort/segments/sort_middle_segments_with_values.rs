@@ -6,7 +6,7 @@
 //!   values     │ …                         the same
 //! ```
 //!
-//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted [twice more](super::numbers).
+//! Where a number has too few bits for both, some keys may have to be put in order once all are sorted, or all to be sorted twice more (`numbers`).
 
 use super::middle::MiddleSegments;
 use super::middle_runs::{MOST_THREADS, RUN, SegmentWords, end_of_runs, merge_runs, own_row, sort_run};

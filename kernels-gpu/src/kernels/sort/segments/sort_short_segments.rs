@@ -9,21 +9,21 @@
 //! Segments of up to 16 keys are sorted by one thread each, with a network of 4, 8 or 16. Longer ones are of as many rows of 32 keys as they need
 //! and are [sorted by so many lanes](crate::warp::sort_lanes) of one warp; a class is of those that need up to 1, 2, 4, … 32.
 //!
-//! Keys of 4 bytes with values are sorted with their indices in the tile, by which values are moved in the end.
+//! Keys with values stay where they are, and both are stored in their order in the end (`row_slots`). Values are loaded to where keys and lists have been, so that they are
+//! read from global memory in its order.
 
 use super::middle::{Lists, MiddleSegments};
 use super::padded::{LaneRow, slot};
-use super::tagged_key::TaggedKey;
+use super::row_slots::{RowSlots, sort_row};
 use super::{Bounds, Segments, Tiles};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::{Arrays, Elements, has_values};
 use crate::key::{Bits, Coding};
-use crate::thread::network::sort_registers;
 use crate::tuning::ROW;
-use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
+use crate::warp::sort_lanes::{Group, LANE_KEYS};
 use cuda_std::prelude::*;
-use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, lanes_alike, shuffle_idx};
+use cuda_std::{recomputed, shared};
 
 /// The most keys of a segment that this kernel sorts.
 pub const MAX_SHORT: usize = WARP_SIZE as usize * LANE_KEYS;
@@ -60,11 +60,26 @@ const fn entries_before(class: u32, slots: usize) -> u32 {
 }
 
 shared_memory! {
-    /// Shared memory of a tile of up to `slots` keys.
-    struct Memory<B: Word>(slots: usize) {
-        keys: [B; slot(slots as u32)],
+    /// Segments of a tile of up to `slots` keys.
+    struct Sorted<B: Word, O: Word>(slots: usize) {
+        rows: RowSlots<B, O> { slot(slots as u32) as usize },
         /// Where a segment begins in the tile, and its length in the upper half.
         list: [u32; entries_before(CLASSES, slots)],
+    }
+}
+
+shared_memory! {
+    /// Values are loaded once the order of all is known.
+    union Slots<B: Word, O: Word, V: Word>(slots: usize) {
+        sorted: Sorted<B, O> { slots },
+        values: [V; slots],
+    }
+}
+
+shared_memory! {
+    /// Shared memory of a tile of up to `slots` keys.
+    struct Memory<B: Word, O: Word, V: Word>(slots: usize) {
+        slots: Slots<B, O, V> { slots },
         /// Where the entries of each class end.
         ends: [u32; CLASSES],
         /// Whether there are segments of more keys.
@@ -76,8 +91,28 @@ shared_memory! {
 
 /// Bytes of dynamic shared memory for tiles of `slots` keys of `key_bytes` bytes, with values of `value_bytes` bytes or 0.
 pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) -> u32 {
-    if key_bytes == 4 && value_bytes == 0 { Memory::<u32>::bytes(slots) } else { Memory::<u64>::bytes(slots) }
+    match (key_bytes, value_bytes) {
+        (4, 0) => Memory::<u32, (), ()>::bytes(slots),
+        (4, 4) => Memory::<u32, u16, u32>::bytes(slots),
+        (4, _) => Memory::<u32, u16, u64>::bytes(slots),
+        _ => Memory::<u64, (), ()>::bytes(slots),
+    }
 }
+
+/// Blocks of a multiprocessor that sort keys with values. Shared memory limits them.
+const BLOCKS_WITH_VALUES: usize = 5;
+
+const _: () = {
+    /// Bytes that a multiprocessor of compute capability 9.0 or 10.0 has, and of which a block takes some besides its own.
+    const SHARED_BYTES: usize = 228 << 10;
+    const RESERVED: usize = 1 << 10;
+    let mut value_bytes = 4;
+    while value_bytes <= 8 {
+        let block = shared_bytes(4, value_bytes, ROW.sort_segments.of(4, value_bytes).keys()) as usize + RESERVED;
+        assert!(BLOCKS_WITH_VALUES * block <= SHARED_BYTES, "a multiprocessor has so many blocks at once");
+        value_bytes *= 2;
+    }
+};
 
 /// Kernel: sorts each segment of up to [`MAX_SHORT`] keys that is short for its tile, one block those of a tile, with their values. Stable. Others are left as they are: those of a
 /// tile are appended to `middle`, if that takes them, or else the tile is to `longer`, whose first number counts them.
@@ -87,13 +122,13 @@ pub const fn shared_bytes(key_bytes: usize, value_bytes: usize, slots: usize) ->
 /// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`SHORT_THREADS`], with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
-    u32 = <u32, u32, (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
-    u64 = <u64, u64, (), { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 3),
-    u32v4 = <u32, u64, u32, { ROW.sort_segments.of(4, 4).keys() }> within (SHORT_THREADS, 3),
-    u32v8 = <u32, u64, u64, { ROW.sort_segments.of(4, 8).keys() }> within (SHORT_THREADS, 3),
+    u32 = <u32, (), (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
+    u64 = <u64, (), (), { ROW.sort_segments.of(8, 0).keys() }> within (SHORT_THREADS, 3),
+    u32v4 = <u32, u16, u32, { ROW.sort_segments.of(4, 4).keys() }> within (SHORT_THREADS, BLOCKS_WITH_VALUES),
+    u32v8 = <u32, u16, u64, { ROW.sort_segments.of(4, 8).keys() }> within (SHORT_THREADS, BLOCKS_WITH_VALUES),
 )]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
+pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>(
     segments: Segments,
     at: Elements<B, V>,
     n: usize,
@@ -103,18 +138,18 @@ pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS
     coding: Coding<B>,
     minus_one: u32,
 ) {
-    const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits") };
+    const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits, as the index of a key does") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
     let (tiles, t, thread) = (const { Tiles::of(SLOTS) }, thread::block_idx_x() as usize, thread::thread_idx_x());
     // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
-    // different threads to one element of the latter: after loading and listing, and before keys are stored.
+    // different threads to one element of the latter: after loading and listing, before keys are stored, and before and after values are loaded.
     let (bounds, middle, firsts, longer, memory) = unsafe {
         (
             segments.of(n),
             middle.open(),
             Global::new(firsts, tiles.count(n) + 1),
             GlobalMut::new(longer, tiles.count(n) + 1),
-            Memory::<T>::at_start(SLOTS),
+            Memory::<B, O, V>::at_start(SLOTS),
         )
     };
     let (first, next) = (firsts.get(t), firsts.get(t + 1));
@@ -130,16 +165,15 @@ pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS
         memory.has_longer.set(0, 0);
         memory.len.set(0, len as u32);
     }
-    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are while segments are listed.
+    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while segments are listed.
     let is_few = last - first <= FEW;
-    if !is_few {
-        load::<B, T, SLOTS>(keys, len as u32, memory.keys, coding);
-    }
+    let load = || load::<B, SLOTS>(keys, memory.len.get(0), coding);
     thread::sync_threads();
+    let mut held = if is_few { [B::MAX; MOST_STRIDED] } else { load() };
     // SAFETY: all threads of the block are here with the same segments.
     unsafe { memory.list_segments::<SLOTS>(bounds, middle, base, first, last) };
-    thread::sync_threads();
     if is_few {
+        thread::sync_threads();
         let mut is_listed = memory.has_longer.get(0) > 0;
         for class in 0..CLASSES {
             is_listed |= memory.ends.get(class) > entries_before(class, SLOTS);
@@ -147,9 +181,10 @@ pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS
         if !is_listed {
             return;
         }
-        load::<B, T, SLOTS>(keys, len as u32, memory.keys, coding);
-        thread::sync_threads();
+        held = load();
     }
+    put::<B, O, SLOTS>(held, memory.len.get(0), memory.slots.sorted.rows, coding);
+    thread::sync_threads();
     if thread == 0 && memory.has_longer.get(0) > 0 {
         longer.set(1 + longer.fetch_add(0, 1) as usize, t as u32);
     }
@@ -159,7 +194,7 @@ pub unsafe fn sort_short_segments<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS
     memory.sort_small::<8, SLOTS>(1);
     memory.sort_small::<16, SLOTS>(2);
     thread::sync_threads();
-    store::<B, T, V, SLOTS>((keys, values), memory.len.get(0), memory.keys, coding);
+    memory.store::<SLOTS>(Arrays { keys, values }, coding);
 }
 
 /// So many segments of a tile are few.
@@ -180,50 +215,33 @@ fn for_each_strided<const SLOTS: usize>(count: u32, mut access: impl FnMut(usize
 /// The most keys of a thread that loads and stores.
 const MOST_STRIDED: usize = 36;
 
-/// Loads the `count` keys of a tile to their slots.
+/// Loads the keys of this thread, of `count` keys of a tile.
 #[inline(always)]
 #[track_caller]
-fn load<B: Bits, T: TaggedKey<B>, const SLOTS: usize>(
-    keys: GlobalMut<B>,
-    count: u32,
-    slots: Shared<T>,
-    coding: Coding<B>,
-) {
+fn load<B: Bits, const SLOTS: usize>(keys: GlobalMut<B>, count: u32, coding: Coding<B>) -> [B; MOST_STRIDED] {
     const { assert!(SLOTS.div_ceil(SHORT_THREADS) <= MOST_STRIDED, "a thread loads so many keys") };
     let mut held = [coding.decode(B::MAX); MOST_STRIDED];
     for_each_strided::<SLOTS>(count, |i, index, _| held[i] = keys.get(index));
-    coding.encode_all(&mut held);
-    for_each_strided::<SLOTS>(count, |i, index, slot| slots.set(slot, T::new(held[i], index as u32)));
+    held
 }
 
-/// Stores the `count` keys of a tile from their slots, and the values that belong to them.
-///
-/// All threads of the block make this call.
+/// Puts these keys to their slots. Their order is that of the array, of those that are not sorted.
 #[inline(always)]
 #[track_caller]
-fn store<B: Bits, T: TaggedKey<B>, V: Word, const SLOTS: usize>(
-    (keys, values): (GlobalMut<B>, GlobalMut<V>),
+fn put<B: Bits, O: Word, const SLOTS: usize>(
+    mut held: [B; MOST_STRIDED],
     count: u32,
-    slots: Shared<T>,
+    rows: RowSlots<B, O>,
     coding: Coding<B>,
 ) {
-    let mut held = [B::MAX; MOST_STRIDED];
-    for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = slots.get(slot).key());
-    coding.decode_all(&mut held);
-    for_each_strided::<SLOTS>(count, |i, index, _| keys.set(index, held[i]));
-    if const { has_values::<V>() } {
-        // All are read before any is written.
-        let mut moved = [V::from_register(0); MOST_STRIDED];
-        for_each_strided::<SLOTS>(count, |i, _, slot| moved[i] = values.get(slots.get(slot).index() as usize));
-        thread::sync_threads();
-        for_each_strided::<SLOTS>(count, |i, index, _| values.set(index, moved[i]));
-    }
+    coding.encode_all(&mut held);
+    for_each_strided::<SLOTS>(count, |i, index, slot| rows.set(slot, held[i], index as u32));
 }
 
 /// So many segments for each slot, most of them empty, are searched instead of looked at one by one.
 const MOST_LISTED: usize = 4;
 
-impl<B: Bits> Memory<B> {
+impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
     /// Lists the segments `first .. last` of 2 to [`MAX_SHORT`] keys, and tells of longer ones, which `middle` may take. The tile begins with key `base`.
     ///
     /// # Safety
@@ -288,7 +306,7 @@ impl<B: Bits> Memory<B> {
     #[inline(always)]
     #[track_caller]
     fn enter(self, at: u32, start: u32, len: u32) {
-        self.list.set(at, start | len << 16);
+        self.slots.sorted.list.set(at, start | len << 16);
     }
 
     /// Tells of a segment of `len` keys from key `start` of the array on, if it is not sorted here.
@@ -308,7 +326,7 @@ impl<B: Bits> Memory<B> {
     #[inline(always)]
     #[track_caller]
     fn entry(self, at: u32) -> (u32, u32) {
-        let entry = self.list.get(at);
+        let entry = self.slots.sorted.list.get(at);
         (entry & 0xffff, entry >> 16)
     }
 
@@ -353,9 +371,10 @@ impl<B: Bits> Memory<B> {
             // the warp.
             unsafe {
                 let whole = part.are_whole();
-                let mut keys = part.read(self.keys, whole);
-                sort_lanes(&mut keys, group, minus_one);
-                part.write(&keys, self.keys, whole);
+                let rows = self.slots.sorted.rows;
+                let mut keys = part.read(rows.keys, whole);
+                rows.sort_lanes(&mut keys, (part, whole), group, minus_one);
+                rows.write(part, &keys, whole);
             }
             row += SHORT_THREADS as u32;
         }
@@ -371,10 +390,43 @@ impl<B: Bits> Memory<B> {
         while at < end {
             let (first, len) = self.entry(at);
             let row = LaneRow { first, len };
-            let mut keys = row.read::<B, N>(self.keys, false);
-            sort_registers(&mut keys);
-            row.write(&keys, self.keys, false);
+            let rows = self.slots.sorted.rows;
+            let mut keys = row.read::<B, N>(rows.keys, false);
+            sort_row::<B, O, N>(&mut keys, first);
+            rows.write(row, &keys, false);
             at += SHORT_THREADS as u32;
+        }
+    }
+
+    /// Stores the keys of a tile from their slots, and the values that belong to them.
+    ///
+    /// All threads of the block make this call, after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn store<const SLOTS: usize>(self, Arrays { keys, values }: Arrays<B, V>, coding: Coding<B>) {
+        let (count, Slots { sorted: Sorted { rows, .. }, values: values_of_tile }) = (self.len.get(0), self.slots);
+        // Two in a register, and read from it anew for each use.
+        let (mut held, mut indices) = ([B::MAX; MOST_STRIDED], [0; MOST_STRIDED.div_ceil(2)]);
+        for_each_strided::<SLOTS>(count, |i, _, slot| indices[i / 2] |= rows.index_at(slot) << (i % 2 * 16));
+        let index = |i: usize| recomputed(indices[i / 2]) >> (i % 2 * 16) & 0xffff;
+        for_each_strided::<SLOTS>(count, |i, _, slot| held[i] = rows.key_at(slot, index(i)));
+        if const { has_values::<V>() } {
+            thread::sync_threads();
+            // A loop that stays one: unrolled, it would have addresses in registers.
+            let mut index = recomputed(thread::thread_idx_x());
+            while index < count {
+                values_of_tile.copy_async_mut(index, values, index as usize);
+                index += SHORT_THREADS as u32;
+            }
+        }
+        coding.decode_all(&mut held);
+        for_each_strided::<SLOTS>(count, |i, index, _| keys.set(index, held[i]));
+        if const { has_values::<V>() } {
+            shared::wait_for_copies();
+            thread::sync_threads();
+            let mut moved = [V::from_register(0); MOST_STRIDED];
+            for_each_strided::<SLOTS>(count, |i, _, _| moved[i] = values_of_tile.get(index(i)));
+            for_each_strided::<SLOTS>(count, |i, index, _| values.set(index, moved[i]));
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   registers    a a a a → lane 0, a a a a → lane 1, …      32 keys of a segment, or what is left of it
 //! ```
 //!
-//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are stored in their [order](super::row_slots) in the end.
+//! Each warp works on its own, with barriers for its lanes alone. Keys with values stay where they are, and both are stored in their order in the end (`row_slots`).
 
 use super::padded::{LaneRow, slot};
 use super::row_slots::{RowSlots, sort_row};
