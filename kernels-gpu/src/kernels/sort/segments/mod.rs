@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   segments   │0│1│2 │3│4                           │5 │6│…     from an offset to the next, or of one length
-//!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of 3/4 of the keys that a block can hold
+//!   tiles      │ tile 0  │ tile 1  │ tile 2  │ tile 3  │ …       of most of the keys that a block can hold
 //!              └─ 0 to 3 ┘                   └─ 5, 6 … ─         short: a block sorts those that begin in its tile
 //!                      │ unit 0    │ unit 1    │ 2    │           long: divided by digits, or cut into runs of a block and merged
 //! ```
@@ -49,6 +49,7 @@ pub mod sort_wide_rows;
 
 pub use segment_tile::shared_bytes;
 
+use self::sort_short_segments::MAX_SHORT;
 use crate::kernels::sort::merge_pass::tile_keys;
 use crate::kernels::sort::runs::{MAX_RUNS, Passes};
 use crate::tuning::{ROW, Tile};
@@ -134,9 +135,10 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// For blocks that hold `slots` keys.
+    /// For blocks that hold `slots` keys. No segment of [`MAX_SHORT`] keys is too long for a block of many slots.
     pub const fn of(slots: usize) -> Self {
-        Self { keys: slots - slots / 4, overhang: slots / 4 }
+        let overhang = if slots / 4 > MAX_SHORT { MAX_SHORT } else { slots / 4 };
+        Self { keys: slots - overhang, overhang }
     }
 
     /// The segment behind the short ones among `first .. next`, which begin in tile `t`.
