@@ -23,9 +23,9 @@ use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_RUNS, PAD_THREADS, Pa
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
 use kernels_gpu::key::Key;
 
-/// A pass of merges is worth it if they have that part of the keys of a tile on average. Segments of keys of 4 bytes alone take the least time to sort.
-const fn part_of_tile(key_bytes: usize, value_bytes: usize) -> usize {
-    if key_bytes == 4 && value_bytes == 0 { 10 } else { 16 }
+/// A pass of merges is worth it if they have that part of the keys of a tile on average. Segments of keys of 4 bytes take less time to sort.
+const fn part_of_tile(key_bytes: usize) -> usize {
+    if key_bytes == 4 { 10 } else { 16 }
 }
 
 /// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort has more launches.
@@ -73,7 +73,7 @@ impl RunGroups {
         }
         let passes = self.passes(most_runs);
         // The first pass has the most merges.
-        let keys_of_merge = tile_shape(size_of::<K>(), value_bytes).keys() / part_of_tile(size_of::<K>(), value_bytes);
+        let keys_of_merge = tile_shape(size_of::<K>(), value_bytes).keys() / part_of_tile(size_of::<K>());
         if passes[0].merges() <= FEW_MERGES.max(n / keys_of_merge) { Way::Merge(passes) } else { Way::Sort }
     }
 

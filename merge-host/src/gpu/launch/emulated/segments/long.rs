@@ -49,8 +49,8 @@ fn segments_of_many_units() {
     fn all<V: Word>() {
         let lengths = [MAX_MIDDLE + 1, 20 * unit::<V>() + 5, 1, 8 * unit::<V>(), 8 * unit::<V>() + 1];
         sort::<u32, V>(Keys::Few, &lengths, By::Offsets, with::<V>(0));
-        // Keys alone have no parts.
-        if size_of::<V>() > 0 {
+        // Keys alone have no parts. Values of 8 bytes have them as those of 4.
+        if size_of::<V>() == 4 {
             sort::<u32, V>(Keys::Any, &[75 * unit::<V>()], By::Offsets, with::<V>(2));
         }
     }

@@ -50,6 +50,10 @@ fn keys_that_differ_in_their_lower_bits() {
             let segments = if n > MAX_SHORT { 1 } else { 2500 / n };
             for &most in groups {
                 for lower_mask in [3, 0x7ff] {
+                    // Values of 8 bytes differ in how they are moved alone: some of all.
+                    if size_of::<V>() == 8 && random.random_bool(0.7) {
+                        continue;
+                    }
                     let lower_bits = index_bits(n);
                     let mut keys: Vec<u32> = (0..segments)
                         .flat_map(|_| {
