@@ -11,7 +11,7 @@
 //! Look-back" (Merrill and Garland, 2016). A word carries its sum and what it is the sum of, so that no order with other memory is
 //! needed.
 //!
-//! Whoever looks for a word again and again takes the memory's time from those that are to publish it, hundreds of warps of them. So a tile [pauses](Pauses) before it looks
+//! Whoever looks for a word again and again takes the memory's time from those that are to publish it, hundreds of warps of them. So a tile pauses before it looks
 //! back at all, for as long as most of those before it may need, and between two looks.
 //!
 //! A tile waits only for those before it. Blocks [take](Tiles::take) tiles in order, so that these have all been taken by blocks that run.
