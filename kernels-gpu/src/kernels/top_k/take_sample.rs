@@ -68,11 +68,12 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
     }
     // SAFETY: all threads of the block are here, whole warps, and nothing else uses `scan`.
     let (least, greatest) = unsafe { block_range(least, greatest, memory.scan) };
-    let all_alike = |end: B| {
+    // How many bits follow those that the least key has in common with another one: those of a digit, at least.
+    let bits_left = |end: B| {
         let differing = const { 8 * size_of::<B>() as u32 } - (least ^ end).leading_zeros();
         if differing < DIGIT_BITS { DIGIT_BITS } else { differing }
     };
-    let left = all_alike(greatest);
+    let left = bits_left(greatest);
     if thread == 0 {
         progress.set_prefix(prefix(least, left), left, 0);
     }
@@ -103,7 +104,7 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
         step += 1;
     }
     if thread == 0 && count <= MOST_RANK as u32 {
-        let left = all_alike(bound);
+        let left = bits_left(bound);
         progress.set_prefix(prefix(least, left), left, 0);
         progress.set_bound(bound.to_register());
     }
