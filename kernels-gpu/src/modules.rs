@@ -41,12 +41,13 @@ use crate::kernels::sort::radix::sort_by_radix::SORT_BY_RADIX;
 use crate::kernels::sort::segments::long::{
     count_long_segments::COUNT_LONG_SEGMENTS, divide_long_segments::DIVIDE_LONG_SEGMENTS,
     divide_long_segments_with_values::DIVIDE_LONG_SEGMENTS_WITH_VALUES, find_long_segments::FIND_LONG_SEGMENTS,
-    place_long_segments::PLACE_LONG_SEGMENTS, sort_even_digits::SORT_EVEN_DIGITS,
+    place_long_segments::PLACE_LONG_SEGMENTS,
 };
 use crate::kernels::sort::segments::{
-    find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
-    sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES, sort_rows::SORT_ROWS,
-    sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
+    find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_by_bins::SORT_MIDDLE_BY_BINS,
+    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES,
+    sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS,
+    sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
@@ -97,6 +98,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
     (
         "long_segments",
         &[
+            SORT_MIDDLE_BY_BINS,
             SORT_MIDDLE_SEGMENTS,
             SORT_MIDDLE_SEGMENTS_WITH_VALUES,
             FIND_LONG_SEGMENTS,
@@ -104,7 +106,6 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
             PLACE_LONG_SEGMENTS,
             DIVIDE_LONG_SEGMENTS,
             DIVIDE_LONG_SEGMENTS_WITH_VALUES,
-            SORT_EVEN_DIGITS,
         ],
     ),
     ("detect", &[DETECT_RUNS, SET_INDICES, REVERSE, COPY_RUNS, SPLIT_LONG_RUNS, MERGE_LONG_RUNS]),

@@ -116,6 +116,16 @@ impl SegmentPlan {
         longest > self.tiles.overhang + 1
     }
 
+    /// The first tile of `n` keys in which a segment that is short for its tile may begin: of one length that none is short of, the last one may be.
+    fn first_short(self, bounds: Bounds, n: usize) -> usize {
+        let (slots, Segments { offsets, count, length }) = (self.block.keys(), bounds.segments);
+        if !offsets.is_null() || bounds.longest <= slots {
+            return 0;
+        }
+        let last = (count - 1) * length;
+        if n - last > slots { self.tiles.count(n) } else { last / self.tiles.keys }
+    }
+
     /// The launch of `blocks` blocks that sort tiles.
     fn sort_shape<K>(self, blocks: usize) -> Shape {
         let Tile { threads, .. } = self.block;
@@ -222,18 +232,18 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         // SAFETY: as above.
         return unsafe { queue.launch(&suffix::<K>(0), shape, &rows) };
     }
-    let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
-    if has_one_length && bounds.longest <= MAX_MIDDLE && has_short::<K>(value_bytes) {
-        // SAFETY: as above.
-        return unsafe { middle::sort_of_length::<K>(queue, coding, at, bounds) };
-    }
     let plan = SegmentPlan::of::<K>(value_bytes);
     let (layout, tiles, suffix) = (plan.layout::<K>(n), plan.tiles.count(n), suffix::<K>(value_bytes));
     let part = |begin: usize| workspace + begin as Address;
-    let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
-    let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
     let counts = part(layout.units) + size_of::<u32>() as Address;
     let middle = middle::lists::<K>(n, value_bytes, counts, part(layout.middle));
+    let has_one_length = segments.offsets.is_null() && bounds.longest > MAX_SHORT;
+    if has_one_length && bounds.longest <= MAX_MIDDLE && has_short::<K>(value_bytes) {
+        // SAFETY: as above; the lists are in the workspace.
+        return unsafe { middle::sort_of_length::<K>(queue, coding, at, (bounds, middle)) };
+    }
+    let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
+    let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
     let find = FindSegments { segments, n, firsts, list, units, middle };
     let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
     // SAFETY: as above; the words are in the workspace.
@@ -249,9 +259,10 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
         unsafe { queue.clear(part(layout.longer), 1)? };
         with_values!(value_bytes, V => {
             let at = elements::<K, V>((keys, values));
-            let short = SortShortSegments { segments, at, n, firsts, longer, middle, coding, minus_one: MINUS_ONE };
+            let (first_tile, minus_one) = (plan.first_short(bounds, n), MINUS_ONE);
+            let short = SortShortSegments { segments, at, n, firsts, longer, middle, first_tile, coding, minus_one };
             // SAFETY: as above.
-            unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles), &short)? };
+            unsafe { queue.launch(&suffix, plan.sort_short_shape::<K>(tiles - first_tile), &short)? };
         });
         if bounds.longest <= MAX_SHORT {
             return Ok(());

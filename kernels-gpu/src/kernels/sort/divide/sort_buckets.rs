@@ -61,7 +61,7 @@ const EXACT: u32 = 1 << 8;
 
 /// The bins of a bucket's keys.
 #[derive(Clone, Copy)]
-pub(super) struct Bins<B> {
+pub(in crate::kernels::sort) struct Bins<B> {
     least: B,
     scale: Scale,
     /// Whether the keys of a bin are all equal.
@@ -157,7 +157,7 @@ impl BinCounters {
 
 shared_memory! {
     /// Shared memory of a bucket, for blocks of `threads` threads with `items_per_thread` keys each.
-    pub(super) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
+    pub(in crate::kernels::sort) struct BucketMemory<B: Word>(threads: usize, items_per_thread: usize) {
         /// The keys, sorted in the end. An even number of slots, so that the words behind them can be read two at a time.
         pub tile: [B; slots(threads, items_per_thread).next_multiple_of(2)],
         /// Words of a scan.
@@ -550,13 +550,7 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
             continue;
         }
         // SAFETY: all threads of the block are here.
-        let is_sorted = unsafe {
-            if FEW < VT && len <= const { (NT * FEW) as u32 } {
-                sort_bucket::<B, NT, FEW, UNEVEN>(from, to, coding, memory)
-            } else {
-                sort_bucket::<B, NT, VT, UNEVEN>(from, to, coding, memory)
-            }
-        };
+        let is_sorted = unsafe { sort_bucket::<B, NT, VT, FEW, UNEVEN>(from, to, (Coding::NONE, coding), memory) };
         if !is_sorted {
             fail(number(b));
         }
@@ -565,26 +559,55 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
     }
 }
 
-/// Sorts a bucket of up to `NT * VT` keys; or leaves it as it is, and gives false.
+/// Sorts a bucket of up to `NT * VT` keys from `from`, which it encodes, to as many of `to`, which may be the same and which it decodes; or leaves it as it
+/// is, and gives false. Up to `NT * FEW` keys are sorted with `FEW` of a thread. Keys may be `UNEVEN`.
 ///
 /// # Safety
 /// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.
 #[inline(always)]
-unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool>(
+pub(in crate::kernels::sort) unsafe fn sort_bucket<
+    B: Bits,
+    const NT: usize,
+    const VT: usize,
+    const FEW: usize,
+    const UNEVEN: bool,
+>(
     from: GlobalMut<B>,
     to: impl Fn() -> GlobalMut<B>,
-    coding: Coding<B>,
+    codings: (Coding<B>, Coding<B>),
+    memory: BucketMemory<B>,
+) -> bool {
+    // SAFETY: the contract is the same.
+    unsafe {
+        if FEW < VT && from.len() <= NT * FEW {
+            sort_full_bucket::<B, NT, FEW, UNEVEN>(from, to, codings, memory)
+        } else {
+            sort_full_bucket::<B, NT, VT, UNEVEN>(from, to, codings, memory)
+        }
+    }
+}
+
+/// Does what [`sort_bucket`] does, with `VT` keys of a thread.
+///
+/// # Safety
+/// As for [`sort_bucket`].
+#[inline(always)]
+unsafe fn sort_full_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool>(
+    from: GlobalMut<B>,
+    to: impl Fn() -> GlobalMut<B>,
+    (encode, decode): (Coding<B>, Coding<B>),
     memory: BucketMemory<B>,
 ) -> bool {
     let (thread, len) = (thread::thread_idx_x(), from.len() as u32);
     // Compared anew wherever it is asked: the compiler would keep all answers in registers.
     let is_here = |i: usize| thread + ((i * NT) as u32) < recomputed(len);
-    let mut own = [B::MAX; VT];
+    let mut own = [encode.decode(B::MAX); VT];
     for i in 0..VT {
         if is_here(i) {
             own[i] = from.get(thread as usize + i * NT);
         }
     }
+    encode.encode_all(&mut own);
     memory.clear::<NT>();
     let (mut least, mut greatest) = (B::MAX, B::MIN);
     for i in 0..VT {
@@ -597,7 +620,7 @@ unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: b
         let to = to();
         for i in 0..VT {
             if is_here(i) {
-                to.set(thread as usize + i * NT, coding.decode(least));
+                to.set(thread as usize + i * NT, decode.decode(least));
             }
         }
         return true;
@@ -608,7 +631,7 @@ unsafe fn sort_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: b
         for i in 0..VT {
             own[i] = memory.tile.get(thread + (i * NT) as u32);
         }
-        coding.decode_all(&mut own);
+        decode.decode_all(&mut own);
         let to = to();
         for i in 0..VT {
             if is_here(i) {

@@ -1,6 +1,10 @@
 //! Lists of the middle segments: those that one block sorts alone. They are segments of more than 1024 keys, or parts of long segments.
+//!
+//! There is a list for each class of lengths, and one of those that are [sorted by bins](super::sort_middle_by_bins) first. What bins do not sort is appended
+//! to the list of its class.
 
 use super::middle_runs::MAX_MIDDLE;
+use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some more.
@@ -8,6 +12,12 @@ const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
 /// Classes of middle segments.
 pub const CLASSES: usize = 6;
+
+/// Which list is of those that are sorted by bins. Lists before are of classes.
+pub const BINNED: usize = CLASSES;
+
+/// How many lists there are.
+pub const LISTS: usize = BINNED + 1;
 
 /// The most keys of a segment of `class`.
 pub const fn class_keys(class: usize) -> usize {
@@ -28,26 +38,43 @@ const fn class_of(len: u32) -> u32 {
 /// The most keys of a digit of a long segment that may be sorted together with others.
 pub const MAX_LIGHT: usize = 2048;
 
-/// The most keys of such digits together.
-pub const MAX_GROUP: usize = 4096;
+/// Whether bins sort middle segments of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn has_bins(key_bytes: usize, value_bytes: usize) -> bool {
+    key_bytes == 4 && value_bytes == 0
+}
 
-/// The most segments of `class` of an array of `n` keys, at all levels of the division of long segments.
+/// The fewest keys of a segment that is listed to be sorted by bins. Merges of two runs take no longer for fewer.
+pub const MIN_BINNED: usize = class_keys(0) + 1;
+
+/// The most keys of such a segment.
+pub const MAX_BINNED: usize = ROW.sort_buckets.of(4, 0).keys();
+
+/// The most keys of digits that are sorted together, of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
+pub const fn max_group(key_bytes: usize, value_bytes: usize) -> usize {
+    if has_bins(key_bytes, value_bytes) { MAX_BINNED } else { 4096 }
+}
+
+/// The most segments of a list of an array of `n` keys, at all levels of the division of long segments.
 ///
 /// No key is listed twice. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
 /// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
 /// those digits are divided again that have more than `MAX_MIDDLE` keys, at most seven times.
-const fn most(class: usize, n: usize) -> usize {
-    if class > 0 { n / (class_keys(class - 1) + 1) } else { 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2 }
+const fn most(list: usize, n: usize) -> usize {
+    match list {
+        0 => 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2,
+        BINNED => n / MIN_BINNED,
+        class => n / (class_keys(class - 1) + 1),
+    }
 }
 
-/// The entries of all classes before `class`.
+/// The entries of all lists before `list`.
 #[inline(always)]
-const fn entries_before(class: usize, n: usize) -> usize {
-    let (mut entries, mut c) = (0, 0);
-    // Always over all classes, so that the loop is unrolled and a kernel has their numbers of keys as constants.
-    while c < CLASSES {
-        entries += if c < class { most(c, n) } else { 0 };
-        c += 1;
+const fn entries_before(list: usize, n: usize) -> usize {
+    let (mut entries, mut l) = (0, 0);
+    // Always over all lists, so that the loop is unrolled and a kernel has their numbers of keys as constants.
+    while l < LISTS {
+        entries += if l < list { most(l, n) } else { 0 };
+        l += 1;
     }
     entries
 }
@@ -59,24 +86,27 @@ const _: () = assert!(MAX_MIDDLE < 1 << LEVEL, "both are in one word");
 
 /// Words of the lists for an array of `n` keys.
 pub const fn list_words(n: usize) -> usize {
-    ENTRY_WORDS * entries_before(CLASSES, n)
+    ENTRY_WORDS * entries_before(LISTS, n)
 }
 
 /// The lists.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MiddleSegments {
-    /// How many segments of each of [`CLASSES`] are listed, at first 0; or null, where there are no lists.
+    /// How many segments each of [`LISTS`] has, at first 0; or null, where there are no lists.
     pub counts: *mut u32,
     /// As many words as [`list_words`] says.
     pub list: *mut u32,
     /// Keys of the array.
     pub n: u32,
+    /// Segments that have been divided by as many digits, or more, are listed to be sorted by bins, if their lengths are those for bins.
+    pub bins_from_level: u32,
 }
 
 impl MiddleSegments {
     /// No lists.
-    pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0 };
+    pub const NONE: Self =
+        Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0, bins_from_level: u32::MAX };
 
     /// # Safety
     /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those that list segments before those
@@ -95,16 +125,16 @@ impl Lists {
     #[inline(always)]
     fn counts(self) -> GlobalMut<u32> {
         // SAFETY: `open` has promised the words.
-        unsafe { GlobalMut::new(self.0.counts, CLASSES) }
+        unsafe { GlobalMut::new(self.0.counts, LISTS) }
     }
 
-    /// The entries of a class.
+    /// The entries of a list.
     #[inline(always)]
-    fn entries(self, class: usize) -> GlobalMut<u32> {
+    fn entries(self, list: usize) -> GlobalMut<u32> {
         let n = self.0.n as usize;
-        // SAFETY: as above: `list_words` are those of all classes.
+        // SAFETY: as above: `list_words` are those of all lists.
         let all = unsafe { GlobalMut::new(self.0.list, list_words(n)) };
-        let (begin, end) = (entries_before(class, n), entries_before(class + 1, n));
+        let (begin, end) = (entries_before(list, n), entries_before(list + 1, n));
         all.slice(ENTRY_WORDS * begin, ENTRY_WORDS * (end - begin))
     }
 
@@ -118,25 +148,39 @@ impl Lists {
     #[inline(always)]
     #[track_caller]
     pub fn append(self, start: usize, len: usize, level: u32) {
-        let class = class_of(len as u32) as usize;
-        let at = ENTRY_WORDS * self.counts().fetch_add(class, 1) as usize;
-        let entries = self.entries(class);
+        let is_binned = level >= self.0.bins_from_level && MIN_BINNED <= len && len <= MAX_BINNED;
+        let list = if is_binned { BINNED } else { class_of(len as u32) as usize };
+        self.append_to(list, Listed { start, len: len as u32, level });
+    }
+
+    /// Appends a segment to the list of its class, which bins have not sorted.
+    #[inline(always)]
+    #[track_caller]
+    pub fn append_to_class(self, segment: Listed) {
+        self.append_to(class_of(segment.len) as usize, segment);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn append_to(self, list: usize, Listed { start, len, level }: Listed) {
+        let at = ENTRY_WORDS * self.counts().fetch_add(list, 1) as usize;
+        let entries = self.entries(list);
         entries.set(at, start as u32);
-        entries.set(at + 1, level << LEVEL | len as u32);
+        entries.set(at + 1, level << LEVEL | len);
     }
 
-    /// How many segments of `class` are listed.
+    /// How many segments a list has.
     #[inline(always)]
     #[track_caller]
-    pub fn count(self, class: usize) -> usize {
-        self.counts().get(class) as usize
+    pub fn count(self, list: usize) -> usize {
+        self.counts().get(list) as usize
     }
 
-    /// Where segment `i` of `class` begins, how many keys it has, and by how many digits it has been divided.
+    /// Where segment `i` of a list begins, how many keys it has, and by how many digits it has been divided.
     #[inline(always)]
     #[track_caller]
-    pub fn get(self, class: usize, i: usize) -> Listed {
-        let entry = self.entries(class).slice(ENTRY_WORDS * i, ENTRY_WORDS);
+    pub fn get(self, list: usize, i: usize) -> Listed {
+        let entry = self.entries(list).slice(ENTRY_WORDS * i, ENTRY_WORDS);
         let (start, len_and_level) = (entry.get(0), entry.get(1));
         Listed { start: start as usize, len: len_and_level & ((1 << LEVEL) - 1), level: len_and_level >> LEVEL }
     }

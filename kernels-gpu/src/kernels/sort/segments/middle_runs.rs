@@ -54,22 +54,22 @@ impl SegmentWords {
         self.words.set(NUMBER, thread::block_idx_x() as u64);
     }
 
-    /// Makes the segment the next one of the block: of `class` that `middle` lists, or of `length` keys of `n` if `length` is not 0. It has no keys if
+    /// Makes the segment the next one of the block: of list `list` of `middle`, or of `length` keys of `n` if `length` is not 0. It has no keys if
     /// there are no more.
     ///
     /// # Safety
     /// The lists are what [`MiddleSegments`] says, after all launches that list segments. Thread 0 makes this call, between two barriers.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, class: u32) {
+    pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) {
         // SAFETY: the caller promises the lists.
         let middle = unsafe { middle.open() };
         let i = self.words.get(NUMBER) as usize;
         let Listed { start, len, level } = if length > 0 {
             let start = (i * length as usize).min(n);
             Listed { start, len: (length as usize).min(n - start) as u32, level: 0 }
-        } else if i < middle.count(class as usize) {
-            middle.get(class as usize, i)
+        } else if i < middle.count(list as usize) {
+            middle.get(list as usize, i)
         } else {
             Listed { start: 0, len: 0, level: 0 }
         };
@@ -98,6 +98,13 @@ impl SegmentWords {
     #[track_caller]
     pub fn level(self) -> u64 {
         self.words.get(LEVEL)
+    }
+
+    /// The segment as lists have it.
+    #[inline(always)]
+    #[track_caller]
+    pub fn listed(self) -> Listed {
+        Listed { start: self.start(), len: self.len() as u32, level: self.level() as u32 }
     }
 }
 

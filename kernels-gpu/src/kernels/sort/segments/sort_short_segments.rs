@@ -119,7 +119,8 @@ const _: () = {
 ///
 /// # Safety
 /// `segments` are those of the `n` elements of `at`, in global memory, and `firsts` what `find_segments` wrote for [`Tiles::of`] of `SLOTS`. `longer`
-/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each of these, of [`SHORT_THREADS`], with [`shared_bytes`] of dynamic shared memory.
+/// has capacity for a number more than there are tiles, and the first is 0 before the launch; `middle` is what [`MiddleSegments`] says. There is a block for each tile from `first_tile` on,
+/// before which none has a short segment. Blocks are of [`SHORT_THREADS`] threads, with [`shared_bytes`] of dynamic shared memory.
 /// `minus_one` is [`MINUS_ONE`](crate::warp::sort_lanes::MINUS_ONE).
 #[kernel(
     u32 = <u32, (), (), { ROW.sort_segments.of(4, 0).keys() }> within (SHORT_THREADS, 6),
@@ -135,12 +136,14 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
     firsts: *const usize,
     longer: *mut u32,
     middle: MiddleSegments,
+    first_tile: usize,
     coding: Coding<B>,
     minus_one: u32,
 ) {
     const { assert!(SLOTS < 1 << 16, "where a segment begins has 16 bits, as the index of a key does") };
     const { shared_memory::check(shared_bytes(size_of::<B>(), size_of::<V>(), SLOTS)) };
-    let (tiles, t, thread) = (const { Tiles::of(SLOTS) }, thread::block_idx_x() as usize, thread::thread_idx_x());
+    let (tiles, thread) = (const { Tiles::of(SLOTS) }, thread::thread_idx_x());
+    let t = first_tile + thread::block_idx_x() as usize;
     // SAFETY: the caller promises the offsets, numbers for each tile and for the end, and the shared memory. Barriers come between the accesses of
     // different threads to one element of the latter: after loading and listing, before keys are stored, and before and after values are loaded.
     let (bounds, middle, firsts, longer, memory) = unsafe {

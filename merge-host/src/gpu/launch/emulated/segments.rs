@@ -1,5 +1,6 @@
 //! Sorts of segments, against the standard library's stable sort of each.
 
+mod bins;
 mod long;
 mod numbers;
 

@@ -20,23 +20,16 @@ use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
     self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::sort_even_digits::{
-    self, SORT_EVEN_DIGITS, SortEvenDigits, may_be_even,
-};
 use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LongSegments, levels, long_tile, most_units};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
-use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
 /// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
 const COUNT_BLOCKS: usize = 12;
 
 /// Blocks of a multiprocessor that place segments: as many as it holds at once.
 const PLACE_BLOCKS: usize = 6;
-
-/// Blocks of a multiprocessor that sort digits: as many as it holds at once, or twice as many.
-const EVEN_BLOCKS: usize = 6;
 
 /// The sort of the long segments of an array.
 #[derive(Clone, Copy)]
@@ -51,7 +44,6 @@ pub(super) struct LongPlan {
 struct Layout {
     counts: usize,
     units: usize,
-    groups: usize,
     end: usize,
 }
 
@@ -70,9 +62,8 @@ impl LongPlan {
         let n = self.n as usize;
         let counts = align(COUNTERS * size_of::<u32>());
         let units = counts + align(long::count_words(n, key_bytes, value_bytes) * size_of::<u32>());
-        let groups = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
-        let end = groups + align(long::group_words(n) * size_of::<u32>());
-        Layout { counts, units, groups, end }
+        let end = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
+        Layout { counts, units, end }
     }
 
     /// Bytes of the workspace.
@@ -100,7 +91,6 @@ impl LongPlan {
             counters: part(0),
             counts: part(layout.counts),
             units: part(layout.units),
-            groups: part(layout.groups),
             n: self.n,
             tiles: self.tiles,
         };
@@ -151,12 +141,6 @@ impl LongPlan {
                 });
             }
         }
-        if may_be_even(key_bytes, value_bytes) {
-            let shape = shape(EVEN_BLOCKS, sort_even_digits::THREADS, sort_even_digits::shared_bytes());
-            let sort = SortEvenDigits { home: keys, scratch: scratch_keys, long, coding, minus_one: MINUS_ONE };
-            // SAFETY: as above.
-            unsafe { queue.launch(&suffix, shape, &sort)? };
-        }
         Ok(())
     }
 }
@@ -167,11 +151,8 @@ pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
         return vec![];
     }
     let divide = if value_bytes == 0 { DIVIDE_LONG_SEGMENTS } else { DIVIDE_LONG_SEGMENTS_WITH_VALUES };
-    let mut kernels = vec![FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
-    if may_be_even(size_of::<K>(), value_bytes) {
-        kernels.push(SORT_EVEN_DIGITS);
-    }
-    kernels.into_iter().map(|kernel| (kernel.name, suffix::<K>(value_bytes))).collect()
+    let kernels = [FIND_LONG_SEGMENTS, COUNT_LONG_SEGMENTS, PLACE_LONG_SEGMENTS, divide];
+    kernels.map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }
 
 #[cfg(test)]

@@ -4,8 +4,13 @@ use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_
 use super::{Bounds, has_short};
 use crate::Error;
 use crate::gpu::kernels::Shape;
-use kernels_gpu::kernels::sort::segments::middle::{CLASSES, MiddleSegments, class_keys, list_words};
-use kernels_gpu::kernels::sort::segments::middle_runs::threads;
+use kernels_gpu::kernels::sort::segments::middle::{
+    CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, has_bins, list_words,
+};
+use kernels_gpu::kernels::sort::segments::middle_runs::{MAX_MIDDLE, threads};
+use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{
+    self, BINS_THREADS, SORT_MIDDLE_BY_BINS, SortMiddleByBins,
+};
 use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments};
 use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
     self, SORT_MIDDLE_SEGMENTS_WITH_VALUES, SortMiddleSegmentsWithValues,
@@ -16,6 +21,13 @@ use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 /// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
 const MIDDLE_THREADS: usize = 2048;
 
+/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds three at once.
+const BINS_BLOCKS: usize = 16;
+
+/// By how many digits segments have been divided, at least, that are sorted by bins: none that is a segment of the user, whose keys may be in order or
+/// few different ones.
+const BINS_FROM_LEVEL: u32 = 1;
+
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists<K: Key>(n: usize, value_bytes: usize) -> bool {
     has_short::<K>(value_bytes) && n <= u32::MAX as usize
@@ -23,7 +35,7 @@ pub(super) const fn has_lists<K: Key>(n: usize, value_bytes: usize) -> bool {
 
 /// Words of the counts of the lists, or 0 if there are none.
 pub(super) const fn count_words<K: Key>(n: usize, value_bytes: usize) -> usize {
-    if has_lists::<K>(n, value_bytes) { CLASSES } else { 0 }
+    if has_lists::<K>(n, value_bytes) { LISTS } else { 0 }
 }
 
 /// Bytes of the lists, or 0 if there are none.
@@ -36,7 +48,8 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     if !has_lists::<K>(n, value_bytes) {
         return MiddleSegments::NONE;
     }
-    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
+    let bins_from_level = if has_bins(size_of::<K>(), value_bytes) { BINS_FROM_LEVEL } else { u32::MAX };
+    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32, bins_from_level }
 }
 
 /// Which segments a launch sorts, as the kernels are told.
@@ -80,28 +93,78 @@ unsafe fn sort<K: Key>(
     })
 }
 
-/// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`](kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE) and
-/// not 0.
+/// Queues the sort of the segments of `at`, all of one length, at most [`MAX_MIDDLE`] and not 0.
 ///
 /// # Safety
-/// The keys and values are in the GPU's memory, and nothing else uses them until the sort has ended.
+/// The keys and values are in the GPU's memory, and the lists, if [there are any](has_lists). Nothing else uses them until the sort has ended.
 pub(super) unsafe fn sort_of_length<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
     at: Arrays,
-    bounds: Bounds,
+    (bounds, middle): (Bounds, MiddleSegments),
 ) -> Result<(), Error> {
     let (longest, length) = (bounds.longest, bounds.longest as u32);
+    if middle.bins_from_level == 0 && (MIN_BINNED..=MAX_BINNED).contains(&longest) {
+        // SAFETY: the caller's promise; the lists have as many counts.
+        return unsafe {
+            queue.clear(middle.counts as Address, LISTS)?;
+            sort_by_bins::<K>(queue, coding, (at, (0, 0)), (middle, length))?;
+            sort_classes::<K>(queue, coding, (at, (0, 0)), middle, longest)
+        };
+    }
     let which = Which { length, middle: MiddleSegments::NONE, class: 0, longest };
     // SAFETY: the caller's promise; there is no scratch, as no segment has been divided.
     unsafe { sort::<K>(queue, coding, (at, (0, 0)), which, bounds.segments.count) }
 }
 
-/// Queues the sort of the segments that are listed, of `at` or in `scratch`, none of them of more keys than `longest`.
+/// Queues the sort of the segments that are listed to be sorted by bins, of `at` or in `scratch`, or, if `length` is not 0, of the segments of `length` keys of
+/// `at`. Those that bins do not sort are listed in `middle`.
+///
+/// # Safety
+/// As for [`sort_listed`], before which this is called; keys are of 4 bytes, alone.
+unsafe fn sort_by_bins<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    (at, scratch): (Arrays, (Address, Address)),
+    (middle, length): (MiddleSegments, u32),
+) -> Result<(), Error> {
+    let least = if length == 0 { MIN_BINNED } else { length as usize };
+    let shape = Shape {
+        blocks: (BINS_BLOCKS * queue.multiprocessors()).min(at.len.div_ceil(least)),
+        threads: BINS_THREADS as u32,
+        shared_bytes: sort_middle_by_bins::shared_bytes(),
+    };
+    let (keys, scratch, n) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits, at.len);
+    // SAFETY: the caller's promise; the shape is what the kernel asks for.
+    unsafe { queue.launch(&suffix::<K>(0), shape, &SortMiddleByBins { keys, scratch, n, length, middle, coding }) }
+}
+
+/// Queues the sort of the segments that are listed, of `at` or in `scratch`, which were segments of up to `longest` keys before they were
+/// divided.
 ///
 /// # Safety
 /// As for [`sort_of_length`], of both; the lists are what the launches before have made.
 pub(super) unsafe fn sort_listed<K: Key>(
+    queue: &impl Queue,
+    coding: Coding<K::Bits>,
+    (at, scratch): (Arrays, (Address, Address)),
+    middle: MiddleSegments,
+    longest: usize,
+) -> Result<(), Error> {
+    let may_be_divided = longest > MAX_MIDDLE;
+    if has_bins(size_of::<K>(), at.value_bytes) && (may_be_divided || middle.bins_from_level == 0) {
+        // SAFETY: the caller's promise.
+        unsafe { sort_by_bins::<K>(queue, coding, (at, scratch), (middle, 0))? };
+    }
+    // SAFETY: as above.
+    unsafe { sort_classes::<K>(queue, coding, (at, scratch), middle, longest) }
+}
+
+/// Queues the sort of the segments that the classes for up to `longest` keys list, of `at` or in `scratch`.
+///
+/// # Safety
+/// As for [`sort_listed`].
+unsafe fn sort_classes<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
     (at, scratch): (Arrays, (Address, Address)),
@@ -122,6 +185,10 @@ pub(super) unsafe fn sort_listed<K: Key>(
 
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
-    let kernel = if value_bytes == 0 { SORT_MIDDLE_SEGMENTS } else { SORT_MIDDLE_SEGMENTS_WITH_VALUES };
-    vec![(kernel.name, suffix::<K>(value_bytes))]
+    let of_classes = if value_bytes == 0 { SORT_MIDDLE_SEGMENTS } else { SORT_MIDDLE_SEGMENTS_WITH_VALUES };
+    let mut kernels = vec![of_classes];
+    if has_bins(size_of::<K>(), value_bytes) {
+        kernels.push(SORT_MIDDLE_BY_BINS);
+    }
+    kernels.into_iter().map(|kernel| (kernel.name, suffix::<K>(value_bytes))).collect()
 }

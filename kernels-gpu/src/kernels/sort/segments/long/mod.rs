@@ -28,7 +28,6 @@
 //! | `rounds` | which units a block moves |
 //! | [`divide_long_segments`] | the keys of each unit go there |
 //! | [`divide_long_segments_with_values`] | the same with their values, in order |
-//! | [`sort_even_digits`] | the keys of digits that have few, each sorted by some lanes of a warp |
 
 pub mod count_long_segments;
 pub mod divide_long_segments;
@@ -36,9 +35,7 @@ pub mod divide_long_segments_with_values;
 pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
-pub mod sort_even_digits;
 
-use self::sort_even_digits::GROUP_WORDS;
 use super::middle_runs::MAX_MIDDLE;
 use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
@@ -73,11 +70,8 @@ fn digits_at<B: Bits>(level: u32) -> BitsAt {
 /// The most levels.
 const MOST_LEVELS: usize = levels(8) as usize;
 
-/// How many counters there are: of the units of each level, and of the groups of digits that warps sort.
-pub const COUNTERS: usize = MOST_LEVELS + 1;
-
-/// Which of these is of groups of digits.
-const GROUPS: usize = MOST_LEVELS;
+/// How many counters there are: of the units of each level.
+pub const COUNTERS: usize = MOST_LEVELS;
 
 /// Words of a unit in a list: where its segment begins and ends, and its number among those of the segment.
 const UNIT_WORDS: usize = 3;
@@ -94,8 +88,6 @@ pub struct LongSegments {
     pub counts: *mut u32,
     /// The lists of units: as many words as [`unit_words`] says.
     pub units: *mut u32,
-    /// The list of groups of digits that warps sort: as many words as [`group_words`] says.
-    pub groups: *mut u32,
     /// How many keys there are, of all segments: fewer than 2^32.
     pub n: u32,
     /// Tiles of the sort of short segments, in each of which at most one longer segment begins.
@@ -127,11 +119,6 @@ pub const fn count_words(n: usize, key_bytes: usize, value_bytes: usize) -> usiz
 /// Words of both lists of units of `n` keys.
 pub const fn unit_words(n: usize, key_bytes: usize, value_bytes: usize) -> usize {
     2 * most_units(n, key_bytes, value_bytes) * UNIT_WORDS
-}
-
-/// Words of the list of groups of digits of `n` keys.
-pub const fn group_words(n: usize) -> usize {
-    most_segments(n) * sort_even_digits::MOST_GROUPS as usize * GROUP_WORDS
 }
 
 /// A unit of a long segment.
@@ -230,19 +217,6 @@ impl<B: Bits, V: Word> Workspace<B, V> {
         words.set(0, unit.start);
         words.set(1, unit.end);
         words.set(2, unit.number);
-    }
-
-    /// How many keys all segments have.
-    #[inline(always)]
-    fn keys(self) -> usize {
-        self.long.n as usize
-    }
-
-    /// The list of groups of digits.
-    #[inline(always)]
-    fn groups(self) -> GlobalMut<u32> {
-        // SAFETY: as above.
-        unsafe { GlobalMut::new(self.long.groups, group_words(self.keys())) }
     }
 
     /// All counts.

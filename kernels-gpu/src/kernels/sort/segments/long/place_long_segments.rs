@@ -7,16 +7,14 @@
 //! ```
 //!
 //! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
-//! 4096 keys: of the digits between two that are alone, those that begin in the same bin, of so many keys that the longest one behind its end fits as well.
-//!
-//! If all digits have few keys, and about as many, lanes of warps sort each of them: [`sort_even_digits`](super::sort_even_digits).
+//! [so many](max_group) keys: of the digits between two that are alone, those that begin in the same window, which has so many keys that the longest one behind its end
+//! fits as well.
 
-use super::sort_even_digits::{is_even, list_groups};
 use super::{LongSegments, Unit, levels};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::has_values;
-use crate::kernels::sort::segments::middle::{MAX_GROUP, MAX_LIGHT, MiddleSegments};
+use crate::kernels::sort::segments::middle::{MAX_LIGHT, MiddleSegments, max_group};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;
 use cuda_std::prelude::*;
@@ -34,8 +32,6 @@ shared_memory! {
         scan: [u32; BLOCK_WORDS],
         /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
         most: [u32; HEAD_WORDS],
-        /// The most keys of any digit of each warp, likewise.
-        longest: [u32; HEAD_WORDS],
         /// Where each digit begins, and where the last one ends.
         begins: [u32; DIGITS + 1],
         /// Which digits are alone, or the first of those that are sorted together.
@@ -86,24 +82,19 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
             memory.begins.set(digit, begin);
             let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
             // SAFETY: all lanes of the warp are here.
-            let (most, longest) = unsafe { (reduce_max(FULL_MASK, light), reduce_max(FULL_MASK, count)) };
+            let most = unsafe { reduce_max(FULL_MASK, light) };
             if digit.is_multiple_of(WARP_SIZE) {
                 memory.most.set(digit / WARP_SIZE, most);
-                memory.longest.set(digit / WARP_SIZE, longest);
             }
             if digit == 0 {
                 memory.begins.set(DIGITS, unit.end);
                 memory.long_count.set(0, 0);
             }
             thread::sync_threads();
-            let longest = greatest(memory.longest);
-            if level + 1 == const { levels(size_of::<B>()) } {
-                // All keys are where they belong.
-            } else if is_even::<B, V>(longest, unit.end - unit.start) {
-                list_groups(workspace, unit, level, longest);
-            } else {
+            // Behind the last level all keys are where they belong.
+            if level + 1 < const { levels(size_of::<B>()) } {
                 // SAFETY: as above.
-                let group = unsafe { group_of(digit, unit.start, memory) };
+                let group = unsafe { group_of::<B, V>(digit, unit.start, memory) };
                 if let Some((begin, end)) = group {
                     if middle.takes((end - begin) as usize) {
                         middle.append(begin as usize, (end - begin) as usize, level + 1);
@@ -164,13 +155,13 @@ fn greatest(of_warps: Shared<u32>) -> u32 {
 /// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the memory have been set.
 #[inline(always)]
 #[track_caller]
-unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
-    let bin_keys = MAX_GROUP as u32 - greatest(most);
+unsafe fn group_of<B, V>(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
+    let window_keys = const { max_group(size_of::<B>(), size_of::<V>()) as u32 } - greatest(most);
     // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
-    unsafe { core::hint::assert_unchecked(bin_keys != 0) };
+    unsafe { core::hint::assert_unchecked(window_keys != 0) };
     let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
-    let bin = |digit: u32| (begins.get(digit) - start) / bin_keys;
-    let is_head = digit == 0 || is_heavy(digit) || is_heavy(digit - 1) || bin(digit) != bin(digit - 1);
+    let window = |digit: u32| (begins.get(digit) - start) / window_keys;
+    let is_head = digit == 0 || is_heavy(digit) || is_heavy(digit - 1) || window(digit) != window(digit - 1);
     // SAFETY: all lanes of the warp are here.
     let of_warp = unsafe { ballot(FULL_MASK, is_head) };
     if digit.is_multiple_of(WARP_SIZE) {

@@ -1,0 +1,176 @@
+//! Parts of long segments that are sorted by bins, and those that bins leave to merges.
+
+use super::*;
+use crate::gpu::kernels::Shape;
+use kernels_gpu::kernels::sort::segments::middle::{
+    BINNED, CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, list_words,
+};
+use kernels_gpu::kernels::sort::segments::middle_runs::threads;
+use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{self, BINS_THREADS, SortMiddleByBins};
+use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SortMiddleSegments};
+use kernels_gpu::key::{Coding, Key};
+use kernels_gpu::warp::sort_lanes::MINUS_ONE;
+
+impl Sorted {
+    /// How many segments each list had.
+    fn listed(&self) -> Vec<u32> {
+        self.device.words(self.units + size_of::<u32>() as Address, LISTS)
+    }
+}
+
+/// `n` random keys whose first `alike` bits are the same.
+fn alike_above<K: TestKey>(n: usize, alike: u32, random: &mut StdRng) -> Vec<K> {
+    let below = (u32::MAX as u64 >> alike) as u32;
+    let above = random.random::<u32>() & !below;
+    let key = |_| <K as Key>::from_ordered(Word::from_register((above | random.random::<u32>() & below) as u64));
+    (0..n).map(key).collect()
+}
+
+/// Sorts segments of keys alone between offsets, and gives how many segments each list had.
+fn lists_of<K: TestKey>(input: &[K], lengths: &[usize], seed: u64) -> Vec<u32> {
+    check_keys::<K, ()>(input, lengths, By::Offsets, With::Nothing, seed).listed()
+}
+
+/// Digits of even keys are sorted together, up to what bins take, and all but the last ones of a segment by bins.
+#[test]
+fn even_keys_are_sorted_by_bins() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        // From `scratch` after one digit and three, from where they belong after two; after four there is nothing left.
+        for alike in [0, 8, 16, 24] {
+            let lengths = [5, MAX_MIDDLE + 1, 3 * MAX_BINNED, 0, 40_000];
+            let input = alike_above::<K>(lengths.iter().sum(), alike, &mut random);
+            let lists = lists_of(&input, &lengths, random.random());
+            let binned: u32 = if alike == 24 { 0 } else { 2 + 3 + 9 };
+            // What fits in no window of a segment is less than another one.
+            assert!(lists[BINNED].abs_diff(binned) <= 1, "{lists:?}, {alike} bits alike");
+            assert!(lists[0] <= 3 && lists[1..CLASSES].iter().all(|&listed| listed == 0), "{lists:?}");
+        }
+    }
+    all::<u32>();
+    all::<i32>();
+    all::<f32>();
+}
+
+/// Only keys of 4 bytes alone are.
+#[test]
+fn other_keys_and_values_are_merged() {
+    let lengths = [MAX_MIDDLE + 1, 2 * MAX_MIDDLE];
+    for lists in [
+        sort::<u64, ()>(Keys::Any, &lengths, By::Offsets, With::Nothing).listed(),
+        sort::<u32, u32>(Keys::Any, &lengths, By::Offsets, With::Values).listed(),
+        sort::<f32, u64>(Keys::Any, &lengths, By::Offsets, With::Indices).listed(),
+    ] {
+        assert_eq!(lists[BINNED], 0, "{lists:?}");
+        assert!(lists[..CLASSES].iter().sum::<u32>() >= 6, "{lists:?}");
+    }
+}
+
+/// Digits that are alone, of as many keys as bins take, and one fewer and more.
+#[test]
+fn lengths_around_those_for_bins() {
+    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let counts = [MIN_BINNED, MAX_BINNED, MAX_BINNED + 1, MAX_MIDDLE, MAX_MIDDLE + 1, MIN_BINNED - 1];
+    let mut input: Vec<u32> = vec![];
+    for (digit, count) in counts.into_iter().enumerate() {
+        input.extend((0..count).map(|_| (digit as u32) << 24 | random.random::<u32>() >> 8));
+    }
+    for i in (1..input.len()).rev() {
+        input.swap(i, random.random_range(0..=i));
+    }
+    let lists = lists_of(&input, &[input.len()], random.random());
+    // The longest one is divided again, into two groups for bins and one of few keys.
+    assert_eq!(lists, [2, 0, 1, 0, 0, 1, 4]);
+}
+
+/// Keys that bins of equal width do not divide evenly, in long segments: bins follow them.
+#[test]
+fn uneven_keys_are_sorted_by_bins_too() {
+    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let lengths = [MAX_MIDDLE + 3, 30_000, MAX_BINNED, 2 * MAX_BINNED, 700];
+    let n = lengths.iter().sum();
+    for kind in [Keys::Nested, Keys::Few, Keys::Equal, Keys::Cluster, Keys::Ascending, Keys::Descending, Keys::Runs] {
+        let seed = random.random();
+        lists_of(&kind.random::<u32>(n, seed), &lengths, seed);
+        lists_of(&kind.random::<f32>(n, seed), &lengths, seed);
+    }
+    // Of 2^28 numbers, nearly all keys are some of these, in groups that have a few others.
+    for close in [1, 2, 300, 5000, 1 << 17] {
+        let first = random.random_range(0..(1 << 28) - close);
+        let mut key = |_| {
+            if random.random_bool(0.99) { first + random.random_range(0..close) } else { random.random::<u32>() >> 4 }
+        };
+        let input: Vec<u32> = (0..n).map(&mut key).collect();
+        lists_of(&input, &lengths, first as u64);
+    }
+    // Among other keys, such whose order is that of their bits only.
+    let odd = [f32::NAN, -f32::NAN, 0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE / 2.0];
+    let input: Vec<f32> = (0..n)
+        .map(|_| if random.random_bool(0.2) { odd[random.random_range(0..odd.len())] } else { random.random() })
+        .collect();
+    for seed in [2, 3] {
+        assert!(lists_of(&input, &lengths, seed)[BINNED] > 0);
+    }
+}
+
+/// Sorts segments of `length` keys by bins, and those that these leave by merges. Gives how many that are.
+fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u32 {
+    let (device, n) = (Device::new(fresh_seed()), input.len());
+    let coding = Coding::<<K as Key>::Bits>::of::<K>(descending);
+    let (array, counts, list) = (device.array(input), device.array(&[0; LISTS]), device.uninit(list_words(n)));
+    let (keys, scratch) = (address(array) as *mut <K as Key>::Bits, std::ptr::null_mut());
+    let (counts_at, list) = (counts.as_mut_ptr(), list.as_mut_ptr());
+    let middle = MiddleSegments { counts: counts_at, list, n: n as u32, bins_from_level: 0 };
+    let shared_bytes = sort_middle_by_bins::shared_bytes();
+    let shape = Shape { blocks: 3, threads: BINS_THREADS as u32, shared_bytes };
+    let sort = SortMiddleByBins { keys, scratch, n, length: length as u32, middle, coding };
+    // SAFETY: the arrays are as long as the kernels are told, here and below, and the emulator checks accesses.
+    unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
+    let left = device.read(counts);
+    for class in 0..CLASSES {
+        let threads = threads(class_keys(class));
+        let shared_bytes = sort_middle_segments::shared_bytes(4, threads);
+        let shape = Shape { blocks: 2, threads: threads as u32, shared_bytes };
+        let (class, minus_one) = (class as u32, MINUS_ONE);
+        let sort = SortMiddleSegments { keys, scratch, n, length: 0, middle, class, coding, minus_one };
+        // SAFETY: as above.
+        unsafe { device.queue().launch("u32", shape, &sort) }.expect("the emulator launches all");
+    }
+    let mut expected = input.to_vec();
+    for segment in expected.chunks_mut(length) {
+        segment.sort_by(|a, b| if descending { b.compare(a) } else { a.compare(b) });
+    }
+    assert!(raw_bits(&device.read(array)) == raw_bits(&expected), "{n} keys in segments of {length}");
+    left.iter().sum()
+}
+
+/// Segments that have not been divided, as a launch for one length sorts them.
+#[test]
+fn segments_of_one_length_by_bins() {
+    fn all<K: TestKey>() {
+        for length in [1, 2, 1000, 2559, 2560, 2561, 4607, MAX_BINNED] {
+            for keys in [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending] {
+                let input = keys.random::<K>(3 * length + length / 2, fresh_seed());
+                sort_of_length(&input, length, length % 2 == 1);
+            }
+        }
+    }
+    all::<u32>();
+    all::<i32>();
+    all::<f32>();
+}
+
+/// Pairs of neighbouring numbers, each of many keys, in all of the range: the places of some such neighbours are alike to all the bits that places have.
+#[test]
+fn what_bins_do_not_sort_is_merged() {
+    const LENGTH: usize = 3000;
+    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let mut segment = || {
+        let firsts: [u32; LENGTH / 100] = std::array::from_fn(|_| random.random_range(1..u32::MAX - 1));
+        let key = |i| firsts[i / 100] + i as u32 % 2;
+        (0..LENGTH).map(|i| if i < 2 { [0, u32::MAX][i] } else { key(i) }).collect::<Vec<u32>>()
+    };
+    let mut input = || (0..50).flat_map(|_| segment()).collect::<Vec<u32>>();
+    // One of some 4000 pairs.
+    assert!((0..50).any(|_| sort_of_length(&input(), LENGTH, false) > 0), "bins sort all");
+}
