@@ -56,7 +56,7 @@ pub const fn max_group(key_bytes: usize, value_bytes: usize) -> usize {
 
 /// The most segments of a list of an array of `n` keys, at all levels of the division of long segments.
 ///
-/// No key is listed twice. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
+/// No list has a key twice: only those of segments that bins leave are in two. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
 /// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
 /// those digits are divided again that have more than `MAX_MIDDLE` keys, at most seven times.
 const fn most(list: usize, n: usize) -> usize {
@@ -80,13 +80,13 @@ const fn entries_before(list: usize, n: usize) -> usize {
 }
 
 /// Words of an entry: the first key, and how many there are, with the level above [`LEVEL`].
-const ENTRY_WORDS: usize = 2;
+pub(super) const ENTRY_WORDS: u32 = 2;
 const LEVEL: u32 = 16;
 const _: () = assert!(MAX_MIDDLE < 1 << LEVEL, "both are in one word");
 
 /// Words of the lists for an array of `n` keys.
 pub const fn list_words(n: usize) -> usize {
-    ENTRY_WORDS * entries_before(LISTS, n)
+    ENTRY_WORDS as usize * entries_before(LISTS, n)
 }
 
 /// The lists.
@@ -135,7 +135,8 @@ impl Lists {
         // SAFETY: as above: `list_words` are those of all lists.
         let all = unsafe { GlobalMut::new(self.0.list, list_words(n)) };
         let (begin, end) = (entries_before(list, n), entries_before(list + 1, n));
-        all.slice(ENTRY_WORDS * begin, ENTRY_WORDS * (end - begin))
+        let words = |entries: usize| ENTRY_WORDS as usize * entries;
+        all.slice(words(begin), words(end - begin))
     }
 
     /// Whether segments of `len` keys are listed.
@@ -163,7 +164,7 @@ impl Lists {
     #[inline(always)]
     #[track_caller]
     fn append_to(self, list: usize, Listed { start, len, level }: Listed) {
-        let at = ENTRY_WORDS * self.counts().fetch_add(list, 1) as usize;
+        let at = ENTRY_WORDS as usize * self.counts().fetch_add(list, 1) as usize;
         let entries = self.entries(list);
         entries.set(at, start as u32);
         entries.set(at + 1, level << LEVEL | len);
@@ -176,13 +177,14 @@ impl Lists {
         self.counts().get(list) as usize
     }
 
-    /// Where segment `i` of a list begins, how many keys it has, and by how many digits it has been divided.
+    /// Brings the entry of segment `i` of a list on its way to `entry`.
     #[inline(always)]
     #[track_caller]
-    pub fn get(self, list: usize, i: usize) -> Listed {
-        let entry = self.entries(list).slice(ENTRY_WORDS * i, ENTRY_WORDS);
-        let (start, len_and_level) = (entry.get(0), entry.get(1));
-        Listed { start: start as usize, len: len_and_level & ((1 << LEVEL) - 1), level: len_and_level >> LEVEL }
+    pub fn fetch(self, entry: Shared<u32>, list: usize, i: usize) {
+        let entries = self.entries(list);
+        for word in 0..ENTRY_WORDS {
+            entry.copy_async_mut(word, entries, ENTRY_WORDS as usize * i + word as usize);
+        }
     }
 }
 
@@ -195,4 +197,14 @@ pub(super) struct Listed {
     pub len: u32,
     /// By how many digits it has been divided: after none, keys are as the user has them; after an odd number, they are in the scratch array.
     pub level: u32,
+}
+
+impl Listed {
+    /// The segment of an entry of a list.
+    #[inline(always)]
+    #[track_caller]
+    pub fn of_entry(entry: Shared<u32>) -> Self {
+        let (start, len_and_level) = (entry.get(0), entry.get(1));
+        Self { start: start as usize, len: len_and_level & ((1 << LEVEL) - 1), level: len_and_level >> LEVEL }
+    }
 }

@@ -6,15 +6,15 @@
 //!   shared      │ run 0 →                                  ← run 1     │     each two are merged, a row of 32 keys by a thread
 //! ```
 
-use super::middle::{Listed, MiddleSegments};
+use super::middle::{ENTRY_WORDS, Listed, MiddleSegments};
 use crate::block::shared_memory::shared_memory;
 use crate::block::swizzled::{ROW_KEYS, Swizzled};
 use crate::block::tile::{Slots, merge_to_registers};
 use crate::key::Bits;
 use crate::warp::sort_lanes::{Group, LANE_KEYS, sort_lanes};
 use cuda_std::prelude::*;
-use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, sync_warp};
+use cuda_std::{recomputed, shared};
 
 const _: () = assert!(ROW_KEYS == LANE_KEYS, "a lane sorts a row");
 
@@ -35,45 +35,70 @@ pub const MOST_THREADS: usize = threads(MAX_MIDDLE);
 shared_memory! {
     /// Which part of the keys the segment of a block is. Each thread reads this again and again instead of keeping it in registers.
     pub(super) struct SegmentWords() {
-        /// Its number, its first key, how many it has, and its level.
+        /// The number of the next one, its own first key, how many it has, and its level; and how many segments the list has.
         words: [u64; SEGMENT_WORDS],
+        /// The entry of the next one, which is on its way.
+        entry: [u32; ENTRY_WORDS],
     }
 }
 
-const SEGMENT_WORDS: u32 = 4;
+const SEGMENT_WORDS: u32 = 5;
 const NUMBER: u32 = 0;
 const START: u32 = 1;
 const LEN: u32 = 2;
 const LEVEL: u32 = 3;
+const COUNT: u32 = 4;
 
 impl SegmentWords {
-    /// Begins with the first segment of a block. Thread 0 makes this call before the first one of [`next`](Self::next).
+    /// Begins before the first segment of a block, of those that [`next`](Self::next) is told of.
+    ///
+    /// # Safety
+    /// As for the first call of that, before which thread 0 makes this one.
     #[inline(always)]
     #[track_caller]
-    pub fn begin(self) {
-        self.words.set(NUMBER, thread::block_idx_x() as u64);
+    pub unsafe fn begin(self, length: u32, middle: MiddleSegments, list: u32) {
+        if length == 0 {
+            // SAFETY: the caller promises the lists.
+            self.words.set(COUNT, unsafe { middle.open() }.count(list as usize) as u64);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.fetch(thread::block_idx_x() as u64, length, middle, list) };
+    }
+
+    /// Makes segment `i` the next one, and brings its entry on its way, if there is one.
+    ///
+    /// # Safety
+    /// As for [`next`](Self::next).
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn fetch(self, i: u64, length: u32, middle: MiddleSegments, list: u32) {
+        self.words.set(NUMBER, i);
+        if length == 0 && i < self.words.get(COUNT) {
+            // SAFETY: the caller promises the lists.
+            unsafe { middle.open() }.fetch(self.entry, list as usize, i as usize);
+        }
     }
 
     /// Makes the segment the next one of the block: of list `list` of `middle`, or of `length` keys of `n` if `length` is not 0. It has no keys if
     /// there are no more.
     ///
     /// # Safety
-    /// The lists are what [`MiddleSegments`] says, after all launches that list segments. Thread 0 makes this call, between two barriers.
+    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this call, between two barriers.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) {
-        // SAFETY: the caller promises the lists.
-        let middle = unsafe { middle.open() };
-        let i = self.words.get(NUMBER) as usize;
+        let i = self.words.get(NUMBER);
         let Listed { start, len, level } = if length > 0 {
-            let start = (i * length as usize).min(n);
+            let start = (i as usize * length as usize).min(n);
             Listed { start, len: (length as usize).min(n - start) as u32, level: 0 }
-        } else if i < middle.count(list as usize) {
-            middle.get(list as usize, i)
+        } else if i < self.words.get(COUNT) {
+            shared::wait_for_copies();
+            Listed::of_entry(self.entry)
         } else {
             Listed { start: 0, len: 0, level: 0 }
         };
-        self.words.set(NUMBER, (i + thread::grid_dim_x() as usize) as u64);
+        // SAFETY: the caller's promise. The entry has been read.
+        unsafe { self.fetch(i + thread::grid_dim_x() as u64, length, middle, list) };
         self.words.set(START, start as u64);
         self.words.set(LEN, len as u64);
         self.words.set(LEVEL, level as u64);

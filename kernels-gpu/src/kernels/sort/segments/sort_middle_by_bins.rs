@@ -1,12 +1,13 @@
-//! Middle segments of keys of 4 bytes alone whose keys bins divide evenly, as digits of long segments leave random ones: each is sorted as a
-//! [bucket](crate::kernels::sort::divide::sort_buckets) of the sort of an array.
+//! The sort of parts of long segments by bins, for keys of 4 bytes alone: each part is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the
+//! sort of an array. Digits leave keys that are spread evenly, unless those of the segment are very uneven.
 //!
 //! ```text
-//!   lists       │ binned: 4100 │ 4300 │ 4288 │ …      each by one block, one after the other
-//!   classes     │ … 4300 │ …                         those with keys that bins do not put in order, for merges of runs
+//!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each part by one block
+//!   classes     │ … │ 4300 │ …                the parts that bins do not put in order, for merges of runs
 //! ```
 //!
-//! No length and no order of keys fails; keys do that are so uneven that bins which follow them do not tell them apart either.
+//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. Few distributions fail: bins are made
+//! finer where there are many keys.
 
 use super::middle::{BINNED, MAX_BINNED, MiddleSegments};
 use super::middle_runs::SegmentWords;
@@ -62,7 +63,8 @@ pub unsafe fn sort_middle_by_bins<B: Bits, const NT: usize, const VT: usize, con
     // the rest are where `sort_bucket` says.
     let Memory { bucket, segment } = unsafe { Memory::<B>::at_start(NT, VT) };
     if thread::thread_idx_x() == 0 {
-        segment.begin();
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, BINNED as u32) };
     }
     loop {
         if thread::thread_idx_x() == 0 {

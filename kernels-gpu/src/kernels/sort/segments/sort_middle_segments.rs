@@ -50,7 +50,8 @@ pub unsafe fn sort_middle_segments<B: Bits>(
     // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
     let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
     if thread::thread_idx_x() == 0 {
-        segment.begin();
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, class) };
     }
     loop {
         if thread::thread_idx_x() == 0 {

@@ -96,7 +96,8 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
     let memory = unsafe { Memory::<B, V>::at_start(thread::block_dim_x() as usize) };
     let segment = memory.segment;
     if thread::thread_idx_x() == 0 {
-        segment.begin();
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, class) };
     }
     loop {
         if thread::thread_idx_x() == 0 {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
-//! [so many](max_group) keys: of the digits between two that are alone, those that begin in the same window, which has so many keys that the longest one behind its end
-//! fits as well.
+//! [`max_group`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
+//! one, as that may end behind it.
 
 use super::{LongSegments, Unit, levels};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
