@@ -119,7 +119,7 @@ impl LongPlan {
         };
         let divide_shape = shape(tile.blocks, tile.threads, divide_bytes);
         let (keys, scratch_keys) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
-        for level in 0..levels(key_bytes) {
+        for level in 0..levels(key_bytes, value_bytes) {
             let from = if level.is_multiple_of(2) { keys } else { scratch_keys };
             let coding_of_level = if level == 0 { coding } else { Coding::NONE };
             let count = CountLongSegments { keys: from, long, level, coding: coding_of_level };

@@ -1,6 +1,6 @@
 //! How many keys of each long segment have each digit.
 
-use super::{LongSegments, Unit, digits_at};
+use super::{LongSegments, Unit};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::has_values;
 use crate::kernels::sort::tile_in_order::{DIGITS, ToDigit};
@@ -27,7 +27,7 @@ pub const fn shared_bytes() -> u32 {
 /// Threads of a block.
 pub const COUNT_THREADS: usize = 512;
 
-/// Kernel: counts the digits of `level` of the keys of each long segment, as `coding` encodes them. A block has a share of the units, one after the
+/// Kernel: counts the digits of the keys of each long segment of `level`, as `coding` encodes them. A block has a share of the units, one after the
 /// other, so that it adds to the counts of a segment once. With values it counts each unit by itself.
 ///
 /// # Safety
@@ -53,7 +53,7 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
     let units = workspace.counters().get(level as usize) as usize;
     let share = |block: u32| (block as usize * units / thread::grid_dim_x() as usize) as u32;
     let (mut i, last) = (share(thread::block_idx_x()), share(thread::block_idx_x() + 1));
-    let (thread, digits) = (thread::thread_idx_x(), digits_at::<B>(level));
+    let thread = thread::thread_idx_x();
     let copy = lane_id() % COPIES;
     let is_counted_with = |unit: Unit, first: Unit| unit.start == first.start && (!has_values::<V>() || unit == first);
     while i < last {
@@ -65,7 +65,7 @@ pub unsafe fn count_long_segments<B: Bits, V: Word, const NT: usize>(
         while is_counted_with(unit, first) {
             let (begin, len) = unit.span::<B, V>();
             for_each_key::<B, NT>(keys.slice(begin as usize, len as usize), |key| {
-                counters.fetch_add(digits.of(coding.encode(key)) * COPIES + copy, 1);
+                counters.fetch_add(first.digit.of(coding.encode(key)) * COPIES + copy, 1);
             });
             i += 1;
             if i == last {

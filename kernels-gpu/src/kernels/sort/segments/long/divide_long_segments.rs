@@ -7,7 +7,7 @@
 //! ```
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
-use super::{LongSegments, Workspace, digits_at, levels, long_tile};
+use super::{LongSegments, Workspace, long_tile};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
@@ -116,7 +116,7 @@ impl<B: Bits> Tile<B> {
     /// Keys to digits, which are computed anew by each of these.
     #[inline(always)]
     fn digits(&self) -> impl Fn(B) -> u32 {
-        let digits = digits_at::<B>(recomputed(self.level));
+        let digits = self.unit.get().digit;
         move |key| digits.of(key)
     }
 
@@ -161,7 +161,7 @@ impl<B: Bits> Tile<B> {
         let is_digit = digit < DIGITS;
         let count = if is_digit { begins.get(digit) } else { 0 };
         // Where the keys of the digit go, which takes long to arrive.
-        let room = if is_digit {
+        let room = if count > 0 {
             self.workspace.counts(self.level, self.unit.get().start, 0).fetch_add(digit as usize, count)
         } else {
             0
@@ -203,7 +203,7 @@ impl<B: Bits> Tile<B> {
         // SAFETY: as the caller promises.
         let to = unsafe { self.side(self.level + 1) };
         let (len, digit_of) = (self.unit.get().span::<B, ()>().1, self.digits());
-        let is_last = self.level + 1 == const { levels(size_of::<B>()) };
+        let is_last = self.unit.get().digit.shift == 0;
         let decode = if is_last { self.coding } else { Coding::NONE };
         let thread = recomputed(thread::thread_idx_x());
         for first in (0..VT).step_by(2 * MOVED) {

@@ -1,7 +1,7 @@
 //! The keys of each unit of a long segment go to the places of their digits, with their values, and those of one digit stay in their order.
 
 use super::rounds::{RoundMemory, Rounds, UnitOfRound};
-use super::{LongSegments, PART_UNITS, Workspace, digits_at, levels, long_tile};
+use super::{LongSegments, PART_UNITS, Workspace, long_tile};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
 use crate::kernels::sort::elements::Elements;
 use crate::kernels::sort::tile_in_order::{BitsAt, DIGITS, Places, Span, TileMemory, move_tile};
@@ -13,8 +13,6 @@ shared_memory! {
     struct Memory<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         tile: TileMemory<B, V> { threads, items_per_thread },
         units: RoundMemory {},
-        /// The bit of a key at which its digit begins.
-        bit: [u32; 1],
     }
 }
 
@@ -49,20 +47,17 @@ pub unsafe fn divide_long_segments_with_values<B: Bits, V: Word, const NT: usize
     let [from, to] = if level.is_multiple_of(2) { [at, scratch] } else { [scratch, at] };
     // SAFETY: the caller promises the workspace, the memory and the elements. This launch reads those of one side and writes those of the other, each to an
     // index of its own: all have been counted. Barriers of `move_tile` come between writing and reading the memory, and one of `pass` behind it.
-    let (workspace, Memory { tile: memory, units, bit }, from, to) =
+    let (workspace, Memory { tile: memory, units }, from, to) =
         unsafe { (long.open::<B, V>(), Memory::<B, V>::at_start(NT, VT), from.arrays(n), to.arrays(n)) };
-    if thread::thread_idx_x() == 0 {
-        bit.set(0, digits_at::<B>(level).0);
-    }
     // SAFETY: all threads of the block are here, and nothing else uses the words of units.
     let mut rounds = unsafe { Rounds::begin(workspace, level, units) };
     let encode = if level == 0 { coding } else { Coding::NONE };
-    let decode = if level + 1 == const { levels(size_of::<B>()) } { coding } else { Coding::NONE };
     while let Some(unit) = rounds.unit() {
         let (begin, len) = unit.get().span::<B, V>();
         let places = Counted::<B, V, NT> { workspace, level, unit };
         // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
-        let digits = || BitsAt(bit.get(0));
+        let digits = || BitsAt(unit.get().digit.shift);
+        let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
         let codings = (encode, |key| decode.decode(key));
         // SAFETY: all threads of the block are here. Tiles that are not full are filled up; a unit has a key at least.
         unsafe {

@@ -1,6 +1,6 @@
 //! A list of the units of long segments.
 
-use super::{LongSegments, Unit, unit_keys};
+use super::{Digit, LongSegments, Unit, unit_keys};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::segments::middle_runs::MAX_MIDDLE;
@@ -64,7 +64,7 @@ pub unsafe fn find_long_segments<B: Bits, V: Word, const SLOTS: usize>(
         let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
         let (first, next) = (firsts.get(t), firsts.get(t + 1));
         let unit = |start: usize, end: usize, number: usize| {
-            Some(Unit { start: start as u32, end: end as u32, number: number as u32 })
+            Some(Unit { start: start as u32, end: end as u32, number: number as u32, digit: Digit::first::<B>() })
         };
         if first > 0 {
             let (start, stop) = (bounds.start(first - 1), bounds.start(first));

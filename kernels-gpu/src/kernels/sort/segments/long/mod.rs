@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A level is a division by one digit of 8 bits, from one of two arrays to the other, of all segments that are long still. So a key takes as many levels
-//! as it needs, and at most those of all of its bits: then it is where it belongs, whatever the keys are.
+//! as it needs, and at most those of all of its bits: then it is where it belongs, whatever the keys are. Where keys have been divided evenly, a digit may have fewer
+//! bits: as many as leave parts that one block sorts. The fewer there are, the more keys go to neighbouring places.
 //!
 //! The kernels of a level are launched whether there is something left for it or not. As much as each does is in a list, which those before have made.
 //!
@@ -36,12 +37,15 @@ pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
 
+use super::middle::{MAX_BINNED, has_bins};
 use super::middle_runs::MAX_MIDDLE;
+use crate::kernels::sort::divide::usual_len;
 use crate::kernels::sort::elements::has_values;
-use crate::kernels::sort::tile_in_order::{BitsAt, DIGIT_BITS, DIGITS};
+use crate::kernels::sort::tile_in_order::{DIGIT_BITS, DIGITS, ToDigit};
 use crate::key::Bits;
 use crate::tuning::{DivideTile, ROW};
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 /// The tile of a unit of a long segment, for keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
 pub const fn long_tile(key_bytes: usize, value_bytes: usize) -> DivideTile {
@@ -56,25 +60,88 @@ const fn unit_keys(key_bytes: usize, value_bytes: usize) -> usize {
 /// Units of a part of a segment of keys with values. Keys alone of a segment are one part.
 const PART_UNITS: usize = 8;
 
-/// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
-pub const fn levels(key_bytes: usize) -> u32 {
-    8 * key_bytes as u32 / DIGIT_BITS
+/// Whether a segment may be divided by fewer bits than a digit has: the parts of one that is about as long as its neighbours, such that [bins](super::sort_middle_by_bins)
+/// sort what is left.
+const fn has_short_digits(key_bytes: usize, value_bytes: usize) -> bool {
+    has_bins(key_bytes, value_bytes)
 }
 
-/// The digits of keys of type `B` at `level`.
-#[inline(always)]
-fn digits_at<B: Bits>(level: u32) -> BitsAt {
-    BitsAt(const { 8 * size_of::<B>() as u32 - DIGIT_BITS } - level * DIGIT_BITS)
+/// Levels of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. An even number: the last one ends where the first one begins.
+pub const fn levels(key_bytes: usize, value_bytes: usize) -> u32 {
+    // Where digits may be short, the others still have all bits that are left.
+    8 * key_bytes as u32 / DIGIT_BITS + if has_short_digits(key_bytes, value_bytes) { 2 } else { 0 }
 }
 
 /// The most levels.
-const MOST_LEVELS: usize = levels(8) as usize;
+const MOST_LEVELS: usize = levels(8, 0) as usize;
+
+/// By which bits of its keys a level divides a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Digit {
+    /// The first one: so many are left for other levels.
+    shift: u32,
+    /// How many these are, at most [`DIGIT_BITS`].
+    bits: u32,
+}
+
+impl Digit {
+    /// The first one of keys of type `B`.
+    const fn first<B>() -> Self {
+        Self { shift: 8 * size_of::<B>() as u32 - DIGIT_BITS, bits: DIGIT_BITS }
+    }
+
+    /// That of `level`, for a segment of `keys` keys that has been divided by this one. If it `is_even`, keys are divided as evenly as others, as far as that is known.
+    #[inline(always)]
+    fn next<B, V>(self, keys: u32, level: u32, is_even: bool) -> Self {
+        let mut bits = DIGIT_BITS;
+        if const { has_short_digits(size_of::<B>(), size_of::<V>()) } {
+            if is_even {
+                bits = bits.min(u32::BITS - (keys / const { usual_len(MAX_BINNED) as u32 }).leading_zeros());
+            }
+            // As many as those of all levels behind this one cannot have.
+            let behind = DIGIT_BITS * (const { levels(size_of::<B>(), size_of::<V>()) - 1 } - level);
+            bits = bits.max(self.shift.saturating_sub(behind));
+            // The last bits are those of a level that ends where the first one begins.
+            bits = bits.min(if level.is_multiple_of(2) { self.shift - 1 } else { self.shift });
+        }
+        Self { shift: self.shift - bits, bits }
+    }
+}
+
+impl<B: Bits> ToDigit<B> for Digit {
+    const FILLS_UP: bool = true;
+
+    #[inline(always)]
+    fn of(self, key: B) -> u32 {
+        let digits = if const { has_short_digits(size_of::<B>(), 0) } { 1 << self.bits } else { DIGITS };
+        key.shifted_down(self.shift).to_register() as u32 & (digits - 1)
+    }
+
+    #[inline(always)]
+    fn again(self) -> Self {
+        Self { shift: recomputed(self.shift), bits: recomputed(self.bits) }
+    }
+}
 
 /// How many counters there are: of the units of each level.
 pub const COUNTERS: usize = MOST_LEVELS;
 
-/// Words of a unit in a list: where its segment begins and ends, and its number among those of the segment.
+/// Words of a unit in a list: where its segment begins and ends; and its number among those of the segment, with the digit by which that is divided.
 const UNIT_WORDS: usize = 3;
+
+/// Where the parts of the last word are.
+const SHIFT_AT: u32 = 20;
+const BITS_AT: u32 = 26;
+const _: () = {
+    assert!(
+        u32::MAX as usize / unit_keys(8, 0) < 1 << SHIFT_AT && u32::MAX as usize / unit_keys(4, 8) < 1 << SHIFT_AT,
+        "numbers of units"
+    );
+    assert!(
+        Digit::first::<u64>().shift < 1 << (BITS_AT - SHIFT_AT) && DIGIT_BITS < 1 << (u32::BITS - BITS_AT),
+        "digits"
+    );
+};
 
 /// What the kernels are told of the long segments: the parts of a workspace, and of how many keys it is.
 ///
@@ -129,9 +196,24 @@ struct Unit {
     end: u32,
     /// Its number among the units of the segment.
     number: u32,
+    /// By what the segment is divided.
+    digit: Digit,
 }
 
 impl Unit {
+    /// The unit of these words.
+    #[inline(always)]
+    fn of([start, end, last]: [u32; UNIT_WORDS]) -> Self {
+        let digit = Digit { shift: (last >> SHIFT_AT) & ((1 << (BITS_AT - SHIFT_AT)) - 1), bits: last >> BITS_AT };
+        Self { start, end, number: last & ((1 << SHIFT_AT) - 1), digit }
+    }
+
+    /// Its words.
+    #[inline(always)]
+    fn words(self) -> [u32; UNIT_WORDS] {
+        [self.start, self.end, self.number | self.digit.shift << SHIFT_AT | self.digit.bits << BITS_AT]
+    }
+
     /// How many units a segment of `keys` keys has.
     #[inline(always)]
     fn count<B, V>(keys: u32) -> u32 {
@@ -206,7 +288,7 @@ impl<B: Bits, V: Word> Workspace<B, V> {
     #[track_caller]
     fn unit(self, level: u32, i: u32) -> Unit {
         let words = self.units(level).slice(UNIT_WORDS * i as usize, UNIT_WORDS);
-        Unit { start: words.get(0), end: words.get(1), number: words.get(2) }
+        Unit::of([words.get(0), words.get(1), words.get(2)])
     }
 
     /// Makes unit `i` of `level` be `unit`.
@@ -214,9 +296,10 @@ impl<B: Bits, V: Word> Workspace<B, V> {
     #[track_caller]
     fn set_unit(self, level: u32, i: u32, unit: Unit) {
         let words = self.units(level).slice(UNIT_WORDS * i as usize, UNIT_WORDS);
-        words.set(0, unit.start);
-        words.set(1, unit.end);
-        words.set(2, unit.number);
+        let [start, end, last] = unit.words();
+        words.set(0, start);
+        words.set(1, end);
+        words.set(2, last);
     }
 
     /// All counts.

@@ -10,7 +10,7 @@
 //! [`max_group`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
 //! one, as that may end behind it.
 
-use super::{LongSegments, Unit, levels};
+use super::{Digit, LongSegments, Unit};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::has_values;
@@ -23,6 +23,9 @@ use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_max};
 /// Threads of a block: one for each digit.
 pub const PLACE_THREADS: u32 = DIGITS;
 
+/// Fewer digits say nothing of how evenly keys are divided by the next one.
+const FEWEST_EVEN: u32 = 4;
+
 /// Words of bits, one for each digit.
 const HEAD_WORDS: u32 = DIGITS / 32;
 
@@ -32,6 +35,8 @@ shared_memory! {
         scan: [u32; BLOCK_WORDS],
         /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
         most: [u32; HEAD_WORDS],
+        /// How many digits of each warp have any keys, likewise.
+        filled: [u32; HEAD_WORDS],
         /// Where each digit begins, and where the last one ends.
         begins: [u32; DIGITS + 1],
         /// Which digits are alone, or the first of those that are sorted together.
@@ -82,17 +87,18 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
             memory.begins.set(digit, begin);
             let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
             // SAFETY: all lanes of the warp are here.
-            let most = unsafe { reduce_max(FULL_MASK, light) };
+            let (most, filled) = unsafe { (reduce_max(FULL_MASK, light), ballot(FULL_MASK, count > 0)) };
             if digit.is_multiple_of(WARP_SIZE) {
                 memory.most.set(digit / WARP_SIZE, most);
+                memory.filled.set(digit / WARP_SIZE, filled.count_ones());
             }
             if digit == 0 {
                 memory.begins.set(DIGITS, unit.end);
                 memory.long_count.set(0, 0);
             }
             thread::sync_threads();
-            // Behind the last level all keys are where they belong.
-            if level + 1 < const { levels(size_of::<B>()) } {
+            // Behind the last digit all keys are where they belong.
+            if unit.digit.shift > 0 {
                 // SAFETY: as above.
                 let group = unsafe { group_of::<B, V>(digit, unit.start, memory) };
                 if let Some((begin, end)) = group {
@@ -106,7 +112,10 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
                     }
                 }
                 thread::sync_threads();
-                list_units(workspace, memory, level + 1);
+                // As many keys as twice the mean of the digits that there are: those of few digits may all be close together.
+                let filled = sum(memory.filled);
+                let even = if filled >= FEWEST_EVEN { 2 * ((unit.end - unit.start) / filled) } else { 0 };
+                list_units(workspace, memory, unit.digit, even, level + 1);
             }
         }
         thread::sync_threads();
@@ -149,6 +158,17 @@ fn greatest(of_warps: Shared<u32>) -> u32 {
     greatest
 }
 
+/// The sum of the warps' numbers.
+#[inline(always)]
+#[track_caller]
+fn sum(of_warps: Shared<u32>) -> u32 {
+    let mut sum = 0;
+    for warp in 0..HEAD_WORDS {
+        sum += of_warps.get(warp);
+    }
+    sum
+}
+
 /// Where the digits begin and end of which `digit` is the first, and which are sorted together, if there are any.
 ///
 /// # Safety
@@ -183,20 +203,28 @@ unsafe fn group_of<B, V>(digit: u32, start: u32, Memory { begins, heads, most, .
     if begin < end { Some((begin, end)) } else { None }
 }
 
-/// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. All threads of the block make this call.
+/// Lists the units of the digits that are long segments of `level`, and sets their counts to 0. They are parts of a segment that `divided` has been the digit of, which are even
+/// up to `even` keys. All threads of the block make this call.
 #[inline(always)]
 #[track_caller]
-fn list_units<B: Bits, V: Word>(workspace: super::Workspace<B, V>, memory: Memory, level: u32) {
+fn list_units<B: Bits, V: Word>(
+    workspace: super::Workspace<B, V>,
+    memory: Memory,
+    divided: Digit,
+    even: u32,
+    level: u32,
+) {
     for at in 0..memory.long_count.get(0) {
         let digit = memory.long.get(at);
         let (start, end) = (memory.begins.get(digit), memory.begins.get(digit + 1));
         let (first, count) = (memory.first_units.get(at), Unit::count::<B, V>(end - start));
+        let divides = divided.next::<B, V>(end - start, level, end - start <= even);
         let mut number = thread::thread_idx_x();
         while number < count {
-            workspace.set_unit(level, first + number, Unit { start, end, number });
+            workspace.set_unit(level, first + number, Unit { start, end, number, digit: divides });
             number += PLACE_THREADS;
         }
-        for part in 0..(Unit { start, end, number: 0 }).parts::<B, V>() {
+        for part in 0..(Unit { start, end, number: 0, digit: divides }).parts::<B, V>() {
             workspace.clear_counts(level, (start, part), thread::thread_idx_x(), PLACE_THREADS);
         }
     }

@@ -27,7 +27,7 @@ impl UnitOfRound {
     #[inline(always)]
     #[track_caller]
     pub fn get(self) -> Unit {
-        Unit { start: self.0.get(0), end: self.0.get(1), number: self.0.get(2) }
+        Unit::of([self.0.get(0), self.0.get(1), self.0.get(2)])
     }
 }
 

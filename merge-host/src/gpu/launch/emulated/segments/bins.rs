@@ -174,3 +174,39 @@ fn what_bins_do_not_sort_is_merged() {
     // One of some 4000 pairs.
     assert!((0..50).any(|_| sort_of_length(&input(), LENGTH, false) > 0), "bins sort all");
 }
+
+/// Keys whose bits from each of `firsts` on, two of them, are random, and all others 0.
+fn random_bits_from<K: TestKey>(n: usize, firsts: &[u32], random: &mut StdRng) -> Vec<K> {
+    let mut key = |_| {
+        let bits = firsts.iter().fold(0, |bits, first| bits | random.random_range(0..4) << first);
+        <K as Key>::from_ordered(Word::from_register(bits))
+    };
+    (0..n).map(&mut key).collect()
+}
+
+/// Even parts of a segment are divided by as few bits as leave parts for bins: here four by two, so that no digit is left for merges.
+#[test]
+fn even_parts_are_divided_by_few_bits() {
+    let mut random = StdRng::seed_from_u64(fresh_seed());
+    let lengths = [4 * (MAX_MIDDLE + 1500), 7];
+    let n = lengths.iter().sum();
+    let input: Vec<u32> = (0..n).map(|_| random.random_range(0..4) << 28 | random.random::<u32>() >> 8).collect();
+    let lists = lists_of(&input, &lengths, random.random());
+    assert_eq!((lists[BINNED], lists[0]), (16, 0), "{lists:?}");
+}
+
+/// Parts whose keys differ in so few bits that they are divided by all of them, some of which digits of few bits have left to later levels.
+#[test]
+fn few_bits_are_made_up_for_by_later_levels() {
+    fn all<K: TestKey>() {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        // Each part has more keys than one block sorts, down to the last bits.
+        for firsts in [&[28][..], &[30, 0], &[24, 22], &[24, 20], &[24, 9], &[26, 8]] {
+            let lengths = [4usize.pow(firsts.len() as u32) * (MAX_MIDDLE + 700), 3, MAX_MIDDLE + 1];
+            let input = random_bits_from::<K>(lengths.iter().sum(), firsts, &mut random);
+            check_keys::<K, ()>(&input, &lengths, By::Offsets, With::Nothing, random.random());
+        }
+    }
+    all::<u32>();
+    all::<f32>();
+}
