@@ -149,7 +149,7 @@ impl Lists {
     #[inline(always)]
     #[track_caller]
     pub fn append(self, start: usize, len: usize, level: u32) {
-        let is_binned = level >= self.0.bins_from_level && MIN_BINNED <= len && len <= MAX_BINNED;
+        let is_binned = level >= self.0.bins_from_level && (MIN_BINNED..=MAX_BINNED).contains(&len);
         let list = if is_binned { BINNED } else { class_of(len as u32) as usize };
         self.append_to(list, Listed { start, len: len as u32, level });
     }

@@ -79,8 +79,8 @@ fn lengths_around_those_for_bins() {
         input.swap(i, random.random_range(0..=i));
     }
     let lists = lists_of(&input, &[input.len()], random.random());
-    // The longest one is divided again, into two groups for bins and one of few keys.
-    assert_eq!(lists, [2, 0, 1, 0, 0, 1, 4]);
+    // The longest one is divided again, into four for bins.
+    assert_eq!(lists, [1, 0, 1, 0, 0, 1, 6]);
 }
 
 /// Keys that bins of equal width do not divide evenly, in long segments: bins follow them.
