@@ -101,7 +101,7 @@ const ROWS: usize = 8;
 
 /// Whether row `row` and all that follow have none of `len` elements, if this is a row at which to ask.
 #[inline(always)]
-const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
+pub const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
     row.is_multiple_of(ROWS) && (row * NT) as u32 >= len as u32
 }
 

@@ -29,6 +29,9 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
+/// Blocks of a multiprocessor for keys of 4 bytes with values of 8, which take more registers than others.
+const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
+
 /// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`. One block a tile
 /// of `NT * VT` keys. There are no values if `V` is `()`.
 ///
@@ -43,7 +46,7 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>
         within (ROW.unique.of(4, 4).threads, ROW.unique_pairs_blocks),
     u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>
-        within (ROW.unique.of(4, 8).threads, ROW.unique_pairs_blocks),
+        within (ROW.unique.of(4, 8).threads, WIDE_VALUES_BLOCKS),
     u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>
         within (ROW.unique.of(8, 4).threads, ROW.unique_pairs_blocks),
     u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>
@@ -87,8 +90,9 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
         let values = values.slice(first, len);
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
+    let pause = if const { size_of::<V>() > 0 } { ROW.unique_pairs_pause } else { ROW.groups_pause };
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile, ROW.groups_pause) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {
