@@ -8,6 +8,7 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 shared_memory! {
     /// Shared memory of a block.
@@ -83,7 +84,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
-        let first_of_thread = thread::thread_idx_x() * VT as u32;
+        let first_of_thread = recomputed(thread::thread_idx_x()) * VT as u32;
         scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first_of_thread + i as u32) as u16, sources);
         thread::sync_threads();
         // The values are on their way while the block looks back.
