@@ -133,8 +133,10 @@ pub struct Row {
     pub reduce_blocks: usize,
     /// How long a tile of a set operation waits before it looks back, in nanoseconds.
     pub sets_pause: u32,
-    /// The same of unique keys, run lengths and reductions by key.
+    /// The same of unique keys alone, run lengths and reductions by key.
     pub groups_pause: u32,
+    /// The same of unique keys with values.
+    pub unique_pairs_pause: u32,
 
     // The sort. Names are those of kernels, and of the instances of these.
     /// The first phase of the sort, in which a block sorts a tile: a power of two threads.
@@ -185,10 +187,10 @@ pub const SM_90: Row = Row {
     fused:                ByWidths([tile(256, 19),  tile(256, 11),  None,           None,           None,           None]),
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
-    sets:                 ByWidths([tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 31),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
-    run_lengths:          ByWidths([tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
-    reduce:               ByWidths([None,           None,           tile(256, 23),  tile(256, 15),  tile(256, 15),  tile(256, 11)]),
+    sets:                 ByWidths([tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
+    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    run_lengths:          ByWidths([tile(256, 29),  tile(256, 15),  None,           None,           None,           None]),
+    reduce:               ByWidths([None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),
     block_sort_small:     ByWidths([tile(512, 9),   tile(512, 9),   None,           None,           None,           None]),
     block_sort_tiny:      ByWidths([tile(256, 9),   tile(256, 9),   None,           None,           None,           None]),
@@ -208,14 +210,15 @@ pub const SM_90: Row = Row {
     divide_segments:      ByWidths([tiles(512, 24, 2), tiles(512, 12, 2), tiles(384, 32, 2), tiles(384, 22, 2), None,              None]),
 
     fused_blocks: 4,
-    sets_blocks: 5,
+    sets_blocks: 6,
     unique_blocks: 6,
     wide_sets_blocks: 4,
-    run_lengths_blocks: 4,
-    unique_pairs_blocks: 3,
+    run_lengths_blocks: 5,
+    unique_pairs_blocks: 4,
     reduce_blocks: 4,
     sets_pause: 1000,
     groups_pause: 1500,
+    unique_pairs_pause: 1000,
     rank_tolerance: 16,
     small_rank_tolerance: 64,
     split_warps: 5280,

@@ -12,6 +12,7 @@ use super::shared_memory::shared_memory;
 use crate::key::{Bits, Coding};
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 use cuda_std::warp::WARP_SIZE;
 
 shared_memory! {
@@ -101,7 +102,7 @@ const ROWS: usize = 8;
 
 /// Whether row `row` and all that follow have none of `len` elements, if this is a row at which to ask.
 #[inline(always)]
-const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
+pub const fn is_behind<const NT: usize>(row: usize, len: usize) -> bool {
     row.is_multiple_of(ROWS) && (row * NT) as u32 >= len as u32
 }
 
@@ -117,7 +118,7 @@ pub fn write<B: Bits, const NT: usize, const VT: usize>(from: Shared<B>, to: Glo
 /// Elements `0 .. len`, at most a tile, to registers, strided. `element` loads each.
 #[inline(always)]
 pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element: impl Fn(u32) -> T) -> [T; VT] {
-    let thread = thread::thread_idx_x();
+    let thread = recomputed(thread::thread_idx_x());
     // Each kind of tile has moves of its own, so that those of a full one are nothing else.
     let mut own = [T::from_register(0); VT];
     if len == NT * VT {
@@ -142,7 +143,7 @@ pub fn load_each<T: Word, const NT: usize, const VT: usize>(len: usize, element:
 #[inline(always)]
 #[track_caller]
 pub fn put<T: Word, const NT: usize, const VT: usize>(own: [T; VT], to: GlobalMut<T>) {
-    let thread = thread::thread_idx_x();
+    let thread = recomputed(thread::thread_idx_x());
     for i in 0..VT {
         if is_behind::<NT>(i, to.len()) {
             break;

@@ -31,6 +31,8 @@ missing! {
     ballot(mask: u32, predicate: bool) -> u32;
     reduce_add(mask: u32, value: u32) -> u32;
     reduce_max(mask: u32, value: u32) -> u32;
+    commit_copies() -> ();
+    wait_for_all_but_last_commit() -> ();
     wait_for_copies() -> ();
     dynamic_shared_base() -> u32;
     dynamic_shared_size() -> u32;

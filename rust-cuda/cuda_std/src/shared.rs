@@ -167,6 +167,18 @@ impl Shared<u32> {
     }
 }
 
+/// Makes one group of the copies that this thread has started since it called this before (`cp.async.commit_group`).
+#[inline(always)]
+pub fn commit_copies() {
+    backend::commit_copies();
+}
+
+/// Waits until the copies of all groups that this thread has [made](commit_copies) are there, but those of the last one (`cp.async.wait_group 1`).
+#[inline(always)]
+pub fn wait_for_all_but_last_commit() {
+    backend::wait_for_all_but_last_commit();
+}
+
 /// Waits until all copies that this thread has started with [`Shared::copy_async`] are there.
 #[inline(always)]
 pub fn wait_for_copies() {

@@ -6,7 +6,7 @@ use common::{SEEDS, assert_at, global, global_mut, shared, tid};
 use cuda_std::{
     Word,
     emulator::{Access, Conflict, Emulator, Fault, FaultKind, Space},
-    shared::wait_for_copies,
+    shared::{commit_copies, wait_for_all_but_last_commit, wait_for_copies},
     thread::{self, block_idx_x},
 };
 use std::fmt::Debug;
@@ -168,6 +168,41 @@ fn uses_before_the_wait() {
                     assert!(fault.to_string().ends_with("and has not waited for the copy: race"), "{fault}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn groups_before_the_last_one() {
+    for seed in SEEDS {
+        // Words 0 and 1 are in a group, 2 in another one, and 3 in none. Which words are there after the wait for all but the last group?
+        let launch = |used: u32, groups: u32| {
+            let mut emulator = Emulator::new(seed);
+            let x = emulator.buffer(&[5u64; 4]);
+            emulator.launch("groups", 1, 32, 32, || {
+                if tid() == 3 {
+                    let (tile, x) = (shared::<u64>(4), global(x.as_ptr(), 4));
+                    for i in 0..4 {
+                        tile.copy_async(i, x, i as usize);
+                        if (i == 1 && groups > 1) || (i == 2 && groups > 0) {
+                            commit_copies();
+                        }
+                    }
+                    wait_for_all_but_last_commit();
+                    assert_eq!(tile.get(used), 5);
+                    wait_for_copies();
+                    assert_eq!(tile.get(3), 5);
+                    // Nothing is left, in whatever group it was.
+                    wait_for_all_but_last_commit();
+                }
+            })
+        };
+        for (used, groups) in [(0, 2), (1, 2)] {
+            launch(used, groups).unwrap();
+        }
+        for (used, groups) in [(2, 2), (3, 2), (0, 1), (2, 1), (3, 1), (0, 0)] {
+            let fault = launch(used, groups).unwrap_err();
+            assert_eq!(race(&fault).2.access, Access::Copy, "{fault}");
         }
     }
 }

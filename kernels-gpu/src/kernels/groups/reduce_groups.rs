@@ -121,11 +121,22 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
     // SAFETY: there are `n` keys and as many values, as the caller promises.
     let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
     heads::load::<B, NT, VT>(keys, first, len, slots);
+    shared::commit_copies();
     heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced, coding.decode(R::IDENTITY));
+    shared::commit_copies();
+    // The keys. All tiles behind this one wait for what it counts, and nothing waits for the values yet.
+    shared::wait_for_all_but_last_commit();
+    thread::sync_threads();
+    let heads = heads::find::<B, VT>(slots, tile == 0, len);
+    // SAFETY: all threads of the block are here, whole warps, here and below.
+    let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
+    // The keys have been read by all threads: `count` has a barrier.
+    if heads.bits != 0 {
+        scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
+    }
     shared::wait_for_copies();
     thread::sync_threads();
 
-    let heads = heads::find::<B, VT>(slots, tile == 0, len);
     let mut own = [R::IDENTITY; VT];
     for i in 0..VT {
         own[i] = reduced.get(thread * VT as u32 + i as u32);
@@ -138,22 +149,19 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         value = if heads.bits >> i & 1 != 0 { own[i] } else { R::combine(value, own[i]) };
         own[i] = before;
     }
-    // SAFETY: all threads of the block are here, whole warps, here and below, and nothing else uses `segmented`. Keys and values have been
-    // read by all threads before `count`, which has a barrier.
-    let (kept, before, of_tile) = unsafe {
-        let in_warp = segmented.put::<R>(Tail { has_head: heads.bits != 0, value });
-        let kept = compaction.count(tiles, tile, heads.bits.count_ones());
-        let (before, of_tile) = segmented.carry_before::<R>(in_warp);
-        (kept, before.value, of_tile)
-    };
+    // SAFETY: as above, and nothing else uses `segmented`.
+    let in_warp = unsafe { segmented.put::<R>(Tail { has_head: heads.bits != 0, value }) };
+    // Values have been read by all threads, too.
+    thread::sync_threads();
+    // SAFETY: as above.
+    let (before, of_tile) = unsafe { segmented.carry_before::<R>(in_warp) };
     if thread == WARP_SIZE {
         carries.publish(tile, of_tile);
     }
-    scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
-    scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
     if heads.bits != 0 {
+        scatter::<V, VT>(heads.bits, kept.before_thread, |i| own[i], reduced);
         // The thread's first head closes what threads before it have, too.
-        reduced.set(kept.before_thread, R::combine(before, reduced.get(kept.before_thread)));
+        reduced.set(kept.before_thread, R::combine(before.value, reduced.get(kept.before_thread)));
     }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };

@@ -9,7 +9,7 @@
 
 use super::heads;
 use super::reduction::Length;
-use crate::block::compaction::{self, CompactionMemory, scatter};
+use crate::block::compaction::{self, CompactionMemory, is_behind, scatter};
 use crate::block::segmented::Tail;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::key::{Bits, Coding};
@@ -22,10 +22,8 @@ use cuda_std::warp::WARP_SIZE;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
-        /// The key before the tile, and its keys. Then the heads alone.
+        /// The key before the tile, and its keys. Then the heads alone, and then the index in the tile of each.
         keys: [B; heads::slots(threads, items_per_thread)],
-        /// For each head its index in the tile.
-        heads: [u16; threads * items_per_thread],
         /// What is carried to the tile.
         carried: [u64; 1],
         compaction: CompactionMemory {},
@@ -76,7 +74,7 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
             Memory::<B>::at_start(NT, VT),
         )
     };
-    let Memory { keys: slots, heads: indices, carried, compaction } = memory;
+    let Memory { keys: slots, carried, compaction } = memory;
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
@@ -89,24 +87,26 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: all threads of the block are here, whole warps.
     let kept = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     // The keys have been read by all threads: `count` has a barrier.
-    scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
-    scatter::<u16, VT>(heads.bits, kept.before_thread, |i| (thread as usize * VT + i) as u16, indices);
-    thread::sync_threads();
-    let has_head = kept.of_tile > 0;
-    let index = |head: u32| indices.get(head) as u64;
-    let tail = len as u64 - if has_head { index(kept.of_tile - 1) } else { 0 };
+    if heads.bits != 0 {
+        scatter::<B, VT>(heads.bits, kept.before_thread, |i| heads.keys[i], slots);
+    }
+    let end_of_thread = kept.before_thread + heads.bits.count_ones();
+    let first_of_thread = thread * VT as u32;
+    if heads.bits != 0 && end_of_thread == kept.of_tile {
+        let last_head = first_of_thread + heads.bits.ilog2();
+        carries.publish(tile, Tail { has_head: true, value: (len as u32 - last_head) as u64 });
+    } else if kept.of_tile == 0 && thread == WARP_SIZE {
+        carries.publish(tile, Tail { has_head: false, value: len as u64 });
+    }
     // SAFETY: as above.
     unsafe { compaction.look_back(tiles, tile, kept.of_tile, ROW.groups_pause) };
     if thread / WARP_SIZE == 1 {
-        if thread == WARP_SIZE {
-            carries.publish(tile, Tail { has_head, value: tail });
-        }
         // SAFETY: the whole second warp is here, with the block's tile.
         let value = if tile > 0 { unsafe { carries.carried::<Length>(tile, ROW.groups_pause) } } else { 0 };
         if thread == WARP_SIZE {
             carried.set(0, value);
-            if !has_head {
-                carries.publish(tile, Tail { has_head: true, value: value + tail });
+            if kept.of_tile == 0 {
+                carries.publish(tile, Tail { has_head: true, value: value + len as u64 });
             }
         }
     }
@@ -116,8 +116,18 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
     let (to_keys, to_lengths) = unsafe { (GlobalMut::new(out_keys, n), GlobalMut::new(lengths, n)) };
     compaction::write::<B, NT, VT>(slots, to_keys.slice(groups_before, kept.of_tile as usize), Coding::NONE);
+    thread::sync_threads();
+    if heads.bits != 0 {
+        let index = |i: usize| B::from_register((first_of_thread + i as u32) as u64);
+        scatter::<B, VT>(heads.bits, kept.before_thread, index, slots);
+    }
+    thread::sync_threads();
+    let index = |head: u32| slots.get(head).to_register();
     // Head `i` of the tile closes the group before the one that it begins: the first head of all closes none.
     for i in 0..VT {
+        if is_behind::<NT>(i, kept.of_tile as usize) {
+            break;
+        }
         let head = thread + (i * NT) as u32;
         if head < kept.of_tile && groups_before + head as usize > 0 {
             let length = if head > 0 { index(head) - index(head - 1) } else { index(0) + carried };
@@ -126,7 +136,8 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
     }
     if tile as usize + 1 == number && thread == 0 {
         let groups = groups_before + kept.of_tile as usize;
-        to_lengths.set(groups - 1, if has_head { tail } else { carried + tail });
+        let of_last = len as u64 - if kept.of_tile > 0 { index(kept.of_tile - 1) } else { 0 };
+        to_lengths.set(groups - 1, if kept.of_tile > 0 { of_last } else { carried + of_last });
         // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
         unsafe { GlobalMut::new(count, 1) }.set(0, groups as u64);
     }

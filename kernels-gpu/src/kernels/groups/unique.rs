@@ -8,6 +8,7 @@ use crate::key::{Bits, Coding};
 use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 shared_memory! {
     /// Shared memory of a block.
@@ -29,6 +30,9 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     }
 }
 
+/// Blocks of a multiprocessor for keys of 4 bytes with values of 8, which take more registers than others.
+const WIDE_VALUES_BLOCKS: usize = ROW.unique_pairs_blocks - 1;
+
 /// Kernel: writes the first key of each group of `at` to `out`, with its value, and the number of groups to `count`. One block a tile
 /// of `NT * VT` keys. There are no values if `V` is `()`.
 ///
@@ -43,7 +47,7 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
     u32v4 = <u32, u32, { ROW.unique.of(4, 4).threads }, { ROW.unique.of(4, 4).items_per_thread }>
         within (ROW.unique.of(4, 4).threads, ROW.unique_pairs_blocks),
     u32v8 = <u32, u64, { ROW.unique.of(4, 8).threads }, { ROW.unique.of(4, 8).items_per_thread }>
-        within (ROW.unique.of(4, 8).threads, ROW.unique_pairs_blocks),
+        within (ROW.unique.of(4, 8).threads, WIDE_VALUES_BLOCKS),
     u64v4 = <u64, u32, { ROW.unique.of(8, 4).threads }, { ROW.unique.of(8, 4).items_per_thread }>
         within (ROW.unique.of(8, 4).threads, ROW.unique_pairs_blocks),
     u64v8 = <u64, u64, { ROW.unique.of(8, 8).threads }, { ROW.unique.of(8, 8).items_per_thread }>
@@ -80,15 +84,16 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     scatter::<B, VT>(heads.bits, counted.before_thread, |i| heads.keys[i], slots);
     let mut loaded = [V::from_register(0); VT];
     if const { size_of::<V>() > 0 } {
-        let first_of_thread = thread::thread_idx_x() * VT as u32;
+        let first_of_thread = recomputed(thread::thread_idx_x()) * VT as u32;
         scatter::<u16, VT>(heads.bits, counted.before_thread, |i| (first_of_thread + i as u32) as u16, sources);
         thread::sync_threads();
         // The values are on their way while the block looks back.
         let values = values.slice(first, len);
         loaded = load_each::<V, NT, VT>(of_tile as usize, |i| values.get(sources.get(i) as usize));
     }
+    let pause = if const { size_of::<V>() > 0 } { ROW.unique_pairs_pause } else { ROW.groups_pause };
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile, ROW.groups_pause) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if tile as usize + 1 == number && thread::thread_idx_x() == 0 {

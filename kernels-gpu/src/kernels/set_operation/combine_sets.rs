@@ -13,6 +13,7 @@ use crate::tuning::ROW;
 use crate::warp::look_back::Tiles;
 use core::hint::select_unpredictable;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 
 shared_memory! {
     /// Shared memory of a block.
@@ -143,6 +144,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     unsafe { compaction.look_back(tiles, tile, of_tile, ROW.sets_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
+    // Computed anew: to keep it takes registers.
+    let number = recomputed(m + n).div_ceil(tile_keys);
     if t + 1 == number && thread::thread_idx_x() == 0 {
         // SAFETY: `count` is one number, as the caller promises, which the block of the last tile alone writes.
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);

@@ -13,7 +13,7 @@ use crate::{Error, SortOrder};
 use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
-use kernels_gpu::kernels::sort::segments::find_segments::{FIND_SEGMENTS, FIND_THREADS, FindSegments};
+use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_SEGMENTS, FIND_THREADS, FindSegments};
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
@@ -244,12 +244,13 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     }
     let (firsts, list) = (part(layout.firsts) as *mut usize, part(layout.list) as *mut usize);
     let (units, scratch) = (part(layout.units) as *mut u32, (workspace, part(layout.values)));
-    let find = FindSegments { segments, n, firsts, list, units, middle };
-    let find_blocks = (tiles + 1).div_ceil(FIND_THREADS as usize);
+    let density = segments.count as f32 / n as f32;
+    let find = FindSegments { segments, n, density, firsts, list, units, middle };
+    let find_shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
     // SAFETY: as above; the words are in the workspace.
     unsafe {
         queue.clear(part(layout.units), 1 + middle::count_words::<K>(n, value_bytes))?;
-        queue.launch(&suffix, Shape { blocks: find_blocks, threads: FIND_THREADS, shared_bytes: 0 }, &find)?;
+        queue.launch(&suffix, find_shape, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
     let has_short = has_short::<K>(value_bytes);

@@ -153,6 +153,15 @@ fn begin_copy<T: Word>(to: u32, value: T) {
 
 pub unsafe fn prefetch<T: Word>(_from: *const T) {}
 
+pub fn commit_copies() {
+    in_kernel(Run::commit_copies);
+}
+
+#[track_caller]
+pub fn wait_for_all_but_last_commit() {
+    in_kernel(Run::finish_all_but_last_commit);
+}
+
 #[track_caller]
 pub fn wait_for_copies() {
     in_kernel(Run::finish_copies);

@@ -84,10 +84,13 @@ struct Thread {
     result: u32,
     /// Asynchronous copies that it has not waited for.
     copies: Vec<AsyncCopy>,
+    /// How many of these are in groups, and how many in those before the last group.
+    committed: [usize; 2],
 }
 
 impl Thread {
-    const NEW: Self = Self { state: State::Ready, yielder: core::ptr::null(), result: 0, copies: Vec::new() };
+    const NEW: Self =
+        Self { state: State::Ready, yielder: core::ptr::null(), result: 0, copies: Vec::new(), committed: [0; 2] };
 }
 
 /// A value on its way to shared memory.
@@ -350,13 +353,33 @@ impl Run {
         Ok(())
     }
 
+    /// Makes a group of the copies of the running thread that are in none.
+    pub(super) fn commit_copies(&mut self) {
+        let Thread { copies, committed, .. } = &mut self.threads[usize::from(self.now.thread)];
+        *committed = [copies.len(), committed[0]];
+    }
+
     /// Lets the copies of the running thread arrive.
     pub(super) fn finish_copies(&mut self) {
+        let all = self.threads[usize::from(self.now.thread)].copies.len();
+        self.finish_first_copies(all);
+    }
+
+    /// Lets the copies of the running thread arrive that are in groups before the last one.
+    pub(super) fn finish_all_but_last_commit(&mut self) {
+        let [_, count] = self.threads[usize::from(self.now.thread)].committed;
+        self.finish_first_copies(count);
+    }
+
+    /// Lets the first `count` copies of the running thread arrive.
+    fn finish_first_copies(&mut self, count: usize) {
         let Self { threads, shared, now, .. } = self;
-        for AsyncCopy { place: (start, size), bits } in threads[usize::from(now.thread)].copies.drain(..) {
+        let Thread { copies, committed, .. } = &mut threads[usize::from(now.thread)];
+        for AsyncCopy { place: (start, size), bits } in copies.drain(..count) {
             shared.bytes[start..start + size].copy_from_slice(&bits.to_le_bytes()[..size]);
             shared.shadow.finish_copy((start, size), now);
         }
+        *committed = committed.map(|committed| committed.saturating_sub(count));
     }
 
     /// Checks and records an access to shared memory, and gives its first byte. Where it is wrong the launch has failed.

@@ -208,6 +208,18 @@ pub unsafe fn prefetch<T: Word>(from: *const T) {
 }
 
 #[inline(always)]
+pub fn commit_copies() {
+    // SAFETY: makes a group, which may be empty.
+    unsafe { asm!("cp.async.commit_group;", options(nostack)) }
+}
+
+#[inline(always)]
+pub fn wait_for_all_but_last_commit() {
+    // SAFETY: waits.
+    unsafe { asm!("cp.async.wait_group 1;", options(nostack)) }
+}
+
+#[inline(always)]
 pub fn wait_for_copies() {
     // SAFETY: waits.
     unsafe { asm!("cp.async.wait_all;", options(nostack)) }

@@ -3,12 +3,21 @@
 use super::middle::MiddleSegments;
 use super::{Segments, Tiles, UNIT_WORDS, Unit, most_units};
 use crate::block::scan::sum_up_to;
+use crate::block::segmented::shuffle_bits;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 
-/// Threads of a block as the host launches it.
+/// Threads of a block.
 pub const FIND_THREADS: u32 = 128;
+
+/// Tiles of a warp: a lane finds where the next one begins.
+const WARP_TILES: usize = WARP_SIZE as usize - 1;
+
+/// Blocks for `tiles` tiles and the end.
+pub const fn blocks(tiles: usize) -> usize {
+    (tiles + 1).div_ceil(FIND_THREADS as usize / WARP_SIZE as usize * WARP_TILES)
+}
 
 /// Kernel: writes to `firsts[t]` the first segment that begins in tile `t` or behind it, for each tile and for the end, and appends a unit to
 /// `list` for each tile of a long segment, which it counts in `units`, unless `middle` takes the segment. Tiles are [those](Tiles::of) of blocks that
@@ -18,7 +27,7 @@ pub const FIND_THREADS: u32 = 128;
 ///
 /// # Safety
 /// `segments` are those of `n` keys. With `t` tiles, `firsts` has capacity for `t + 1` numbers, and `list` for [`most_units`] of `t` units.
-/// `units` is 0 before the launch, and `middle` is what [`MiddleSegments`] says. Blocks are of whole warps, with a thread for each tile and one more.
+/// `density` is about the number of segments for each key: the nearer, the faster. `units` is 0 before the launch, and `middle` is what [`MiddleSegments`] says. There are as many [`blocks`] of [`FIND_THREADS`] threads.
 #[kernel(
     u32 = <{ ROW.sort_segments.of(4, 0).keys() }>,
     u64 = <{ ROW.sort_segments.of(8, 0).keys() }>,
@@ -30,6 +39,7 @@ pub const FIND_THREADS: u32 = 128;
 pub unsafe fn find_segments<const SLOTS: usize>(
     segments: Segments,
     n: usize,
+    density: f32,
     firsts: *mut usize,
     list: *mut usize,
     units: *mut u32,
@@ -48,14 +58,17 @@ pub unsafe fn find_segments<const SLOTS: usize>(
             GlobalMut::new(units, 1),
         )
     };
-    let t = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread::thread_idx_x() as usize;
+    let lane = warp::lane_id();
+    let warp = (thread::block_idx_x() * (FIND_THREADS / WARP_SIZE) + thread::thread_idx_x() / WARP_SIZE) as usize;
+    let t = warp * WARP_TILES + lane as usize;
+    let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
+    let first = bounds.first_near(begin.min(n), density);
+    // SAFETY: all lanes of the warp are here, here and below: no thread has returned. The next one is a lane.
+    let next = unsafe { shuffle_bits(first as u64, (lane + 1) % WARP_SIZE) } as usize;
     let (mut continued, mut begun) = (None, None);
-    if t <= tiles {
-        let (begin, end) = (t * tile_keys, (t + 1) * tile_keys);
-        let first = bounds.first_from(begin.min(n), 0, bounds.count);
+    if t <= tiles && lane < WARP_TILES as u32 {
         firsts.set(t, first);
         if t < tiles {
-            let next = bounds.first_from(end.min(n), first, bounds.count);
             if first > 0 {
                 let (start, stop) = (bounds.start(first - 1), bounds.start(first));
                 let number = t - start / tile_keys;
@@ -76,11 +89,11 @@ pub unsafe fn find_segments<const SLOTS: usize>(
     }
     let own = u32::from(continued.is_some()) + u32::from(begun.is_some());
     // One addition for a warp.
-    // SAFETY: `FULL_MASK` names the warp's 32 lanes, which all make these calls: blocks are of whole warps, and no thread has returned.
+    // SAFETY: as above; `FULL_MASK` names the warp's 32 lanes.
     let slot = unsafe {
         let up_to = sum_up_to(own);
         let last = WARP_SIZE - 1;
-        let first = if warp::lane_id() == last && up_to > 0 { units.fetch_add(0, up_to) } else { 0 };
+        let first = if lane == last && up_to > 0 { units.fetch_add(0, up_to) } else { 0 };
         shuffle_idx(FULL_MASK, first, last) + up_to - own
     };
     let append = |slot: u32, unit: Option<Unit>| {

@@ -100,6 +100,37 @@ impl Bounds {
         if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
     }
 
+    /// The first segment that begins at key `key` or behind it, or their number. Searched from where it is if `density` segments begin at each key, in
+    /// steps that grow.
+    #[inline(always)]
+    #[track_caller]
+    fn first_near(self, key: usize, density: f32) -> usize {
+        /// The first step, and how many times as long as one the next one is.
+        const STEP: usize = 64;
+        const GROWTH: usize = 8;
+        let (mut low, mut high, mut step) = (0, self.count, STEP);
+        if self.offsets.is_empty() {
+            return self.first_from(key, low, high);
+        }
+        let near = ((key as f32 * density) as usize).min(high);
+        if near < high && self.offsets.get(near) < key {
+            low = near + 1;
+            while step < high - low && self.offsets.get(low + step) < key {
+                low += step + 1;
+                step *= GROWTH;
+            }
+            high = high.min(low + step);
+        } else {
+            high = near;
+            while step < high && self.offsets.get(high - step) >= key {
+                high -= step;
+                step *= GROWTH;
+            }
+            low = high.saturating_sub(step);
+        }
+        self.first_from(key, low, high)
+    }
+
     /// The first segment from `low` to `high` that begins at key `key` or behind it: `high` if none before it does.
     #[inline(always)]
     #[track_caller]

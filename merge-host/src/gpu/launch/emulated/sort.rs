@@ -155,7 +155,7 @@ const MERGED: Thresholds = Thresholds { small_sort: 0, ..Thresholds::DEFAULT };
 
 /// Keys of 4 bytes are sorted by all bits: with shapes for few, for more, and for many.
 const BY_ALL_BITS: Thresholds =
-    Thresholds { merged: [0; 2], few_radix: [15_000, 30_000], few_radix_v4: 15_000, ..MERGED };
+    Thresholds { merged: [0; 2], few_radix: [10_000, 18_000], few_radix_v4: 10_000, ..MERGED };
 
 /// Keys may be divided, once, and are merged otherwise.
 const DIVIDED_ONCE: Thresholds = Thresholds {
@@ -307,10 +307,10 @@ fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
             for with in With::ALL {
                 let sorted = sort_random::<K>(&BY_ALL_BITS, [Keys::Any, Keys::Cluster, Keys::Few][n % 3], n, with);
                 let shape = match with.value_bytes() {
-                    0 if n <= 15_000 => "u32small",
-                    0 if n <= 30_000 => "u32middle",
+                    0 if n <= 10_000 => "u32small",
+                    0 if n <= 18_000 => "u32middle",
                     0 => "u32",
-                    4 if n <= 15_000 => "u32v4small",
+                    4 if n <= 10_000 => "u32v4small",
                     4 => "u32v4",
                     _ => "u32v8",
                 };
@@ -319,9 +319,9 @@ fn keys_are_sorted_by_all_bits_in_tiles_of_every_shape() {
             }
         }
     }
-    check::<u32>(&[10_000, 15_000, 15_001, 30_000, 30_001, N]);
-    check::<i32>(&[15_001]);
-    check::<f32>(&[30_001]);
+    check::<u32>(&[10_000, 10_001, 18_000, 18_001, N]);
+    check::<i32>(&[10_001]);
+    check::<f32>(&[18_001]);
 }
 
 /// More tiles than one pass merges, with values that tell whether equal keys keep their order.
@@ -466,8 +466,8 @@ fn order_is_detected_before_keys_are_merged() {
 
 #[test]
 fn one_division_is_enough_for_few_keys() {
-    fn check<K: TestKey>(thresholds: &Thresholds) {
-        for n in [10_000, 60_000] {
+    fn check<K: TestKey>(thresholds: &Thresholds, numbers: &[usize]) {
+        for &n in numbers {
             let expected = [(Keys::Any, Order::Divided), (Keys::Equal, Order::Divided), (Keys::Nested, Order::None)];
             for (keys, expected) in expected {
                 let sorted = sort_random::<K>(thresholds, keys, n, With::Nothing);
@@ -475,6 +475,8 @@ fn one_division_is_enough_for_few_keys() {
                 assert!(sorted.device.kernels().contains("sort_once"));
             }
         }
+    }
+    fn check_orders<K: TestKey>(thresholds: &Thresholds) {
         for (keys, expected) in [
             (Keys::Ascending, Order::Ascending),
             // One division is over before it would pay to find these.
@@ -485,8 +487,13 @@ fn one_division_is_enough_for_few_keys() {
             assert_eq!(sorted.order(), expected, "{keys:?}, seed {}", sorted.device.seed);
         }
     }
-    for_all_types!(check(&DIVIDED_ONCE));
-    check::<f32>(&Thresholds { merged: [0; 2], ..DIVIDED_ONCE });
+    for_all_types!(check(&DIVIDED_ONCE, &[10_000]));
+    for_all_types!(check_orders(&DIVIDED_ONCE));
+    check::<u32>(&DIVIDED_ONCE, &[60_000]);
+    check::<i64>(&DIVIDED_ONCE, &[60_000]);
+    let by_all_bits = Thresholds { merged: [0; 2], ..DIVIDED_ONCE };
+    check::<f32>(&by_all_bits, &[10_000, 60_000]);
+    check_orders::<f32>(&by_all_bits);
 }
 
 /// As few keys as may be divided, since one block sorts fewer, and as many as fill two tiles.
@@ -504,7 +511,6 @@ fn the_fewest_keys_are_divided_and_full_tiles() {
         }
     }
     check::<f32>();
-    check::<u32>();
     check::<i64>();
 }
 
@@ -532,11 +538,12 @@ fn keys_are_divided_as_often_as_they_need_to_be() {
     check::<f64>(&DIVIDED_THREE_TIMES, Keys::Any, FEW, 3);
     check::<f32>(&DIVIDED_FOUR_TIMES, Keys::Any, MORE, 2);
     check::<u32>(&DIVIDED_FOUR_TIMES, Keys::Nested, (250_000, With::Nothing), 4);
-    for with in With::ALL.into_iter().skip(1) {
-        check::<i32>(&DIVIDED_ONCE, Keys::Any, (FEW.0, with), 1);
-        check::<u64>(&DIVIDED_ONCE, Keys::Any, (FEW.0, with), 1);
-        check::<f32>(&DIVIDED_TWICE, Keys::Any, (FEW.0, with), 3);
-        check::<f64>(&DIVIDED_TWICE, Keys::Any, (FEW.0, with), 3);
+    // Keys and values of both widths, and with each pair of widths values and indices.
+    for bytes in [4, 8] {
+        check::<i32>(&DIVIDED_ONCE, Keys::Any, (FEW.0, With::Values(bytes)), 1);
+        check::<u64>(&DIVIDED_ONCE, Keys::Any, (FEW.0, With::Indices(bytes)), 1);
+        check::<f32>(&DIVIDED_TWICE, Keys::Any, (FEW.0, With::Indices(bytes)), 3);
+        check::<f64>(&DIVIDED_TWICE, Keys::Any, (FEW.0, With::Values(bytes)), 3);
     }
 }
 
@@ -609,9 +616,13 @@ fn what_is_not_divided_is_merged_or_sorted_by_all_bits() {
         }
     }
     let by_all_bits = Thresholds { merged: [0; 2], ..DIVIDED_TWICE };
-    for with in With::ALL {
+    for with in [With::Nothing, With::Values(4), With::Indices(8)] {
         check::<u32>(&DIVIDED_TWICE, with);
+    }
+    for with in [With::Nothing, With::Indices(4), With::Values(8)] {
         check::<f32>(&by_all_bits, with);
+    }
+    for with in [With::Nothing, With::Indices(4), With::Values(8)] {
         check::<i64>(&DIVIDED_THREE_TIMES, with);
     }
 }
