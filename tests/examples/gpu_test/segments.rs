@@ -205,6 +205,22 @@ impl Test {
             Ok::<_, Error>(())
         };
         let unsorted = stream.upload(&Distribution::Uniform.keys::<K>(n))?;
+        // What segments of very many keys are compared with.
+        let mut keys = stream.zeroed::<K>(n)?;
+        let mut workspace = stream.zeroed(Gpu::sort_workspace_bytes::<K>(n))?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => stream.copy(&unsorted, &mut keys),
+            Step::Launch => stream.sort(&mut keys, &mut workspace),
+        })?;
+        table.row("sort of the array", "", n, ms, 2 * n * size_of::<K>());
+        let mut values = stream.zeroed::<u32>(n)?;
+        let mut workspace = stream.zeroed(Gpu::sort_pairs_workspace_bytes::<K, u32>(n))?;
+        let ms = median_ms(&stream, |step| match step {
+            Step::Prepare => stream.copy(&unsorted, &mut keys),
+            Step::Launch => stream.sort_pairs(SortOrder::Ascending, &mut keys, &mut values, &mut workspace),
+        })?;
+        table.row("sort of the array", "+u32", n, ms, 2 * n * (size_of::<K>() + size_of::<u32>()));
+        drop((keys, values, workspace));
         for length in TIMED_LENGTHS {
             let ends: Vec<usize> = (0..n).step_by(length).chain([n]).collect();
             let offsets = stream.upload_offsets(&ends)?;
@@ -212,6 +228,15 @@ impl Test {
                 row(&format!("segments of {length}{what}"), &unsorted, segments)?;
                 pairs_row(&format!("segments of {length}{what}"), &unsorted, segments)?;
             }
+        }
+        for (name, distribution) in [
+            ("all equal", Distribution::Equal),
+            ("of 16 values", Distribution::Dups16),
+            ("four words ANDed", Distribution::And4),
+            ("ascending", Distribution::Sorted),
+        ] {
+            let uneven = stream.upload(&distribution.keys::<K>(n))?;
+            row(&format!("segments of 4096, {name}"), &uneven, Segments::Length(4096))?;
         }
         for (name, distribution) in [("all equal", Distribution::Equal), ("four words ANDed", Distribution::And4)] {
             let uneven = stream.upload(&distribution.keys::<K>(n))?;

@@ -26,7 +26,7 @@ const BINS_BLOCKS: usize = 16;
 
 /// By how many digits segments have been divided, at least, that are sorted by bins: none that is a segment of the user, whose keys may be in order or
 /// few different ones.
-const BINS_FROM_LEVEL: u32 = 1;
+const BINS_FROM_LEVEL: u32 = 0;
 
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists<K: Key>(n: usize, value_bytes: usize) -> bool {

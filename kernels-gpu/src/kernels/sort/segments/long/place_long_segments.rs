@@ -10,14 +10,15 @@
 //! [`max_group`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
 //! one, as that may end behind it.
 
-use super::{Digit, LongSegments, Unit};
+use super::{Digit, LongSegments, Unit, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::has_values;
-use crate::kernels::sort::segments::middle::{MAX_LIGHT, MiddleSegments, max_group};
+use crate::kernels::sort::segments::middle::{Lists, MAX_LIGHT, MiddleSegments, max_group};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;
 use cuda_std::prelude::*;
+use cuda_std::recomputed;
 use cuda_std::warp::{FULL_MASK, WARP_SIZE, ballot, reduce_max};
 
 /// Threads of a block: one for each digit.
@@ -32,6 +33,8 @@ const HEAD_WORDS: u32 = DIGITS / 32;
 shared_memory! {
     /// Shared memory of a block.
     struct Memory() {
+        /// Which of the units that the threads look at are the first ones of segments.
+        firsts: [u32; HEAD_WORDS],
         scan: [u32; BLOCK_WORDS],
         /// The most keys of a digit of each warp that is not alone. At a multiple of 16 bytes: the assembler reads so many at once, and no others then.
         most: [u32; HEAD_WORDS],
@@ -64,62 +67,91 @@ pub unsafe fn place_long_segments<B: Bits, V: Word>(long: LongSegments, middle: 
     // SAFETY: the caller promises the workspace, the lists and the memory. Barriers come between writing and reading it.
     let (workspace, middle, memory) = unsafe { (long.open::<B, V>(), middle.open(), Memory::at_start()) };
     let units = workspace.counters().get(level as usize);
-    let mut i = thread::block_idx_x();
-    while i < units {
-        let unit = workspace.unit(level, i);
-        if unit.number == 0 {
-            let digit = thread::thread_idx_x();
-            let of_part = |part: u32| workspace.counts(level, unit.start, part).slice(digit as usize, 1);
-            let mut count = 0;
-            for_each_part(unit.parts::<B, V>(), of_part, |_, of_part| count += of_part);
-            // SAFETY: all threads of the block are here, which are whole warps; barriers are around this use of `scan`.
-            let (before, _) = unsafe { sum_before(count, memory.scan) };
-            let begin = unit.start + before;
-            if has_values::<V>() {
-                let mut next = begin;
-                for_each_part(unit.parts::<B, V>(), of_part, |counts, of_part| {
-                    counts.set(0, next);
-                    next += of_part;
-                });
-            } else {
-                of_part(0).set(0, begin);
-            }
-            memory.begins.set(digit, begin);
-            let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
-            // SAFETY: all lanes of the warp are here.
-            let (most, filled) = unsafe { (reduce_max(FULL_MASK, light), ballot(FULL_MASK, count > 0)) };
-            if digit.is_multiple_of(WARP_SIZE) {
-                memory.most.set(digit / WARP_SIZE, most);
-                memory.filled.set(digit / WARP_SIZE, filled.count_ones());
-            }
-            if digit == 0 {
-                memory.begins.set(DIGITS, unit.end);
-                memory.long_count.set(0, 0);
-            }
-            thread::sync_threads();
-            // Behind the last digit all keys are where they belong.
-            if unit.digit.shift > 0 {
-                // SAFETY: as above.
-                let group = unsafe { group_of::<B, V>(digit, unit.start, memory) };
-                if let Some((begin, end)) = group {
-                    if middle.takes((end - begin) as usize) {
-                        middle.append(begin as usize, (end - begin) as usize, level + 1);
-                    } else {
-                        let at = memory.long_count.fetch_add(0, 1);
-                        let count = Unit::count::<B, V>(end - begin);
-                        memory.long.set(at, digit);
-                        memory.first_units.set(at, workspace.counters().fetch_add(level as usize + 1, count));
-                    }
-                }
+    let (thread, blocks) = (thread::thread_idx_x(), thread::grid_dim_x());
+    // Each thread looks at a unit, and those with which a segment begins are placed by the whole block, one after the other.
+    let mut first = thread::block_idx_x();
+    while first < units {
+        let own = first + thread * blocks;
+        let is_first = own < units && workspace.unit(level, own).number == 0;
+        // SAFETY: all lanes of the warp are here.
+        let of_warp = unsafe { ballot(FULL_MASK, is_first) };
+        if thread.is_multiple_of(WARP_SIZE) {
+            memory.firsts.set(thread / WARP_SIZE, of_warp);
+        }
+        thread::sync_threads();
+        let mut word = 0;
+        while word < HEAD_WORDS {
+            let mut left = memory.firsts.get(word);
+            while left != 0 {
+                let unit = workspace.unit(level, first + (word * WARP_SIZE + left.trailing_zeros()) * blocks);
+                left &= left - 1;
+                // SAFETY: all threads of the block are here, as `left` is the same for all, and the memory but for `firsts` is used by this alone.
+                unsafe { place::<B, V>(workspace, middle, memory, unit, level) };
                 thread::sync_threads();
-                // As many keys as twice the mean of the digits that there are: those of few digits may all be close together.
-                let filled = sum(memory.filled);
-                let even = if filled >= FEWEST_EVEN { 2 * ((unit.end - unit.start) / filled) } else { 0 };
-                list_units(workspace, memory, unit.digit, even, level + 1);
+            }
+            // Not unrolled: the block places a segment in one place of the code.
+            word = recomputed(word + 1);
+        }
+        thread::sync_threads();
+        first += PLACE_THREADS * blocks;
+    }
+}
+
+/// Places the segment that begins with `unit`.
+///
+/// # Safety
+/// All threads of the block make this call, after a barrier, and nothing else uses the memory but for `firsts` until the next one.
+#[inline(always)]
+#[track_caller]
+unsafe fn place<B: Bits, V: Word>(workspace: Workspace<B, V>, middle: Lists, memory: Memory, unit: Unit, level: u32) {
+    let digit = thread::thread_idx_x();
+    let of_part = |part: u32| workspace.counts(level, unit.start, part).slice(digit as usize, 1);
+    let mut count = 0;
+    for_each_part(unit.parts::<B, V>(), of_part, |_, of_part| count += of_part);
+    // SAFETY: all threads of the block are here, which are whole warps; barriers are around this use of `scan`.
+    let (before, _) = unsafe { sum_before(count, memory.scan) };
+    let begin = unit.start + before;
+    if has_values::<V>() {
+        let mut next = begin;
+        for_each_part(unit.parts::<B, V>(), of_part, |counts, of_part| {
+            counts.set(0, next);
+            next += of_part;
+        });
+    } else {
+        of_part(0).set(0, begin);
+    }
+    memory.begins.set(digit, begin);
+    let light = if count <= MAX_LIGHT as u32 { count } else { 0 };
+    // SAFETY: all lanes of the warp are here.
+    let (most, filled) = unsafe { (reduce_max(FULL_MASK, light), ballot(FULL_MASK, count > 0)) };
+    if digit.is_multiple_of(WARP_SIZE) {
+        memory.most.set(digit / WARP_SIZE, most);
+        memory.filled.set(digit / WARP_SIZE, filled.count_ones());
+    }
+    if digit == 0 {
+        memory.begins.set(DIGITS, unit.end);
+        memory.long_count.set(0, 0);
+    }
+    thread::sync_threads();
+    // Behind the last digit all keys are where they belong.
+    if unit.digit.shift > 0 {
+        // SAFETY: as above.
+        let group = unsafe { group_of::<B, V>(digit, unit.start, memory) };
+        if let Some((begin, end)) = group {
+            if middle.takes((end - begin) as usize) {
+                middle.append(begin as usize, (end - begin) as usize, level + 1);
+            } else {
+                let at = memory.long_count.fetch_add(0, 1);
+                let count = Unit::count::<B, V>(end - begin);
+                memory.long.set(at, digit);
+                memory.first_units.set(at, workspace.counters().fetch_add(level as usize + 1, count));
             }
         }
         thread::sync_threads();
-        i += thread::grid_dim_x();
+        // As many keys as twice the mean of the digits that there are: those of few digits may all be close together.
+        let filled = sum(memory.filled);
+        let even = if filled >= FEWEST_EVEN { 2 * ((unit.end - unit.start) / filled) } else { 0 };
+        list_units(workspace, memory, unit.digit, even, level + 1);
     }
 }
 
@@ -207,25 +239,23 @@ unsafe fn group_of<B, V>(digit: u32, start: u32, Memory { begins, heads, most, .
 /// up to `even` keys. All threads of the block make this call.
 #[inline(always)]
 #[track_caller]
-fn list_units<B: Bits, V: Word>(
-    workspace: super::Workspace<B, V>,
-    memory: Memory,
-    divided: Digit,
-    even: u32,
-    level: u32,
-) {
-    for at in 0..memory.long_count.get(0) {
+fn list_units<B: Bits, V: Word>(workspace: Workspace<B, V>, memory: Memory, divided: Digit, even: u32, level: u32) {
+    // A warp for each.
+    let (lane, mut at) = (warp::lane_id(), thread::thread_idx_x() / WARP_SIZE);
+    while at < memory.long_count.get(0) {
         let digit = memory.long.get(at);
         let (start, end) = (memory.begins.get(digit), memory.begins.get(digit + 1));
         let (first, count) = (memory.first_units.get(at), Unit::count::<B, V>(end - start));
         let divides = divided.next::<B, V>(end - start, level, end - start <= even);
-        let mut number = thread::thread_idx_x();
+        let unit = |number| Unit { start, end, number, digit: divides };
+        let mut number = lane;
         while number < count {
-            workspace.set_unit(level, first + number, Unit { start, end, number, digit: divides });
-            number += PLACE_THREADS;
+            workspace.set_unit(level, first + number, unit(number));
+            number += WARP_SIZE;
         }
-        for part in 0..(Unit { start, end, number: 0, digit: divides }).parts::<B, V>() {
-            workspace.clear_counts(level, (start, part), thread::thread_idx_x(), PLACE_THREADS);
+        for part in 0..unit(0).parts::<B, V>() {
+            workspace.clear_counts(level, (start, part), lane, WARP_SIZE);
         }
+        at += const { PLACE_THREADS / WARP_SIZE };
     }
 }
