@@ -44,7 +44,10 @@ const ROUNDS: u32 = 3;
 const FEW_INVERSIONS: u32 = 4;
 
 /// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
-const MOST_FINER: u32 = 5;
+pub(super) const MOST_FINER: u32 = 5;
+
+/// Where bins are made finer less often than that, a bin of more than one of so many keys is not: of keys that are so close together, few are told apart by each time.
+const HOT_PART: u32 = 4;
 
 /// Slots of the tile: for each key one, and for half a window.
 const fn slots(threads: usize, items_per_thread: usize) -> u32 {
@@ -58,6 +61,9 @@ pub const fn shared_bytes<B: Bits>(threads: usize, items_per_thread: usize) -> u
 
 /// Flag beside the shift of a scale.
 const EXACT: u32 = 1 << 8;
+
+/// What the count of crowded bins is at least if one of them is hot.
+const HOT: u32 = 1 << 16;
 
 /// The bins of a bucket's keys.
 #[derive(Clone, Copy)]
@@ -188,13 +194,13 @@ impl<B: Bits> BucketMemory<B> {
     }
 
     /// Registers to shared: sorts the `len` keys that `is_here` says are, of `VT` of each thread, to the first slots of the tile. The
-    /// others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at once. Gives whether they are
-    /// sorted now.
+    /// others are the greatest keys, and follow. If keys may be `UNEVEN`, crowded bins are looked for at once. Bins are made finer up to `FINER` times. Gives whether
+    /// keys are sorted now.
     ///
     /// # Safety
     /// All threads of the block make this call, which are `NT`; a barrier was after [`clear`](Self::clear). Ends with a barrier.
     #[inline(always)]
-    pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool>(
+    pub unsafe fn sort<const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
         self,
         own: [B; VT],
         len: u32,
@@ -216,11 +222,14 @@ impl<B: Bits> BucketMemory<B> {
 
         // Bins of more keys than a window, which hardly any are if keys are spread evenly, are made finer at once.
         // SAFETY: all `NT` threads of the block are here, and a barrier comes after keys have been counted.
-        let own_are_crowded = unsafe { self.place_bins(VT as u32) };
+        let (own_are_crowded, own_are_hot) = unsafe { self.place_bins(VT as u32, len / HOT_PART) };
         if UNEVEN && own_are_crowded && !of_bucket.exact {
-            disorder.fetch_add(0, 1);
+            disorder.fetch_add(0, if own_are_hot { HOT } else { 1 });
         }
         thread::sync_threads();
+        if const { UNEVEN && FINER < MOST_FINER } && disorder.get(0) >= HOT {
+            return false;
+        }
 
         let is_crowded = || UNEVEN && disorder.get(0) > 0;
         if is_crowded() {
@@ -279,7 +288,7 @@ impl<B: Bits> BucketMemory<B> {
                     disorder.set(0, 0);
                 }
                 thread::sync_threads();
-                makes_finer = finer < MOST_FINER && (inversions > FEW_INVERSIONS || round == ROUNDS);
+                makes_finer = finer < FINER && (inversions > FEW_INVERSIONS || round == ROUNDS);
                 if makes_finer {
                     round = 0;
                     if finer == 0 {
@@ -310,12 +319,12 @@ impl<B: Bits> BucketMemory<B> {
     }
 
     /// Makes the counts of the bins the slots at which they begin. Gives whether a bin of this thread has more than
-    /// `most` keys.
+    /// `most` keys, and whether one has more than `very_most`.
     ///
     /// # Safety
     /// All threads of the block make this call, after a barrier.
     #[inline(always)]
-    unsafe fn place_bins(self, most: u32) -> bool {
+    unsafe fn place_bins(self, most: u32, very_most: u32) -> (bool, bool) {
         let words = self.counters.own(thread::thread_idx_x());
         // Both halves at once: there are fewer than 2^15 keys.
         let mut sum = 0;
@@ -324,16 +333,18 @@ impl<B: Bits> BucketMemory<B> {
         }
         // SAFETY: all threads of the block are here, and a barrier comes after this call before `scan` is used again.
         let (before, all) = unsafe { sum_before(sum, self.scan) };
-        let (mut begin, mut crowded) = (before + (all << 16), 0);
+        let (mut begin, mut crowded, mut hot) = (before + (all << 16), 0, 0);
+        // The top bit of each half is set by more than so many.
+        let more_than = |most: u32| ((1 << 15) - 1 - most) * 0x1_0001;
         for word in 0..OWN_WORDS {
             // Read once more: there are no registers to spare.
             let count = words.get(word);
             words.set(word, begin);
             begin += count;
-            // The top bit of each half.
-            crowded |= count + ((1 << 15) - 1 - most) * 0x1_0001;
+            crowded |= count + more_than(most);
+            hot |= count + more_than(very_most);
         }
-        crowded & 0x8000_8000 != 0
+        (crowded & 0x8000_8000 != 0, hot & 0x8000_8000 != 0)
     }
 
     /// Shared to shared: moves the keys to the places of bins that have been made finer `times` times. The first time the counters say
@@ -391,7 +402,7 @@ impl<B: Bits> BucketMemory<B> {
             thread::sync_threads();
             // SAFETY: all threads of the block are here, as `left` is the same for all; a barrier comes after keys have
             // been counted.
-            unsafe { self.place_bins(VT as u32) };
+            unsafe { self.place_bins(VT as u32, VT as u32) };
             thread::sync_threads();
             if left == 0 {
                 break;
@@ -550,7 +561,8 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
             continue;
         }
         // SAFETY: all threads of the block are here.
-        let is_sorted = unsafe { sort_bucket::<B, NT, VT, FEW, UNEVEN>(from, to, (Coding::NONE, coding), memory) };
+        let is_sorted =
+            unsafe { sort_bucket::<B, NT, VT, FEW, UNEVEN, MOST_FINER>(from, to, (Coding::NONE, coding), memory) };
         if !is_sorted {
             fail(number(b));
         }
@@ -560,7 +572,8 @@ unsafe fn sort_listed<B: Bits, const NT: usize, const VT: usize, const FEW: usiz
 }
 
 /// Sorts a bucket of up to `NT * VT` keys from `from`, which it encodes, to as many of `to`, which may be the same and which it decodes; or leaves it as it
-/// is, and gives false. Up to `NT * FEW` keys are sorted with `FEW` of a thread. Keys may be `UNEVEN`.
+/// is, and gives false. Up to `NT * FEW` keys are sorted with `FEW` of a thread. Keys may be `UNEVEN`, and
+/// bins are made finer up to `FINER` times.
 ///
 /// # Safety
 /// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys are and go.
@@ -571,6 +584,7 @@ pub(in crate::kernels::sort) unsafe fn sort_bucket<
     const VT: usize,
     const FEW: usize,
     const UNEVEN: bool,
+    const FINER: u32,
 >(
     from: GlobalMut<B>,
     to: impl Fn() -> GlobalMut<B>,
@@ -580,9 +594,9 @@ pub(in crate::kernels::sort) unsafe fn sort_bucket<
     // SAFETY: the contract is the same.
     unsafe {
         if FEW < VT && from.len() <= NT * FEW {
-            sort_full_bucket::<B, NT, FEW, UNEVEN>(from, to, codings, memory)
+            sort_full_bucket::<B, NT, FEW, UNEVEN, FINER>(from, to, codings, memory)
         } else {
-            sort_full_bucket::<B, NT, VT, UNEVEN>(from, to, codings, memory)
+            sort_full_bucket::<B, NT, VT, UNEVEN, FINER>(from, to, codings, memory)
         }
     }
 }
@@ -592,7 +606,7 @@ pub(in crate::kernels::sort) unsafe fn sort_bucket<
 /// # Safety
 /// As for [`sort_bucket`].
 #[inline(always)]
-unsafe fn sort_full_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool>(
+unsafe fn sort_full_bucket<B: Bits, const NT: usize, const VT: usize, const UNEVEN: bool, const FINER: u32>(
     from: GlobalMut<B>,
     to: impl Fn() -> GlobalMut<B>,
     (encode, decode): (Coding<B>, Coding<B>),
@@ -626,7 +640,8 @@ unsafe fn sort_full_bucket<B: Bits, const NT: usize, const VT: usize, const UNEV
         return true;
     }
     // SAFETY: as above.
-    let is_sorted = unsafe { memory.sort::<NT, VT, UNEVEN>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
+    let is_sorted =
+        unsafe { memory.sort::<NT, VT, UNEVEN, FINER>(own, len, Bins::new(least, greatest, bins(NT)), is_here) };
     if is_sorted {
         for i in 0..VT {
             own[i] = memory.tile.get(thread + (i * NT) as u32);

@@ -10,7 +10,7 @@
 //! once all are sorted. There are few, unless keys are made for it: if there are too many, the bucket is left to `sort_rest`. Equal keys
 //! stay in their order.
 
-use super::sort_buckets::{Bins, BucketMemory, bins, fail};
+use super::sort_buckets::{Bins, BucketMemory, MOST_FINER, bins, fail};
 use super::workspace::{Bucket, Job, Work, Workspace};
 use crate::block::scan::{block_range, sum_before};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
@@ -253,7 +253,8 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
         let mut is_sorted = least == greatest;
         if !is_sorted {
             // SAFETY: as above.
-            is_sorted = unsafe { memory.numbers.sort::<NT, VT, true>(own_numbers, len, of_bucket, is_here) };
+            is_sorted =
+                unsafe { memory.numbers.sort::<NT, VT, true, MOST_FINER>(own_numbers, len, of_bucket, is_here) };
         }
         if has_values::<V>() {
             shared::wait_for_copies();

@@ -26,6 +26,9 @@ pub const BINS_THREADS: usize = SHAPE.threads;
 /// Blocks that a multiprocessor holds at once.
 const BLOCKS: usize = 3;
 
+/// How often bins are made finer: merges take less time than twice.
+const FINER: u32 = 1;
+
 shared_memory! {
     /// Shared memory of a block of `threads` threads with `items_per_thread` keys each.
     struct Memory<B: Word>(threads: usize, items_per_thread: usize) {
@@ -81,7 +84,8 @@ pub unsafe fn sort_middle_by_bins<B: Bits, const NT: usize, const VT: usize, con
         let from = part(if level % 2 == 0 { keys } else { scratch });
         let encode = if level == 0 { coding } else { Coding::NONE };
         // SAFETY: all threads of the block are here, with the same segment, of up to `NT * VT` keys.
-        let is_sorted = unsafe { sort_bucket::<B, NT, VT, FEW, true>(from, || part(keys), (encode, coding), bucket) };
+        let is_sorted =
+            unsafe { sort_bucket::<B, NT, VT, FEW, true, FINER>(from, || part(keys), (encode, coding), bucket) };
         if !is_sorted && thread::thread_idx_x() == 0 {
             // SAFETY: as above.
             unsafe { middle.open() }.append_to_class(segment.listed());
