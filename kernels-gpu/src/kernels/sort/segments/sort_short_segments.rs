@@ -171,9 +171,8 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
         memory.has_longer.set(0, 0);
         memory.len.set(0, len as u32);
     }
-    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while segments are listed. With values there are no
-    // registers to find that out before.
-    let is_few = last - first <= FEW && (has_values::<V>() || !is_any_short(bounds, first, last));
+    // Few segments may all be too long to be sorted here: then keys are not loaded. The others are on their way while segments are listed.
+    let is_few = last - first <= FEW;
     let load = || load::<B, SLOTS>(keys, memory.len.get(0), coding);
     thread::sync_threads();
     let mut held = if is_few { [B::MAX; MOST_STRIDED] } else { load() };
@@ -206,26 +205,6 @@ pub unsafe fn sort_short_segments<B: Bits, O: Word, V: Word, const SLOTS: usize>
 
 /// So many segments of a tile are few.
 const FEW: usize = 8;
-
-/// Whether any of segments `first .. last`, which are few, has keys to be sorted here.
-#[inline(always)]
-#[track_caller]
-fn is_any_short(bounds: Bounds, first: usize, last: usize) -> bool {
-    let (mut is_any, mut start) = (false, bounds.start(first));
-    for i in 1..=FEW {
-        // Behind the last one they are empty. All are on their way at once.
-        let stop = bounds.start((first + i).min(last));
-        is_any |= is_sorted_here((stop - start) as u32);
-        start = stop;
-    }
-    is_any
-}
-
-/// Whether a segment of `len` keys is sorted by this kernel.
-#[inline(always)]
-const fn is_sorted_here(len: u32) -> bool {
-    2 <= len && len <= MAX_SHORT as u32
-}
 
 /// Calls `access` for each of `count` keys that this thread loads and stores: with its number among those of the thread, its index and its slot.
 #[inline(always)]
@@ -284,6 +263,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
         last: usize,
     ) {
         let thread = thread::thread_idx_x();
+        let is_listed = |len: u32| (2..=MAX_SHORT as u32).contains(&len);
         if last - first > MOST_LISTED * SLOTS {
             let each = SLOTS.div_ceil(SHORT_THREADS);
             let (mut key, end) = (base + thread as usize * each, base + (thread as usize + 1) * each);
@@ -296,7 +276,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
                 let start = bounds.start(q);
                 let stop = bounds.start(bounds.first_from(start + 1, q, last));
                 let len = (stop - start) as u32;
-                if is_sorted_here(len) {
+                if is_listed(len) {
                     self.enter(self.ends.fetch_add(class_of(len), 1), (start - base) as u32, len);
                 }
                 self.note_longer(middle, start, len);
@@ -312,7 +292,7 @@ impl<B: Bits, O: Word, V: Word> Memory<B, O, V> {
             let index = |q: usize| (bounds.start(q) - base) as u32;
             let (start, stop) = if q < last { (index(q), index(q + 1)) } else { (0, 0) };
             let len = stop - start;
-            let class = if is_sorted_here(len) { class_of(len) } else { CLASSES };
+            let class = if is_listed(len) { class_of(len) } else { CLASSES };
             // One addition for those of a class.
             // SAFETY: the 32 lanes of the warp are here, as `from` is the same for all of them.
             let alike = unsafe { lanes_alike::<4>(class) };
