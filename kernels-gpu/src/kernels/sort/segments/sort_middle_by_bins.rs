@@ -1,13 +1,12 @@
-//! The sort of parts of long segments by bins, for keys of 4 bytes alone: each part is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the
-//! sort of an array. Digits leave keys that are spread evenly, unless those of the segment are very uneven.
+//! The sort of middle segments by bins, for keys of 4 bytes alone: each is sorted as a [bucket](crate::kernels::sort::divide::sort_buckets) of the sort of an array.
 //!
 //! ```text
-//!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each part by one block
-//!   classes     │ … │ 4300 │ …                the parts that bins do not put in order, for merges of runs
+//!   by bins     │ 4100 │ 4300 │ 4288 │ …      one list, each segment by one block
+//!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
 //! ```
 //!
-//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. Few distributions fail: bins are made
-//! finer where there are many keys.
+//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. Even keys and few different ones they do, and such
+//! whose density changes little from one bin to the next, as bins are made finer once. Merges sort all others, which then take up to half as long again.
 
 use super::middle::{BINNED, MAX_BINNED, MiddleSegments};
 use super::middle_runs::SegmentWords;

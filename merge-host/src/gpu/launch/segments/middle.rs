@@ -24,10 +24,6 @@ const MIDDLE_THREADS: usize = 2048;
 /// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds three at once.
 const BINS_BLOCKS: usize = 16;
 
-/// By how many digits segments have been divided, at least, that are sorted by bins: none that is a segment of the user, whose keys may be in order or
-/// few different ones.
-const BINS_FROM_LEVEL: u32 = 0;
-
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists<K: Key>(n: usize, value_bytes: usize) -> bool {
     has_short::<K>(value_bytes) && n <= u32::MAX as usize
@@ -48,7 +44,7 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     if !has_lists::<K>(n, value_bytes) {
         return MiddleSegments::NONE;
     }
-    let bins_from_level = if has_bins(size_of::<K>(), value_bytes) { BINS_FROM_LEVEL } else { u32::MAX };
+    let bins_from_level = if has_bins(size_of::<K>(), value_bytes) { 0 } else { u32::MAX };
     MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32, bins_from_level }
 }
 
