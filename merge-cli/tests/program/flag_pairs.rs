@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 /// The most triples of a command that are tried, at random. Of few flags there are half as many as pairs.
-const MOST_TRIPLES: usize = 300;
+const MOST_TRIPLES: usize = 150;
 /// Samples of a flag from which on not all of them are paired with those of all other flags.
 const MANY: usize = 8;
 /// Flags that go with every other one, and those that they do not go with all the same. There are no .npy files of u128.
