@@ -46,7 +46,8 @@ const FEW_INVERSIONS: u32 = 4;
 /// How often bins are made finer, at most: once, and if that does not help, twice, and so on.
 pub(super) const MOST_FINER: u32 = 5;
 
-/// Where bins are made finer less often than that, a bin of more than one of so many keys is not: of keys that are so close together, few are told apart by each time.
+/// Where bins are made finer less often than that, a bucket is given up at once if one bin has more than one in so many of its keys: they are close together, and finer bins would
+/// tell few of them apart.
 const HOT_PART: u32 = 4;
 
 /// Slots of the tile: for each key one, and for half a window.

@@ -100,8 +100,8 @@ impl Bounds {
         if self.offsets.is_empty() { (q * self.length).min(self.n) } else { self.offsets.get(q) }
     }
 
-    /// The first segment that begins at key `key` or behind it, or their number. Searched from where it is if `density` segments begin at each key, in
-    /// steps that grow.
+    /// The first segment that begins at key `key` or behind it, or their number. The search begins where that would be if
+    /// `density` segments began at each key, and goes on in steps that grow.
     #[inline(always)]
     #[track_caller]
     fn first_near(self, key: usize, density: f32) -> usize {

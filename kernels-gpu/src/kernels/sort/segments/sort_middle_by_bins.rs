@@ -5,8 +5,8 @@
 //!   classes     │ … │ 4300 │ …                those that bins do not put in order, for merges of runs
 //! ```
 //!
-//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. Even keys and few different ones they do, and such
-//! whose density changes little from one bin to the next, as bins are made finer once. Merges sort all others, which then take up to half as long again.
+//! Whether bins put keys in order depends on their distribution, and neither on their order nor on how many there are. They do if keys are spread evenly, have few different
+//! values, or are spread evenly within each bin, as bins are made finer once. Merges sort all others, which then take up to half as long again.
 
 use super::middle::{BINNED, MAX_BINNED, MiddleSegments};
 use super::middle_runs::SegmentWords;

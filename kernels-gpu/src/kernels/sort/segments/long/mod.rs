@@ -60,8 +60,8 @@ const fn unit_keys(key_bytes: usize, value_bytes: usize) -> usize {
 /// Units of a part of a segment of keys with values. Keys alone of a segment are one part.
 const PART_UNITS: usize = 8;
 
-/// Whether a segment may be divided by fewer bits than a digit has: the parts of one that is about as long as its neighbours, such that [bins](super::sort_middle_by_bins)
-/// sort what is left.
+/// Whether a part of a segment that is about as long as its neighbours may be divided by fewer bits than a digit has, so that [bins](super::sort_middle_by_bins) sort what
+/// is left.
 const fn has_short_digits(key_bytes: usize, value_bytes: usize) -> bool {
     has_bins(key_bytes, value_bytes)
 }

@@ -1,4 +1,4 @@
-//! Parts of long segments that are sorted by bins, and those that bins leave to merges.
+//! Segments, and parts of long ones, that are sorted by bins, and those that bins leave to merges.
 
 use super::*;
 use crate::gpu::kernels::Shape;
