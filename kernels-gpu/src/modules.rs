@@ -45,9 +45,9 @@ use crate::kernels::sort::segments::long::{
 };
 use crate::kernels::sort::segments::{
     find_segments::FIND_SEGMENTS, merge_segments::MERGE_SEGMENTS, sort_middle_by_bins::SORT_MIDDLE_BY_BINS,
-    sort_middle_segments::SORT_MIDDLE_SEGMENTS, sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES,
-    sort_rows::SORT_ROWS, sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS,
-    sort_wide_rows::SORT_WIDE_ROWS,
+    sort_middle_by_numbers::SORT_MIDDLE_BY_NUMBERS, sort_middle_segments::SORT_MIDDLE_SEGMENTS,
+    sort_middle_segments_with_values::SORT_MIDDLE_SEGMENTS_WITH_VALUES, sort_rows::SORT_ROWS,
+    sort_segments::SORT_SEGMENTS, sort_short_segments::SORT_SHORT_SEGMENTS, sort_wide_rows::SORT_WIDE_ROWS,
 };
 use crate::kernels::top_k::{
     choose_digit::CHOOSE_DIGIT, collect::COLLECT, count_chunks::COUNT_CHUNKS, count_digit::COUNT_DIGIT, gather::GATHER,
@@ -99,6 +99,7 @@ pub const FAMILIES: [(&str, &[Kernel]); 16] = [
         "long_segments",
         &[
             SORT_MIDDLE_BY_BINS,
+            SORT_MIDDLE_BY_NUMBERS,
             SORT_MIDDLE_SEGMENTS,
             SORT_MIDDLE_SEGMENTS_WITH_VALUES,
             FIND_LONG_SEGMENTS,

@@ -71,13 +71,14 @@ struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
+    /// The number of units, and behind it those of middle segments.
+    units: usize,
+    /// The number of tiles with longer segments, right behind those numbers, and their list.
     longer: usize,
     /// The lists of middle segments.
     middle: usize,
     /// That of the division of long segments, where there is one.
     long: usize,
-    /// The number of units, and behind it those of middle segments.
-    units: usize,
     end: usize,
 }
 
@@ -95,15 +96,17 @@ impl SegmentPlan {
         let values = align(n * size_of::<K>());
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
-        let longer = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let middle = longer + align(if has_short::<K>(self.value_bytes) { (tiles + 1) * size_of::<u32>() } else { 0 });
+        let units = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
+        let unit_words = 1 + middle::count_words::<K>(n, self.value_bytes);
+        let longer = units + unit_words * size_of::<u32>();
+        let longer_words = if has_short::<K>(self.value_bytes) { tiles + 1 } else { 0 };
+        let middle = units + align((unit_words + longer_words) * size_of::<u32>());
         let long = middle + middle::list_bytes::<K>(n, self.value_bytes);
-        let units = match self.long::<K>(n) {
+        let end = match self.long::<K>(n) {
             Some(plan) => long + plan.bytes(),
             None => long,
         };
-        let end = units + align((1 + middle::count_words::<K>(n, self.value_bytes)) * size_of::<u32>());
-        Layout { values, firsts, list, longer, middle, long, units, end }
+        Layout { values, firsts, list, units, longer, middle, long, end }
     }
 
     /// The division of long segments, of numbers of keys that there is one for.
@@ -179,6 +182,12 @@ pub(in crate::gpu) const fn workspace_bytes<K: Key>(n: usize, value_bytes: usize
     }
 }
 
+/// Where the number of units is in such a workspace; behind it are the numbers of middle segments of each list, if there are lists.
+#[cfg(test)]
+pub(in crate::gpu) fn units_at<K: Key>(n: usize, value_bytes: usize) -> usize {
+    if n == 0 { 0 } else { SegmentPlan::of::<K>(value_bytes).layout::<K>(n).units }
+}
+
 /// Queues the sort of each segment of `at`, stable. The values become the indices of the keys in the array first, if it `indexes`.
 ///
 /// # Safety
@@ -247,17 +256,16 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let density = segments.count as f32 / n as f32;
     let find = FindSegments { segments, n, density, firsts, list, units, middle };
     let find_shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
+    let has_short = has_short::<K>(value_bytes);
+    let counters = 1 + middle::count_words::<K>(n, value_bytes) + usize::from(has_short);
     // SAFETY: as above; the words are in the workspace.
     unsafe {
-        queue.clear(part(layout.units), 1 + middle::count_words::<K>(n, value_bytes))?;
+        queue.clear(part(layout.units), counters)?;
         queue.launch(&suffix, find_shape, &find)?;
     }
     // Segments of few keys first, and then tiles that have others.
-    let has_short = has_short::<K>(value_bytes);
     let longer = if has_short { part(layout.longer) as *mut u32 } else { ptr::null_mut() };
     if has_short {
-        // SAFETY: as above; the list of tiles is in the workspace.
-        unsafe { queue.clear(part(layout.longer), 1)? };
         with_values!(value_bytes, V => {
             let at = elements::<K, V>((keys, values));
             let (first_tile, minus_one) = (plan.first_short(bounds, n), MINUS_ONE);

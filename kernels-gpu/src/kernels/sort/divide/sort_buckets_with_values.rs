@@ -46,7 +46,7 @@ struct Numbers<B> {
 }
 
 impl<B: Bits> Numbers<B> {
-    /// For keys from `least` to `greatest`, in up to `slots` slots.
+    /// For keys from `least` to `greatest` in `slots` slots, one at least.
     #[inline(always)]
     fn new(least: B, greatest: B, slots: u32) -> Self {
         let slot_bits = u32::BITS - (slots - 1).leading_zeros();
@@ -79,7 +79,7 @@ impl<B: Bits> Numbers<B> {
 
 shared_memory! {
     /// Shared memory of a bucket of keys with values, if it has any, for blocks of `threads` threads with `items_per_thread` keys each.
-    struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
+    pub(in crate::kernels::sort) struct Slots<B: Word, V: Word>(threads: usize, items_per_thread: usize) {
         numbers: BucketMemory<u32> { threads, items_per_thread },
         /// How numbers are made: there are no registers to spare for that.
         least: [B; 1],
@@ -191,8 +191,6 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // SAFETY: the launch has `shared_bytes`, for values if there are any. Barriers of `block_range`, of the sort and of
     // this function come between writing and reading, and one before the next bucket.
     let memory = unsafe { Slots::<B, V>::at_start(NT, VT) };
-    let slots = const { (NT * VT) as u32 };
-    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
     // What is computed from it is not kept in registers from one bucket to the next.
     let thread = || recomputed(thread::thread_idx_x());
     let buckets = workspace.buckets();
@@ -201,103 +199,131 @@ unsafe fn sort_all<B: Bits, V: Word, const NT: usize, const VT: usize>(
         let Bucket { start, len, in_scratch, work, .. } = workspace.bucket(b);
         b += thread::grid_dim_x();
         let from = if in_scratch { scratch } else { at }.slice(start as usize, len as usize);
+        let to = || at.slice(recomputed(start) as usize, recomputed(len) as usize);
         if work == Work::Copy {
-            let (to, mut i) = (at.slice(start as usize, len as usize), thread() as usize);
+            let mut i = thread() as usize;
             while i < len as usize {
-                to.keys.set(i, coding.decode(from.keys.get(i)));
+                to().keys.set(i, coding.decode(from.keys.get(i)));
                 if has_values::<V>() {
-                    to.values.set(i, from.values.get(i));
+                    to().values.set(i, from.values.get(i));
                 }
                 i += recomputed(NT as u32) as usize;
             }
             continue;
         }
-        let first = thread();
-        let slot = |i: usize| first + (i * NT) as u32;
-        // Compared anew wherever it is asked: the compiler would keep all answers in registers.
-        let is_here = |i: usize| slot(i) < recomputed(len);
-        let mut own = [B::MAX; VT];
-        for i in 0..VT {
-            if is_here(i) {
-                own[i] = from.keys.get(slot(i) as usize);
-                if has_values::<V>() {
-                    values.copy_async_mut(slot(i), from.values, slot(i) as usize);
-                }
-            }
-        }
-        memory.numbers.clear::<NT>();
-        let (mut least, mut greatest) = (B::MAX, B::MIN);
-        for i in 0..VT {
-            least = least.min(own[i]);
-            if is_here(i) {
-                greatest = greatest.max(own[i]);
-            }
-        }
-        // SAFETY: all threads of the block are here, as below.
-        let (least, greatest) = unsafe { block_range(least, greatest, scan) };
-        let numbers = Numbers::new(least, greatest, slots);
-        if thread() == 0 {
-            memory.keep(numbers, least == greatest);
-        }
-        let mut own_numbers = [u32::MAX; VT];
-        for i in 0..VT {
-            if is_here(i) {
-                own_numbers[i] = numbers.of(own[i], slot(i));
-                if numbers.left_out > 0 {
-                    keys.set(slot(i), own[i]);
-                }
-            }
-        }
-        let of_bucket = Bins::new(0, numbers.of(greatest, slots - 1), bins(NT));
-        // If all keys are equal they are in order already.
-        let mut is_sorted = least == greatest;
-        if !is_sorted {
-            // SAFETY: as above.
-            is_sorted =
-                unsafe { memory.numbers.sort::<NT, VT, true, MOST_FINER>(own_numbers, len, of_bucket, is_here) };
-        }
-        if has_values::<V>() {
-            shared::wait_for_copies();
-        }
-        thread::sync_threads();
-        let (numbers, all_equal) = memory.kept(numbers);
-        let to = at.slice(recomputed(start) as usize, len as usize);
-        let put = |rank: u32, key: B, slot: u32| {
-            to.keys.set(rank as usize, coding.decode(key));
-            if has_values::<V>() {
-                to.values.set(rank as usize, values.get(slot));
-            }
-        };
-        let first = thread();
-        let rank = |i: usize| first + (i * NT) as u32;
-        if all_equal {
-            for i in 0..VT {
-                if rank(i) < len {
-                    put(rank(i), numbers.least, rank(i));
-                }
-            }
-        } else if is_sorted && numbers.left_out == 0 {
-            for i in 0..VT {
-                if rank(i) < len {
-                    let number = tile.get(rank(i));
-                    put(rank(i), numbers.key(number), numbers.slot(number));
-                }
-            }
-        } else if is_sorted {
-            // SAFETY: as above.
-            is_sorted = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
-            for i in 0..VT {
-                if is_sorted && rank(i) < len {
-                    let slot = numbers.slot(tile.get(rank(i)));
-                    put(rank(i), keys.get(slot), slot);
-                }
-            }
-        }
+        // SAFETY: all threads of the block are here.
+        let is_sorted =
+            unsafe { sort_by_numbers::<B, V, NT, VT, MOST_FINER>(from, to, (Coding::NONE, coding), memory) };
         if !is_sorted {
             fail(b - thread::grid_dim_x());
         }
         thread::sync_threads();
     }
+}
+
+/// Sorts a bucket of up to `NT * VT` keys with their values, if there are any, from `from`, whose keys it encodes, to as many of `to`, which may be the same and
+/// whose keys it decodes; or leaves it as it is, and gives false. Bins are made finer up to `FINER` times.
+///
+/// # Safety
+/// All threads of the block make this call, which are `NT`; nothing else uses `memory`, nor where the keys and values are and go.
+#[inline(always)]
+pub(in crate::kernels::sort) unsafe fn sort_by_numbers<
+    B: Bits,
+    V: Word,
+    const NT: usize,
+    const VT: usize,
+    const FINER: u32,
+>(
+    from: Arrays<B, V>,
+    to: impl Fn() -> Arrays<B, V>,
+    (encode, decode): (Coding<B>, Coding<B>),
+    memory: Slots<B, V>,
+) -> bool {
+    let Slots { numbers: BucketMemory { tile, scan, .. }, keys, values, .. } = memory;
+    let thread = || recomputed(thread::thread_idx_x());
+    let len = from.keys.len() as u32;
+    let first = thread();
+    let slot = |i: usize| first + (i * NT) as u32;
+    // Compared anew wherever it is asked: the compiler would keep all answers in registers.
+    let is_here = |i: usize| slot(i) < recomputed(len);
+    let mut own = [encode.decode(B::MAX); VT];
+    for i in 0..VT {
+        if is_here(i) {
+            own[i] = from.keys.get(slot(i) as usize);
+            if has_values::<V>() {
+                values.copy_async_mut(slot(i), from.values, slot(i) as usize);
+            }
+        }
+    }
+    memory.numbers.clear::<NT>();
+    encode.encode_all(&mut own);
+    let (mut least, mut greatest) = (B::MAX, B::MIN);
+    for i in 0..VT {
+        least = least.min(own[i]);
+        if is_here(i) {
+            greatest = greatest.max(own[i]);
+        }
+    }
+    // SAFETY: all threads of the block are here, as below.
+    let (least, greatest) = unsafe { block_range(least, greatest, scan) };
+    let numbers = Numbers::new(least, greatest, len);
+    if thread() == 0 {
+        memory.keep(numbers, least == greatest);
+    }
+    let mut own_numbers = [u32::MAX; VT];
+    for i in 0..VT {
+        if is_here(i) {
+            own_numbers[i] = numbers.of(own[i], slot(i));
+            if numbers.left_out > 0 {
+                keys.set(slot(i), own[i]);
+            }
+        }
+    }
+    let of_bucket = Bins::new(0, numbers.of(greatest, len - 1), bins(NT));
+    // If all keys are equal they are in order already.
+    let mut is_sorted = least == greatest;
+    if !is_sorted {
+        // SAFETY: as above.
+        is_sorted = unsafe { memory.numbers.sort::<NT, VT, true, FINER>(own_numbers, len, of_bucket, is_here) };
+    }
+    if has_values::<V>() {
+        shared::wait_for_copies();
+    }
+    thread::sync_threads();
+    let (numbers, all_equal) = memory.kept(numbers);
+    let to = to();
+    let put = |rank: u32, key: B, slot: u32| {
+        to.keys.set(rank as usize, decode.decode(key));
+        if has_values::<V>() {
+            to.values.set(rank as usize, values.get(slot));
+        }
+    };
+    let first = thread();
+    let rank = |i: usize| first + (i * NT) as u32;
+    if all_equal {
+        for i in 0..VT {
+            if rank(i) < len {
+                put(rank(i), numbers.least, rank(i));
+            }
+        }
+    } else if is_sorted && numbers.left_out == 0 {
+        for i in 0..VT {
+            if rank(i) < len {
+                let number = tile.get(rank(i));
+                put(rank(i), numbers.key(number), numbers.slot(number));
+            }
+        }
+    } else if is_sorted {
+        // SAFETY: as above.
+        is_sorted = unsafe { put_in_order::<B, V, VT>(numbers, memory, len, rank) };
+        for i in 0..VT {
+            if is_sorted && rank(i) < len {
+                let slot = numbers.slot(tile.get(rank(i)));
+                put(rank(i), keys.get(slot), slot);
+            }
+        }
+    }
+    is_sorted
 }
 
 /// Puts keys in order whose numbers, which are sorted, differ in nothing but their slots: one thread does for those that are alike. Gives

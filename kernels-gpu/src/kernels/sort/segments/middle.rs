@@ -3,6 +3,7 @@
 //! There is a list for each class of lengths, and one of those that are [sorted by bins](super::sort_middle_by_bins) first. What bins do not sort is appended
 //! to the list of its class.
 
+use super::long::MOST_LEVELS;
 use super::middle_runs::MAX_MIDDLE;
 use crate::tuning::ROW;
 use cuda_std::prelude::*;
@@ -38,30 +39,20 @@ const fn class_of(len: u32) -> u32 {
 /// The most keys of a digit of a long segment that may be sorted together with others.
 pub const MAX_LIGHT: usize = 2048;
 
-/// Whether bins sort middle segments of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
-pub const fn has_bins(key_bytes: usize, value_bytes: usize) -> bool {
-    key_bytes == 4 && value_bytes == 0
-}
-
 /// The fewest keys of a segment that is listed to be sorted by bins. Merges of two runs take no longer for fewer.
 pub const MIN_BINNED: usize = class_keys(0) + 1;
 
-/// The most keys of such a segment.
+/// The most keys of such a segment, and of digits that are sorted together.
 pub const MAX_BINNED: usize = ROW.sort_buckets.of(4, 0).keys();
-
-/// The most keys of digits that are sorted together, of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0.
-pub const fn max_group(key_bytes: usize, value_bytes: usize) -> usize {
-    if has_bins(key_bytes, value_bytes) { MAX_BINNED } else { 4096 }
-}
 
 /// The most segments of a list of an array of `n` keys, at all levels of the division of long segments.
 ///
 /// No list has a key twice: only those of segments that bins leave are in two. A segment of the first class may have few keys if it is what is left between digits that are alone: of a long segment,
 /// which has more than `MAX_MIDDLE` keys, there is one such segment for each `MAX_LIGHT` of its keys, two for each digit that is alone, and one more. Only
-/// those digits are divided again that have more than `MAX_MIDDLE` keys, at most seven times.
+/// those digits are divided again that have more than `MAX_MIDDLE` keys, at each level but the last one.
 const fn most(list: usize, n: usize) -> usize {
     match list {
-        0 => 2 * (n / MAX_LIGHT) + (2 * 7 + 8) * (n / MAX_MIDDLE) + 2,
+        0 => 2 * (n / MAX_LIGHT) + (2 * (MOST_LEVELS - 1) + MOST_LEVELS) * (n / MAX_MIDDLE) + 2,
         BINNED => n / MIN_BINNED,
         class => n / (class_keys(class - 1) + 1),
     }
@@ -99,14 +90,11 @@ pub struct MiddleSegments {
     pub list: *mut u32,
     /// Keys of the array.
     pub n: u32,
-    /// Segments that have been divided by as many digits, or more, are listed to be sorted by bins, if their lengths are those for bins.
-    pub bins_from_level: u32,
 }
 
 impl MiddleSegments {
     /// No lists.
-    pub const NONE: Self =
-        Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0, bins_from_level: u32::MAX };
+    pub const NONE: Self = Self { counts: core::ptr::null_mut(), list: core::ptr::null_mut(), n: 0 };
 
     /// # Safety
     /// The pointers are null, or of as many words as they are described to have. Launches of one sort use them, those that list segments before those
@@ -149,7 +137,7 @@ impl Lists {
     #[inline(always)]
     #[track_caller]
     pub fn append(self, start: usize, len: usize, level: u32) {
-        let is_binned = level >= self.0.bins_from_level && (MIN_BINNED..=MAX_BINNED).contains(&len);
+        let is_binned = (MIN_BINNED..=MAX_BINNED).contains(&len);
         let list = if is_binned { BINNED } else { class_of(len as u32) as usize };
         self.append_to(list, Listed { start, len: len as u32, level });
     }

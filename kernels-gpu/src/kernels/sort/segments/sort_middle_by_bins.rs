@@ -26,7 +26,7 @@ pub const BINS_THREADS: usize = SHAPE.threads;
 const BLOCKS: usize = 3;
 
 /// How often bins are made finer: merges take less time than twice.
-const FINER: u32 = 1;
+pub(super) const FINER: u32 = 1;
 
 shared_memory! {
     /// Shared memory of a block of `threads` threads with `items_per_thread` keys each.

@@ -108,9 +108,7 @@ fn check_keys<K: TestKey, V: Word>(input: &[K], lengths: &[usize], by: By, with:
     }
     let entries = segments::entries::<K>(value_bytes);
     assert!(device.launched().iter().all(|entry| entries.contains(entry)), "{:?}", device.launched());
-    // At the end, with the numbers of middle segments of each class behind it, if there are lists of these.
-    let counts = if has_lists::<K, V>() { 32 } else { 16 };
-    Sorted { device, units: workspace + end.saturating_sub(counts) as Address }
+    Sorted { device, units: workspace + segments::units_at::<K>(n, value_bytes) as Address }
 }
 
 /// The tiles for keys `K` with values `V`.

@@ -28,8 +28,15 @@ use kernels_gpu::key::{Coding, Key};
 /// Blocks of a multiprocessor that count, each a share of the units. It holds three or four at once, of which this is a multiple.
 const COUNT_BLOCKS: usize = 12;
 
+/// The same, of levels that have nothing to do as a rule: the fewer blocks there are, the sooner that is found.
+const FEW_COUNT_BLOCKS: usize = 4;
+
 /// Blocks of a multiprocessor that place segments: as many as it holds at once.
 const PLACE_BLOCKS: usize = 6;
+
+/// Levels that are likely to have a unit for all keys. Blocks of keys with values begin in the order of their units there, so that units that are moved at the same time are
+/// neighbours, which write to neighbouring places. Keys alone go to neighbouring places whichever units are moved.
+const BUSY_LEVELS: u32 = 2;
 
 /// The sort of the long segments of an array.
 #[derive(Clone, Copy)]
@@ -110,18 +117,25 @@ impl LongPlan {
             threads: threads as u32,
             shared_bytes,
         };
-        let count_shape = shape(COUNT_BLOCKS, COUNT_THREADS, count_long_segments::shared_bytes());
         let place_shape = shape(PLACE_BLOCKS, PLACE_THREADS as usize, place_long_segments::shared_bytes());
         let divide_bytes = if value_bytes == 0 {
             divide_long_segments::shared_bytes(key_bytes)
         } else {
             divide_long_segments_with_values::shared_bytes(key_bytes, value_bytes)
         };
-        let divide_shape = shape(tile.blocks, tile.threads, divide_bytes);
+        let persistent = shape(tile.blocks, tile.threads, divide_bytes);
+        let whole_units = self.n as usize / tile.keys();
         let (keys, scratch_keys) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
-        for level in 0..levels(key_bytes, value_bytes) {
+        for level in 0..levels(key_bytes) {
             let from = if level.is_multiple_of(2) { keys } else { scratch_keys };
+            let divide_shape = if value_bytes > 0 && level < BUSY_LEVELS {
+                Shape { blocks: whole_units.max(persistent.blocks), ..persistent }
+            } else {
+                persistent
+            };
             let coding_of_level = if level == 0 { coding } else { Coding::NONE };
+            let count_blocks = if level < BUSY_LEVELS { COUNT_BLOCKS } else { FEW_COUNT_BLOCKS };
+            let count_shape = shape(count_blocks, COUNT_THREADS, count_long_segments::shared_bytes());
             let count = CountLongSegments { keys: from, long, level, coding: coding_of_level };
             // SAFETY: as above.
             unsafe {

@@ -1,15 +1,18 @@
 //! The sort of middle segments, of keys alone or of 4 bytes with values: each by one block.
 
-use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers};
+use super::super::{Address, Arrays, Entry, Queue, align, elements, suffix, with_numbers, with_values};
 use super::{Bounds, has_short};
 use crate::Error;
 use crate::gpu::kernels::Shape;
 use kernels_gpu::kernels::sort::segments::middle::{
-    CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, has_bins, list_words,
+    CLASSES, LISTS, MAX_BINNED, MIN_BINNED, MiddleSegments, class_keys, list_words,
 };
-use kernels_gpu::kernels::sort::segments::middle_runs::{MAX_MIDDLE, threads};
+use kernels_gpu::kernels::sort::segments::middle_runs::threads;
 use kernels_gpu::kernels::sort::segments::sort_middle_by_bins::{
     self, BINS_THREADS, SORT_MIDDLE_BY_BINS, SortMiddleByBins,
+};
+use kernels_gpu::kernels::sort::segments::sort_middle_by_numbers::{
+    self, NUMBERS_THREADS, SORT_MIDDLE_BY_NUMBERS, SortMiddleByNumbers,
 };
 use kernels_gpu::kernels::sort::segments::sort_middle_segments::{self, SORT_MIDDLE_SEGMENTS, SortMiddleSegments};
 use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
@@ -18,10 +21,10 @@ use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
-/// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
-const MIDDLE_THREADS: usize = 2048;
+/// Threads of a multiprocessor that sort middle segments, about as many as it holds at once.
+const MIDDLE_THREADS: usize = 1024;
 
-/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds three at once.
+/// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at once.
 const BINS_BLOCKS: usize = 16;
 
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
@@ -44,8 +47,7 @@ pub(super) fn lists<K: Key>(n: usize, value_bytes: usize, counts: Address, list:
     if !has_lists::<K>(n, value_bytes) {
         return MiddleSegments::NONE;
     }
-    let bins_from_level = if has_bins(size_of::<K>(), value_bytes) { 0 } else { u32::MAX };
-    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32, bins_from_level }
+    MiddleSegments { counts: counts as *mut u32, list: list as *mut u32, n: n as u32 }
 }
 
 /// Which segments a launch sorts, as the kernels are told.
@@ -100,7 +102,7 @@ pub(super) unsafe fn sort_of_length<K: Key>(
     (bounds, middle): (Bounds, MiddleSegments),
 ) -> Result<(), Error> {
     let (longest, length) = (bounds.longest, bounds.longest as u32);
-    if middle.bins_from_level == 0 && (MIN_BINNED..=MAX_BINNED).contains(&longest) {
+    if !middle.counts.is_null() && (MIN_BINNED..=MAX_BINNED).contains(&longest) {
         // SAFETY: the caller's promise; the lists have as many counts.
         return unsafe {
             queue.clear(middle.counts as Address, LISTS)?;
@@ -117,22 +119,35 @@ pub(super) unsafe fn sort_of_length<K: Key>(
 /// `at`. Those that bins do not sort are listed in `middle`.
 ///
 /// # Safety
-/// As for [`sort_listed`], before which this is called; keys are of 4 bytes, alone.
+/// As for [`sort_listed`], before which this is called.
 unsafe fn sort_by_bins<K: Key>(
     queue: &impl Queue,
     coding: Coding<K::Bits>,
     (at, scratch): (Arrays, (Address, Address)),
     (middle, length): (MiddleSegments, u32),
 ) -> Result<(), Error> {
-    let least = if length == 0 { MIN_BINNED } else { length as usize };
-    let shape = Shape {
-        blocks: (BINS_BLOCKS * queue.multiprocessors()).min(at.len.div_ceil(least)),
-        threads: BINS_THREADS as u32,
-        shared_bytes: sort_middle_by_bins::shared_bytes(),
-    };
-    let (keys, scratch, n) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits, at.len);
-    // SAFETY: the caller's promise; the shape is what the kernel asks for.
-    unsafe { queue.launch(&suffix::<K>(0), shape, &SortMiddleByBins { keys, scratch, n, length, middle, coding }) }
+    let (least, n) = (if length == 0 { MIN_BINNED } else { length as usize }, at.len);
+    let (suffix, blocks) =
+        (suffix::<K>(at.value_bytes), (BINS_BLOCKS * queue.multiprocessors()).min(n.div_ceil(least)));
+    if is_by_keys(size_of::<K>(), at.value_bytes) {
+        let shared_bytes = sort_middle_by_bins::shared_bytes();
+        let (keys, scratch) = (at.keys as *mut K::Bits, scratch.0 as *mut K::Bits);
+        let sort = SortMiddleByBins { keys, scratch, n, length, middle, coding };
+        // SAFETY: the caller's promise; the shape is what the kernel asks for, here and below.
+        return unsafe { queue.launch(&suffix, Shape { blocks, threads: BINS_THREADS as u32, shared_bytes }, &sort) };
+    }
+    let shared_bytes = sort_middle_by_numbers::shared_bytes(size_of::<K>(), at.value_bytes);
+    with_values!(at.value_bytes, V => {
+        let (at, scratch) = (elements::<K, V>((at.keys, at.values)), elements::<K, V>(scratch));
+        let sort = SortMiddleByNumbers { at, scratch, n, length, middle, coding };
+        // SAFETY: as above.
+        unsafe { queue.launch(&suffix, Shape { blocks, threads: NUMBERS_THREADS as u32, shared_bytes }, &sort) }
+    })
+}
+
+/// Whether the bins of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0, are of the keys themselves, and not of numbers.
+const fn is_by_keys(key_bytes: usize, value_bytes: usize) -> bool {
+    key_bytes == 4 && value_bytes == 0
 }
 
 /// Queues the sort of the segments that are listed, of `at` or in `scratch`, which were segments of up to `longest` keys before they were
@@ -147,13 +162,11 @@ pub(super) unsafe fn sort_listed<K: Key>(
     middle: MiddleSegments,
     longest: usize,
 ) -> Result<(), Error> {
-    let may_be_divided = longest > MAX_MIDDLE;
-    if has_bins(size_of::<K>(), at.value_bytes) && (may_be_divided || middle.bins_from_level == 0) {
-        // SAFETY: the caller's promise.
-        unsafe { sort_by_bins::<K>(queue, coding, (at, scratch), (middle, 0))? };
+    // SAFETY: the caller's promise.
+    unsafe {
+        sort_by_bins::<K>(queue, coding, (at, scratch), (middle, 0))?;
+        sort_classes::<K>(queue, coding, (at, scratch), middle, longest)
     }
-    // SAFETY: as above.
-    unsafe { sort_classes::<K>(queue, coding, (at, scratch), middle, longest) }
 }
 
 /// Queues the sort of the segments that the classes for up to `longest` keys list, of `at` or in `scratch`.
@@ -182,9 +195,6 @@ unsafe fn sort_classes<K: Key>(
 /// The entry points for keys of type `K` with values of `value_bytes` bytes, or 0.
 pub(super) fn entries<K: Key>(value_bytes: usize) -> Vec<Entry> {
     let of_classes = if value_bytes == 0 { SORT_MIDDLE_SEGMENTS } else { SORT_MIDDLE_SEGMENTS_WITH_VALUES };
-    let mut kernels = vec![of_classes];
-    if has_bins(size_of::<K>(), value_bytes) {
-        kernels.push(SORT_MIDDLE_BY_BINS);
-    }
-    kernels.into_iter().map(|kernel| (kernel.name, suffix::<K>(value_bytes))).collect()
+    let by_bins = if is_by_keys(size_of::<K>(), value_bytes) { SORT_MIDDLE_BY_BINS } else { SORT_MIDDLE_BY_NUMBERS };
+    [of_classes, by_bins].map(|kernel| (kernel.name, suffix::<K>(value_bytes))).into()
 }

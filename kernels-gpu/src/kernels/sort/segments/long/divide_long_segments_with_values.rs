@@ -4,7 +4,7 @@ use super::rounds::{RoundMemory, Rounds, UnitOfRound};
 use super::{LongSegments, PART_UNITS, Workspace, long_tile};
 use crate::block::shared_memory::{self, of_widths, shared_memory};
 use crate::kernels::sort::elements::Elements;
-use crate::kernels::sort::tile_in_order::{BitsAt, DIGITS, Places, Span, TileMemory, move_tile};
+use crate::kernels::sort::tile_in_order::{DIGITS, Places, Span, TileMemory, move_tile};
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 
@@ -56,7 +56,7 @@ pub unsafe fn divide_long_segments_with_values<B: Bits, V: Word, const NT: usize
         let (begin, len) = unit.get().span::<B, V>();
         let places = Counted::<B, V, NT> { workspace, level, unit };
         // Read anew at each call, which is after a barrier: else the assembler keeps the digits of all keys in local memory.
-        let digits = || BitsAt(unit.get().digit.shift);
+        let digits = || unit.get().digit;
         let decode = if unit.get().digit.shift == 0 { coding } else { Coding::NONE };
         let codings = (encode, |key| decode.decode(key));
         // SAFETY: all threads of the block are here. Tiles that are not full are filled up; a unit has a key at least.

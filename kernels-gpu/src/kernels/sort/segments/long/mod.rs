@@ -37,7 +37,7 @@ pub mod find_long_segments;
 pub mod place_long_segments;
 mod rounds;
 
-use super::middle::{MAX_BINNED, has_bins};
+use super::middle::MAX_BINNED;
 use super::middle_runs::MAX_MIDDLE;
 use crate::kernels::sort::divide::usual_len;
 use crate::kernels::sort::elements::has_values;
@@ -60,20 +60,16 @@ const fn unit_keys(key_bytes: usize, value_bytes: usize) -> usize {
 /// Units of a part of a segment of keys with values. Keys alone of a segment are one part.
 const PART_UNITS: usize = 8;
 
-/// Whether a part of a segment that is about as long as its neighbours may be divided by fewer bits than a digit has, so that [bins](super::sort_middle_by_bins) sort what
-/// is left.
-const fn has_short_digits(key_bytes: usize, value_bytes: usize) -> bool {
-    has_bins(key_bytes, value_bytes)
-}
-
-/// Levels of keys of `key_bytes` bytes with values of `value_bytes` bytes, or 0. An even number: the last one ends where the first one begins.
-pub const fn levels(key_bytes: usize, value_bytes: usize) -> u32 {
-    // Where digits may be short, the others still have all bits that are left.
-    8 * key_bytes as u32 / DIGIT_BITS + if has_short_digits(key_bytes, value_bytes) { 2 } else { 0 }
+/// Levels of keys of `key_bytes` bytes. An even number: the last one ends where the first one begins.
+///
+/// A part of a segment that is about as long as its neighbours is divided by fewer bits than a digit has, so that [bins](super::sort_middle_by_bins) sort what is left; two
+/// levels more have the bits that are left over.
+pub const fn levels(key_bytes: usize) -> u32 {
+    8 * key_bytes as u32 / DIGIT_BITS + 2
 }
 
 /// The most levels.
-const MOST_LEVELS: usize = levels(8, 0) as usize;
+pub(super) const MOST_LEVELS: usize = levels(8) as usize;
 
 /// By which bits of its keys a level divides a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,18 +88,16 @@ impl Digit {
 
     /// That of `level`, for a segment of `keys` keys that has been divided by this one. If it `is_even`, keys are divided as evenly as others, as far as that is known.
     #[inline(always)]
-    fn next<B, V>(self, keys: u32, level: u32, is_even: bool) -> Self {
+    fn next<B>(self, keys: u32, level: u32, is_even: bool) -> Self {
         let mut bits = DIGIT_BITS;
-        if const { has_short_digits(size_of::<B>(), size_of::<V>()) } {
-            if is_even {
-                bits = bits.min(u32::BITS - (keys / const { usual_len(MAX_BINNED) as u32 }).leading_zeros());
-            }
-            // As many as those of all levels behind this one cannot have.
-            let behind = DIGIT_BITS * (const { levels(size_of::<B>(), size_of::<V>()) - 1 } - level);
-            bits = bits.max(self.shift.saturating_sub(behind));
-            // The last bits are those of a level that ends where the first one begins.
-            bits = bits.min(if level.is_multiple_of(2) { self.shift - 1 } else { self.shift });
+        if is_even {
+            bits = bits.min(u32::BITS - (keys / const { usual_len(MAX_BINNED) as u32 }).leading_zeros());
         }
+        // As many as those of all levels behind this one cannot have.
+        let behind = DIGIT_BITS * (const { levels(size_of::<B>()) - 1 } - level);
+        bits = bits.max(self.shift.saturating_sub(behind));
+        // The last bits are those of a level that ends where the first one begins.
+        bits = bits.min(if level.is_multiple_of(2) { self.shift - 1 } else { self.shift });
         Self { shift: self.shift - bits, bits }
     }
 }
@@ -113,8 +107,7 @@ impl<B: Bits> ToDigit<B> for Digit {
 
     #[inline(always)]
     fn of(self, key: B) -> u32 {
-        let digits = if const { has_short_digits(size_of::<B>(), 0) } { 1 << self.bits } else { DIGITS };
-        key.shifted_down(self.shift).to_register() as u32 & (digits - 1)
+        key.shifted_down(self.shift).to_register() as u32 & ((1 << self.bits) - 1)
     }
 
     #[inline(always)]

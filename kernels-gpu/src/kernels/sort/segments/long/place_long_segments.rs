@@ -7,14 +7,14 @@
 //! ```
 //!
 //! A digit of more than 2048 keys is alone: one block sorts it, or it is a long segment of the next level. Others are sorted together with their neighbours, up to
-//! [`max_group`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
+//! [`MAX_BINNED`] keys: of the digits between two that are alone, those that begin in the same window, which is shorter than a group by the keys of the longest
 //! one, as that may end behind it.
 
 use super::{Digit, LongSegments, Unit, Workspace};
 use crate::block::scan::{BLOCK_WORDS, sum_before};
 use crate::block::shared_memory::shared_memory;
 use crate::kernels::sort::elements::has_values;
-use crate::kernels::sort::segments::middle::{Lists, MAX_LIGHT, MiddleSegments, max_group};
+use crate::kernels::sort::segments::middle::{Lists, MAX_BINNED, MAX_LIGHT, MiddleSegments};
 use crate::kernels::sort::tile_in_order::DIGITS;
 use crate::key::Bits;
 use cuda_std::prelude::*;
@@ -208,7 +208,7 @@ fn sum(of_warps: Shared<u32>) -> u32 {
 #[inline(always)]
 #[track_caller]
 unsafe fn group_of<B, V>(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
-    let window_keys = const { max_group(size_of::<B>(), size_of::<V>()) as u32 } - greatest(most);
+    let window_keys = MAX_BINNED as u32 - greatest(most);
     // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
     unsafe { core::hint::assert_unchecked(window_keys != 0) };
     let is_heavy = |digit: u32| begins.get(digit + 1) - begins.get(digit) > MAX_LIGHT as u32;
@@ -246,7 +246,7 @@ fn list_units<B: Bits, V: Word>(workspace: Workspace<B, V>, memory: Memory, divi
         let digit = memory.long.get(at);
         let (start, end) = (memory.begins.get(digit), memory.begins.get(digit + 1));
         let (first, count) = (memory.first_units.get(at), Unit::count::<B, V>(end - start));
-        let divides = divided.next::<B, V>(end - start, level, end - start <= even);
+        let divides = divided.next::<B>(end - start, level, end - start <= even);
         let unit = |number| Unit { start, end, number, digit: divides };
         let mut number = lane;
         while number < count {

@@ -52,18 +52,57 @@ fn even_keys_are_sorted_by_bins() {
     all::<f32>();
 }
 
-/// Only keys of 4 bytes alone are.
+/// Keys of 8 bytes are, and keys with values, which follow.
 #[test]
-fn other_keys_and_values_are_merged() {
-    let lengths = [MAX_MIDDLE + 1, 2 * MAX_MIDDLE];
-    for lists in [
-        sort::<u64, ()>(Keys::Any, &lengths, By::Offsets, With::Nothing).listed(),
-        sort::<u32, u32>(Keys::Any, &lengths, By::Offsets, With::Values).listed(),
-        sort::<f32, u64>(Keys::Any, &lengths, By::Offsets, With::Indices).listed(),
-    ] {
-        assert_eq!(lists[BINNED], 0, "{lists:?}");
-        assert!(lists[..CLASSES].iter().sum::<u32>() >= 6, "{lists:?}");
+fn wide_keys_and_values_are_sorted_by_bins_too() {
+    fn check<K: TestKey, V: Word>(with: With, alike: u32) {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let lengths = [5, MAX_MIDDLE + 1, 3 * MAX_BINNED, 0, 40_000];
+        let input = alike_above::<K>(lengths.iter().sum(), alike, &mut random);
+        let lists = check_keys::<K, V>(&input, &lengths, By::Offsets, with, random.random()).listed();
+        assert!(lists[BINNED].abs_diff(2 + 3 + 9) <= 1, "{lists:?}, {alike} bits alike");
+        assert!(lists[0] <= 3 && lists[1..CLASSES].iter().all(|&listed| listed == 0), "{lists:?}");
     }
+    check::<u64, ()>(With::Nothing, 0);
+    check::<f64, ()>(With::Nothing, 16);
+    check::<u32, u32>(With::Values, 0);
+    check::<f32, u32>(With::Indices, 8);
+    check::<i32, u64>(With::Values, 16);
+}
+
+/// Segments of one length, from where bins begin to where they end, that have not been divided.
+#[test]
+fn segments_of_one_length_with_values_by_bins() {
+    fn check<K: TestKey, V: Word>(with: With) {
+        for length in [MIN_BINNED, MAX_BINNED] {
+            for keys in [Keys::Any, Keys::Few, Keys::Equal, Keys::Descending] {
+                sort::<K, V>(keys, &[length, length, length / 2], By::Length(length), with);
+            }
+        }
+    }
+    check::<u32, u32>(With::Values);
+    check::<f32, u64>(With::Indices);
+    check::<f64, ()>(With::Nothing);
+}
+
+/// Keys in groups of a hundred whose numbers are alike, as they are far from other groups: too many to be put in order.
+#[test]
+fn what_numbers_do_not_tell_apart_is_merged() {
+    fn check<K: TestKey, V: Word>(with: With) {
+        let mut random = StdRng::seed_from_u64(fresh_seed());
+        let lengths = [MIN_BINNED + 500, 700, MAX_BINNED];
+        let key = |i: usize| ((i % 40) as u64) << (8 * size_of::<K>() - 6) | random.random_range(0..500);
+        let input: Vec<K> = (0..lengths.iter().sum())
+            .map(key)
+            .map(|bits| <K as Key>::from_ordered(Word::from_register(bits)))
+            .collect();
+        let lists = check_keys::<K, V>(&input, &lengths, By::Offsets, with, random.random()).listed();
+        assert_eq!((lists[BINNED], lists[1]), (2, 1), "{lists:?}");
+        assert_eq!(lists[..CLASSES].iter().sum::<u32>(), 2, "{lists:?}");
+    }
+    check::<u32, u32>(With::Values);
+    check::<i32, u64>(With::Indices);
+    check::<u64, ()>(With::Nothing);
 }
 
 /// Digits that are alone, of as many keys as bins take, and one fewer and more.
@@ -120,7 +159,7 @@ fn sort_of_length<K: TestKey>(input: &[K], length: usize, descending: bool) -> u
     let (array, counts, list) = (device.array(input), device.array(&[0; LISTS]), device.uninit(list_words(n)));
     let (keys, scratch) = (address(array) as *mut <K as Key>::Bits, std::ptr::null_mut());
     let (counts_at, list) = (counts.as_mut_ptr(), list.as_mut_ptr());
-    let middle = MiddleSegments { counts: counts_at, list, n: n as u32, bins_from_level: 0 };
+    let middle = MiddleSegments { counts: counts_at, list, n: n as u32 };
     let shared_bytes = sort_middle_by_bins::shared_bytes();
     let shape = Shape { blocks: 3, threads: BINS_THREADS as u32, shared_bytes };
     let sort = SortMiddleByBins { keys, scratch, n, length: length as u32, middle, coding };
@@ -191,22 +230,26 @@ fn even_parts_are_divided_by_few_bits() {
     let lengths = [4 * (MAX_MIDDLE + 1500), 7];
     let n = lengths.iter().sum();
     let input: Vec<u32> = (0..n).map(|_| random.random_range(0..4) << 28 | random.random::<u32>() >> 8).collect();
-    let lists = lists_of(&input, &lengths, random.random());
-    assert_eq!((lists[BINNED], lists[0]), (16, 0), "{lists:?}");
+    let with_values = check_keys::<u32, u32>(&input, &lengths, By::Offsets, With::Values, random.random());
+    for lists in [lists_of(&input, &lengths, random.random()), with_values.listed()] {
+        assert_eq!((lists[BINNED], lists[0]), (16, 0), "{lists:?}");
+    }
 }
 
 /// Parts whose keys differ in so few bits that they are divided by all of them, some of which digits of few bits have left to later levels.
 #[test]
 fn few_bits_are_made_up_for_by_later_levels() {
-    fn all<K: TestKey>(kinds: &[&[u32]]) {
+    fn all<K: TestKey, V: Word>(with: With, kinds: &[&[u32]]) {
         let mut random = StdRng::seed_from_u64(fresh_seed());
         // Each part has more keys than one block sorts, down to the last bits.
         for &firsts in kinds {
             let lengths = [4usize.pow(firsts.len() as u32) * (MAX_MIDDLE + 700), 3, MAX_MIDDLE + 1];
             let input = random_bits_from::<K>(lengths.iter().sum(), firsts, &mut random);
-            check_keys::<K, ()>(&input, &lengths, By::Offsets, With::Nothing, random.random());
+            check_keys::<K, V>(&input, &lengths, By::Offsets, with, random.random());
         }
     }
-    all::<u32>(&[&[28], &[30, 0], &[24, 22], &[24, 9]]);
-    all::<f32>(&[&[24, 20], &[26, 8]]);
+    all::<u32, ()>(With::Nothing, &[&[28], &[30, 0], &[24, 22], &[24, 9]]);
+    all::<f32, ()>(With::Nothing, &[&[24, 20], &[26, 8]]);
+    all::<u32, u32>(With::Values, &[&[30, 0]]);
+    all::<u64, ()>(With::Nothing, &[&[32, 0]]);
 }
