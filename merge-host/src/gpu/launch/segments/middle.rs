@@ -21,8 +21,8 @@ use kernels_gpu::kernels::sort::segments::sort_middle_segments_with_values::{
 use kernels_gpu::key::{Coding, Key};
 use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 
-/// Threads of a multiprocessor that sort middle segments, about as many as it holds at once.
-const MIDDLE_THREADS: usize = 1024;
+/// Threads of a multiprocessor that sort middle segments, of which it holds fewer at once.
+const MIDDLE_THREADS: usize = 2048;
 
 /// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at once.
 const BINS_BLOCKS: usize = 16;
