@@ -63,7 +63,8 @@ impl CompactionMemory {
         Kept { before_thread, of_tile }
     }
 
-    /// Has the first warp add up what the tiles before this one keep, after a pause of so many nanoseconds. After a barrier it is [there](Self::kept_before).
+    /// Has the first warp add up what the tiles before this one keep, after a pause of so many nanoseconds. After a barrier it is [there](Self::kept_before). A tile that keeps
+    /// nothing [need not know](Tiles::may_skip), and is told 0.
     ///
     /// # Safety
     /// All threads of the block make this call, which are whole warps, after [`count`](Self::count).
@@ -71,8 +72,11 @@ impl CompactionMemory {
     #[track_caller]
     pub unsafe fn look_back(self, tiles: Tiles, tile: u32, of_tile: u32, pause: u32) {
         if thread::thread_idx_x() < WARP_SIZE {
-            // SAFETY: the whole first warp is here, with the block's tile.
-            let before = unsafe { tiles.sum_before(tile, of_tile, pause) };
+            let mut before = 0;
+            if of_tile > 0 || !tiles.may_skip(tile) {
+                // SAFETY: the whole first warp is here, with the block's tile.
+                before = unsafe { tiles.sum_before(tile, of_tile, pause) };
+            }
             if thread::thread_idx_x() == 0 {
                 self.before.set(0, before);
             }

@@ -93,6 +93,14 @@ impl Tiles {
         self.sums.store(tile as usize, sum as u64 | if tile == 0 { ALL } else { OWN });
     }
 
+    /// Whether `tile` need not look back if its own sum is 0. The last tile must, as it knows the sum of all; and one of so many does, or those behind would have to go
+    /// further back.
+    #[inline(always)]
+    pub fn may_skip(self, tile: u32) -> bool {
+        const LOOKS_BACK: u32 = 64;
+        !tile.is_multiple_of(LOOKS_BACK) && tile as usize + 1 < self.sums.len()
+    }
+
     /// The sum over the tiles before `tile`, which has published `sum`, after a pause of so many nanoseconds.
     ///
     /// # Safety
