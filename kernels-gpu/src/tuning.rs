@@ -188,7 +188,7 @@ pub const SM_90: Row = Row {
     indexed:              ByWidths([tile(256, 17),  tile(320, 15),  None,           None,           None,           None]),
     ragged:               ByWidths([tile(256, 15),  tile(160, 15),  None,           None,           None,           None]),
     sets:                 ByWidths([tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 17),  tile(256, 13),  tile(256, 13)]),
-    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 27),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
+    unique:               ByWidths([tile(256, 29),  tile(256, 17),  tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
     run_lengths:          ByWidths([tile(256, 29),  tile(256, 15),  None,           None,           None,           None]),
     reduce:               ByWidths([None,           None,           tile(256, 25),  tile(256, 17),  tile(256, 17),  tile(256, 13)]),
     block_sort:           ByWidths([tile(256, 37),  tile(256, 19),  tile(256, 33),  tile(256, 19),  tile(256, 19),  tile(256, 19)]),

@@ -91,6 +91,18 @@ impl CompactionMemory {
     }
 }
 
+/// Has elements `first .. end`, as far as there are any, brought to the L2 cache: a line by each thread of the block, so that there must be as many threads.
+#[inline(always)]
+#[track_caller]
+pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {
+    /// Bytes of a line of memory.
+    const LINE: usize = 128;
+    let at = first + recomputed(thread::thread_idx_x()) as usize * const { LINE / size_of::<T>() };
+    if at < end.min(elements.len()) {
+        elements.prefetch(at);
+    }
+}
+
 /// Registers to shared: those of a thread's elements that it keeps, of which `kept` has a bit for each, from slot `first` on.
 #[inline(always)]
 #[track_caller]

@@ -115,11 +115,13 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         )
     };
     let Memory { keys: slots, values: reduced, segmented, carried, compaction } = memory;
+    // SAFETY: there are `n` keys and as many values, as the caller promises.
+    let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
+    heads::prefetch::<B, NT, VT>(keys);
+    heads::prefetch::<V, NT, VT>(values);
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
-    // SAFETY: there are `n` keys and as many values, as the caller promises.
-    let (keys, values) = unsafe { (Global::new(keys, n), Global::new(values, n)) };
     heads::load::<B, NT, VT>(keys, first, len, slots);
     shared::commit_copies();
     heads::load_striped::<V, NT, VT>(values.slice(first, len), reduced, coding.decode(R::IDENTITY));
@@ -183,11 +185,13 @@ pub unsafe fn reduce_groups<B: Bits, V: Bits, R: Reduction<Value = V>, const NT:
         reduced.set(0, R::combine(carried.get(0), reduced.get(0)));
     }
     let closed = kept.of_tile as usize - closes_none;
+    // A tile without heads closes nothing, and does not know how many groups are before it.
+    let first_closed = (groups_before + closes_none).max(1) - 1;
     // SAFETY: there is capacity for `n` elements, and there are no more groups. No tile writes what another one does.
     let (to_keys, to_values) = unsafe {
         (
             GlobalMut::new(out_keys, n).slice(groups_before, kept.of_tile as usize),
-            GlobalMut::new(out_values, n).slice(groups_before + closes_none - 1, closed),
+            GlobalMut::new(out_values, n).slice(first_closed, closed),
         )
     };
     compaction::write::<B, NT, VT>(slots, to_keys, Coding::NONE);

@@ -75,11 +75,13 @@ pub unsafe fn run_lengths<B: Bits, const NT: usize, const VT: usize>(
         )
     };
     let Memory { keys: slots, carried, compaction } = memory;
+    // SAFETY: there are `n` keys, as the caller promises.
+    let keys = unsafe { Global::new(keys, n) };
+    heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
-    // SAFETY: there are `n` keys, as the caller promises.
-    heads::load::<B, NT, VT>(unsafe { Global::new(keys, n) }, first, len, slots);
+    heads::load::<B, NT, VT>(keys, first, len, slots);
     shared::wait_for_copies();
     thread::sync_threads();
 

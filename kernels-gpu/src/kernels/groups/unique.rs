@@ -68,11 +68,12 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     // scan gives to it alone.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };
+    // SAFETY: `at` has `n` keys and values, as the caller promises.
+    let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
+    heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
     let first = tile as usize * (NT * VT);
     let len = (n - first).min(NT * VT);
-    // SAFETY: `at` has `n` keys and values, as the caller promises.
-    let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
     heads::load::<B, NT, VT>(keys, first, len, slots);
     shared::wait_for_copies();
     thread::sync_threads();

@@ -1,7 +1,7 @@
 //! The second launch: the result, tile by tile.
 
 use super::{Kept, unpack};
-use crate::block::compaction::{self, CompactionMemory, load_each, scatter};
+use crate::block::compaction::{self, CompactionMemory, load_each, prefetch_lines, scatter};
 use crate::block::indexed_merge::Parts;
 use crate::block::shared_memory::{self, shared_memory};
 use crate::kernels::sort::elements::Elements;
@@ -34,6 +34,10 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
         Memory::<u64>::bytes(threads, items_per_thread, has_values)
     }
 }
+
+/// How many tiles before it is taken the keys of a tile are brought to the L2 cache. What a tile reads between the moment it is taken and the one at which it publishes how many
+/// keys it keeps, all tiles behind it wait for.
+const AHEAD: usize = 512;
 
 /// Keys of a tile, less one where it begins in the middle of a pair: then it has the whole pair.
 pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
@@ -90,6 +94,8 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     let (t, k) = (tile as usize, tile as usize * tile_keys);
     let (a_first, b_first) = unpack(splits.get(t), k);
     let end = if t + 1 < number { unpack(splits.get(t + 1), k + tile_keys) } else { (m, n) };
+    let ahead =
+        [t + AHEAD, t + AHEAD + 1].map(|t| if t < number { unpack(splits.get(t), t * tile_keys) } else { (m, n) });
     // At most `NT * VT` keys: a tile more than its share only if it begins one key before its diagonal.
     let total = end.0 + end.1 - a_first - b_first;
     let a_count = clamp_split(a_first, end.0, total) - a_first;
@@ -107,7 +113,14 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
             },
         )
     };
-    load_keys::<B, NT, VT>(keys, coding, slots);
+    let prefetch = || {
+        let [(a_first, b_first), (a_end, b_end)] = ahead;
+        // SAFETY: as above.
+        let (a, b) = unsafe { (Global::new(a.keys.cast_const(), m), Global::new(b.keys.cast_const(), n)) };
+        prefetch_lines(a, a_first, a_end);
+        prefetch_lines(b, b_first, b_end);
+    };
+    load_keys::<B, NT, VT>(keys, coding, slots, prefetch);
     thread::sync_threads();
 
     let part = Part::of_thread::<B, VT>(slots, a_count as u32, total as u32);
@@ -164,10 +177,15 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
 }
 
 /// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that follow. Keys are as
-/// `coding` encodes them. A barrier follows.
+/// `coding` encodes them. What is done `meanwhile`, none of that waits for. A barrier follows.
 #[inline(always)]
 #[track_caller]
-fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding: Coding<B>, slots: Shared<B>) {
+fn load_keys<B: Bits, const NT: usize, const VT: usize>(
+    parts: Parts<B>,
+    coding: Coding<B>,
+    slots: Shared<B>,
+    meanwhile: impl FnOnce(),
+) {
     let (thread, count) = (thread::thread_idx_x() as usize, parts.a.len() + parts.b.len());
     let (in_a, in_b) = (parts.a.place(thread), parts.b.place(thread.wrapping_sub(parts.a.len())));
     // Relative to the thread, so that the indices of its keys compare as constants.
@@ -187,6 +205,7 @@ fn load_keys<B: Bits, const NT: usize, const VT: usize>(parts: Parts<B>, coding:
     } else {
         each_row::<NT, VT>(0, end, copy);
     }
+    meanwhile();
     if thread == 0 {
         slots.set(parts.a.len() as u32, B::MAX);
     }
