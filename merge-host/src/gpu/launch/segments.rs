@@ -14,6 +14,7 @@ use kernels_gpu::kernels::sort::detect_runs::DETECTION_THREADS;
 use kernels_gpu::kernels::sort::indices::{SET_INDICES, SetIndices};
 use kernels_gpu::kernels::sort::merge_pass::MIN_BLOCKS_PER_SM;
 use kernels_gpu::kernels::sort::segments::find_segments::{self, FIND_SEGMENTS, FIND_THREADS, FindSegments};
+use kernels_gpu::kernels::sort::segments::long::COUNTERS;
 use kernels_gpu::kernels::sort::segments::merge_segments::{self, MERGE_SEGMENTS, MergeSegments};
 use kernels_gpu::kernels::sort::segments::middle_runs::MAX_MIDDLE;
 use kernels_gpu::kernels::sort::segments::sort_rows::{self, MAX_ROW, ROW_THREADS, SORT_ROWS, SortRows};
@@ -71,7 +72,7 @@ struct Layout {
     values: usize,
     firsts: usize,
     list: usize,
-    /// The number of units, and behind it those of middle segments.
+    /// The number of units, and behind it those of middle segments, and of the units of each level of the division of long ones.
     units: usize,
     /// The number of tiles with longer segments, right behind those numbers, and their list.
     longer: usize,
@@ -97,7 +98,7 @@ impl SegmentPlan {
         let firsts = values + align(n * self.value_bytes);
         let list = firsts + align((tiles + 1) * size_of::<usize>());
         let units = list + align(most_units(tiles) * UNIT_WORDS * size_of::<usize>());
-        let unit_words = 1 + middle::count_words::<K>(n, self.value_bytes);
+        let unit_words = self.counters_before_longer::<K>(n);
         let longer = units + unit_words * size_of::<u32>();
         let longer_words = if has_short::<K>(self.value_bytes) { tiles + 1 } else { 0 };
         let middle = units + align((unit_words + longer_words) * size_of::<u32>());
@@ -107,6 +108,12 @@ impl SegmentPlan {
             None => long,
         };
         Layout { values, firsts, list, units, longer, middle, long, end }
+    }
+
+    /// How many counters there are before that of tiles with longer segments.
+    const fn counters_before_longer<K: Key>(self, n: usize) -> usize {
+        let of_levels = if self.long::<K>(n).is_some() { COUNTERS } else { 0 };
+        1 + middle::count_words::<K>(n, self.value_bytes) + of_levels
     }
 
     /// The division of long segments, of numbers of keys that there is one for.
@@ -257,7 +264,7 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
     let find = FindSegments { segments, n, density, firsts, list, units, middle };
     let find_shape = Shape { blocks: find_segments::blocks(tiles), threads: FIND_THREADS, shared_bytes: 0 };
     let has_short = has_short::<K>(value_bytes);
-    let counters = 1 + middle::count_words::<K>(n, value_bytes) + usize::from(has_short);
+    let counters = plan.counters_before_longer::<K>(n) + usize::from(has_short);
     // SAFETY: as above; the words are in the workspace.
     unsafe {
         queue.clear(part(layout.units), counters)?;
@@ -286,7 +293,9 @@ pub(in crate::gpu) unsafe fn sort_segments<K: Key>(
             if let Some(plan) = long
                 && bounds.longest > MAX_MIDDLE
             {
-                plan.divide::<K>(queue, coding, (segments, firsts), (at, scratch), (middle, part(layout.long)))?;
+                let counters = counts + (middle::count_words::<K>(n, value_bytes) * size_of::<u32>()) as Address;
+                let workspace = (counters, part(layout.long));
+                plan.divide::<K>(queue, coding, (segments, firsts), (at, scratch), middle, workspace)?;
             }
             middle::sort_listed::<K>(queue, coding, (at, scratch), middle, bounds.longest)?;
         }

@@ -20,7 +20,7 @@ use kernels_gpu::kernels::sort::segments::long::find_long_segments::{
 use kernels_gpu::kernels::sort::segments::long::place_long_segments::{
     self, PLACE_LONG_SEGMENTS, PLACE_THREADS, PlaceLongSegments,
 };
-use kernels_gpu::kernels::sort::segments::long::{self, COUNTERS, LongSegments, levels, long_tile, most_units};
+use kernels_gpu::kernels::sort::segments::long::{self, LongSegments, levels, long_tile, most_units};
 use kernels_gpu::kernels::sort::segments::middle::MiddleSegments;
 use kernels_gpu::kernels::sort::segments::{Segments, Tiles};
 use kernels_gpu::key::{Coding, Key};
@@ -47,9 +47,8 @@ pub(super) struct LongPlan {
     value_bytes: usize,
 }
 
-/// Where the parts of a workspace begin, in bytes, and where it ends. The counters are at its start.
+/// Where the parts of a workspace begin, in bytes, and where it ends. The counts are at its start.
 struct Layout {
-    counts: usize,
     units: usize,
     end: usize,
 }
@@ -67,10 +66,9 @@ impl LongPlan {
     const fn layout(self) -> Layout {
         let Self { key_bytes, value_bytes, .. } = self;
         let n = self.n as usize;
-        let counts = align(COUNTERS * size_of::<u32>());
-        let units = counts + align(long::count_words(n, key_bytes, value_bytes) * size_of::<u32>());
+        let units = align(long::count_words(n, key_bytes, value_bytes) * size_of::<u32>());
         let end = units + align(long::unit_words(n, key_bytes, value_bytes) * size_of::<u32>());
-        Layout { counts, units, end }
+        Layout { units, end }
     }
 
     /// Bytes of the workspace.
@@ -78,7 +76,8 @@ impl LongPlan {
         self.layout().end
     }
 
-    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in `at` or in `scratch`.
+    /// Queues the division of the segments that are longer than one block sorts. What is left is appended to `middle`, in `at` or in `scratch`. The `counters`, as
+    /// many as [`long::COUNTERS`] says, are 0 before.
     ///
     /// # Safety
     /// The elements of `at`, as many at `scratch`, and the workspace are in the GPU's memory, at multiples of 16 but for those of `at`, and `firsts` is what
@@ -89,14 +88,15 @@ impl LongPlan {
         coding: Coding<K::Bits>,
         (segments, firsts): (Segments, *const usize),
         (at, scratch): (Arrays, (Address, Address)),
-        (middle, workspace): (MiddleSegments, Address),
+        middle: MiddleSegments,
+        (counters, workspace): (Address, Address),
     ) -> Result<(), Error> {
         let Self { key_bytes, value_bytes, .. } = self;
         let (layout, suffix) = (self.layout(), suffix::<K>(value_bytes));
         let part = |begin: usize| (workspace + begin as Address) as *mut u32;
         let long = LongSegments {
-            counters: part(0),
-            counts: part(layout.counts),
+            counters: counters as *mut u32,
+            counts: part(0),
             units: part(layout.units),
             n: self.n,
             tiles: self.tiles,
@@ -107,10 +107,7 @@ impl LongPlan {
             shared_bytes: find_long_segments::shared_bytes(),
         };
         // SAFETY: the caller's promise for the arrays, here and below; shapes are those that the kernels ask for.
-        unsafe {
-            queue.clear(workspace, COUNTERS)?;
-            queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })?;
-        }
+        unsafe { queue.launch(&suffix, find, &FindLongSegments { segments, firsts, long })? };
         let (tile, most) = (long_tile(key_bytes, value_bytes), most_units(self.n as usize, key_bytes, value_bytes));
         let shape = |blocks: usize, threads: usize, shared_bytes: u32| Shape {
             blocks: (blocks * queue.multiprocessors()).min(most),
