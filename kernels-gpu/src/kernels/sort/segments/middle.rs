@@ -9,10 +9,10 @@ use crate::tuning::ROW;
 use cuda_std::prelude::*;
 
 /// The most keys of the segments of each class. Digits that divide keys evenly leave about a power of two, or some more.
-const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 6144, 8192, MAX_MIDDLE];
+const CLASS_KEYS: [usize; CLASSES] = [2048, 4096, 5120, 6144, 8192, MAX_MIDDLE];
 
 /// Classes of middle segments.
-pub const CLASSES: usize = 5;
+pub const CLASSES: usize = 6;
 
 /// Which list is of those that are sorted by bins. Lists before are of classes.
 pub const BINNED: usize = CLASSES;

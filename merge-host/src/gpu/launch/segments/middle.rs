@@ -25,7 +25,7 @@ use kernels_gpu::warp::sort_lanes::MINUS_ONE;
 const MIDDLE_THREADS: usize = 2048;
 
 /// Blocks of a multiprocessor that sort middle segments by bins, each one after the other. It holds two or three at once.
-const BINS_BLOCKS: usize = 6;
+const BINS_BLOCKS: usize = 16;
 
 /// Whether an array of `n` keys of type `K` has lists of its middle segments: their indices have 32 bits.
 pub(super) const fn has_lists<K: Key>(n: usize, value_bytes: usize) -> bool {
