@@ -120,12 +120,16 @@ fn check_passes<K: TestKey, V: Word, P: Payload<K::Bits, V, NT, VT>, const NT: u
 /// By a block for each tile or by few that take several; with the splits of another kernel, whose warps find one or several, or without; with
 /// tolerance and without; and with runs in any order.
 #[test]
-fn a_pass_merges_runs_however_it_is_launched() {
+fn a_pass_merges_runs_of_keys_however_it_is_launched() {
     fn keys_alone<K: TestKey>() {
         check_passes::<K, (), Nothing, 64, 5>();
         check_passes::<K, (), Nothing, 64, 3>();
     }
     for_all_types!(keys_alone());
+}
+
+#[test]
+fn a_pass_merges_runs_with_values_however_it_is_launched() {
     check_passes::<u32, u32, Beside, 64, 5>();
     check_passes::<f32, u32, Beside, 64, 3>();
     check_passes::<i32, u64, Packed, 64, 3>();
