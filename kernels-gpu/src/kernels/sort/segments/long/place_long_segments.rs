@@ -136,7 +136,7 @@ unsafe fn place<B: Bits, V: Word>(workspace: Workspace<B, V>, middle: Lists, mem
     // Behind the last digit all keys are where they belong.
     if unit.digit.shift > 0 {
         // SAFETY: as above.
-        let group = unsafe { group_of::<B, V>(digit, unit.start, memory) };
+        let group = unsafe { group_of(digit, unit.start, memory) };
         if let Some((begin, end)) = group {
             if middle.takes((end - begin) as usize) {
                 middle.append(begin as usize, (end - begin) as usize, level + 1);
@@ -207,7 +207,7 @@ fn sum(of_warps: Shared<u32>) -> u32 {
 /// All threads of the block make this call, each with another digit, after a barrier behind which `begins` of the memory have been set.
 #[inline(always)]
 #[track_caller]
-unsafe fn group_of<B, V>(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
+unsafe fn group_of(digit: u32, start: u32, Memory { begins, heads, most, .. }: Memory) -> Option<(u32, u32)> {
     let window_keys = MAX_BINNED as u32 - greatest(most);
     // SAFETY: digits that are not alone have `MAX_LIGHT` keys at most, which are fewer. A division by 0 would bring in the code of a panic.
     unsafe { core::hint::assert_unchecked(window_keys != 0) };
