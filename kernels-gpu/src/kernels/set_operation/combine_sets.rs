@@ -37,7 +37,7 @@ pub const fn shared_bytes(threads: usize, items_per_thread: usize, key_bytes: us
 
 /// How many tiles before it is taken the keys of a tile are brought to the L2 cache. What a tile reads between the moment it is taken and the one at which it publishes how many
 /// keys it keeps, all tiles behind it wait for.
-const AHEAD: usize = 512;
+const AHEAD: usize = 256;
 
 /// Keys of a tile, less one where it begins in the middle of a pair: then it has the whole pair.
 pub const fn tile_keys(threads: usize, items_per_thread: usize) -> usize {
