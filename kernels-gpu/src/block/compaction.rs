@@ -91,7 +91,7 @@ impl CompactionMemory {
     }
 }
 
-/// Has elements `first .. end`, as far as there are any, brought to the L2 cache: a line by each thread of the block, so that there must be as many threads.
+/// Has elements `first .. end`, as far as there are any, brought to the L2 cache: a line by each thread of the block, and no more lines than it has threads.
 #[inline(always)]
 #[track_caller]
 pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {
