@@ -7,6 +7,7 @@
 //!                └ 3 ┘                    kept in all tiles before
 //! ```
 
+use super::LINE;
 use super::scan::{BLOCK_WORDS, sum_before};
 use super::shared_memory::shared_memory;
 use crate::key::{Bits, Coding};
@@ -95,8 +96,6 @@ impl CompactionMemory {
 #[inline(always)]
 #[track_caller]
 pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {
-    /// Bytes of a line of memory.
-    const LINE: usize = 128;
     let at = first + recomputed(thread::thread_idx_x()) as usize * const { LINE / size_of::<T>() };
     if at < end.min(elements.len()) {
         elements.prefetch(at);

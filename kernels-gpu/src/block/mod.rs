@@ -19,3 +19,6 @@ pub mod shared_memory;
 pub(crate) mod sort_tile;
 pub mod swizzled;
 pub mod tile;
+
+/// Bytes of a line of memory.
+pub(crate) const LINE: usize = 128;

@@ -9,12 +9,10 @@
 //! in the tile ([`Plan::each_loaded_key`]).
 
 use super::plan::Plan;
+use crate::block::LINE;
 use crate::key::{Bits, Coding};
 use cuda_std::prelude::*;
 use cuda_std::warp::WARP_SIZE;
-
-/// Bytes of a line of memory.
-pub(in crate::kernels::sort) const LINE: usize = 128;
 
 /// Keys that a thread has in registers on their way from global to shared memory.
 const AT_ONCE: usize = 16;

@@ -15,8 +15,8 @@
 //!   packed     │ rank: 13 bits │ low bits: 13 │ slot: 13 bits │
 //! ```
 
+use crate::block::LINE;
 use crate::block::shared_memory::shared_memory;
-use crate::kernels::sort::merge_pass::load::LINE;
 use crate::key::Bits;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;

@@ -26,9 +26,9 @@
 //! | [`middle`] | lists of segments of more than 1024 keys that one block sorts alone |
 //! | [`middle_runs`] | the merges of runs that warps sort, by which a block does that |
 //! | [`sort_middle_segments`] | their sort |
+//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers |
 //! | [`sort_middle_by_bins`] | the sort of segments, and of parts of long ones, by bins, of keys of 4 bytes alone |
 //! | [`sort_middle_by_numbers`] | the same of keys with values, and of 8 bytes, by numbers of 4 bytes |
-//! | [`sort_middle_segments_with_values`] | the same of keys with values, by numbers |
 //! | [`merge_segments`] | a pass of merges over the long segments alone |
 //! | [`long`] | long segments of keys alone, or of 4 bytes with values, divided digit by digit instead |
 
