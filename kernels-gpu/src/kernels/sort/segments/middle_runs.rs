@@ -53,13 +53,10 @@ impl SegmentWords {
     /// Begins before the first segment of a block, of those that [`next`](Self::next) is told of.
     ///
     /// # Safety
-    /// As for the first call of that, before which all threads of the block make this one.
+    /// As for the first call of that, before which thread 0 makes this one.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn begin(self, length: u32, middle: MiddleSegments, list: u32) {
-        if thread::thread_idx_x() != 0 {
-            return;
-        }
         if length == 0 {
             // SAFETY: the caller promises the lists.
             self.words.set(COUNT, unsafe { middle.open() }.count(list as usize) as u64);
@@ -71,7 +68,7 @@ impl SegmentWords {
     /// Makes segment `i` the next one, and brings its entry on its way, if there is one.
     ///
     /// # Safety
-    /// As for [`next`](Self::next). Thread 0 makes this call.
+    /// As for [`next`](Self::next).
     #[inline(always)]
     #[track_caller]
     unsafe fn fetch(self, i: u64, length: u32, middle: MiddleSegments, list: u32) {
@@ -82,30 +79,14 @@ impl SegmentWords {
         }
     }
 
-    /// Makes the segment the next one of the block: of list `list` of `middle`, or of `length` keys of `n` if `length` is not 0. Gives whether there is
-    /// one. Ends with a barrier.
+    /// Makes the segment the next one of the block: of list `list` of `middle`, or of `length` keys of `n` if `length` is not 0. It has no keys if
+    /// there are no more.
     ///
     /// # Safety
-    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. All threads of the block make this call, after a barrier
-    /// but for the first one.
+    /// The lists are what [`MiddleSegments`] says, and nothing is appended to this one any more. Thread 0 makes this call, between two barriers.
     #[inline(always)]
     #[track_caller]
-    pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) -> bool {
-        if thread::thread_idx_x() == 0 {
-            // SAFETY: the caller's promise.
-            unsafe { self.set_next(n, length, middle, list) };
-        }
-        thread::sync_threads();
-        self.len() > 0
-    }
-
-    /// Makes the segment the next one.
-    ///
-    /// # Safety
-    /// As for [`next`](Self::next), of which thread 0 makes this call.
-    #[inline(always)]
-    #[track_caller]
-    unsafe fn set_next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) {
+    pub unsafe fn next(self, n: usize, length: u32, middle: MiddleSegments, list: u32) {
         let i = self.words.get(NUMBER);
         let Listed { start, len, level } = if length > 0 {
             let start = (i as usize * length as usize).min(n);

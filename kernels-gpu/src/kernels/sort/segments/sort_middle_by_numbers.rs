@@ -64,10 +64,19 @@ pub unsafe fn sort_middle_by_numbers<B: Bits, V: Word, const NT: usize, const VT
     // SAFETY: the launch has `shared_bytes` for `NT` threads with `VT` keys. Thread 0 alone writes the words of a segment, between barriers; those for
     // the rest are where `sort_by_numbers` says.
     let Memory { slots, segment } = unsafe { Memory::<B, V>::at_start(NT, VT) };
-    // SAFETY: all threads of the block are here, and the caller promises the lists.
-    unsafe { segment.begin(length, middle, BINNED as u32) };
-    // SAFETY: as above. A barrier comes before, but for the first time.
-    while unsafe { segment.next(n, length, middle, BINNED as u32) } {
+    if thread::thread_idx_x() == 0 {
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, BINNED as u32) };
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            unsafe { segment.next(n, length, middle, BINNED as u32) };
+        }
+        thread::sync_threads();
+        if segment.len() == 0 {
+            return;
+        }
         let level = segment.level();
         // SAFETY: the caller promises the elements, of which a segment is used by one block.
         let part = |elements: Elements<B, V>| unsafe { elements.arrays(n) }.slice(segment.start(), segment.len());

@@ -49,10 +49,19 @@ pub unsafe fn sort_middle_segments<B: Bits>(
 ) {
     // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the slots are where `sort` says.
     let Memory { slots, segment } = unsafe { Memory::<B>::at_start(thread::block_dim_x() as usize) };
-    // SAFETY: all threads of the block are here, and the caller promises the lists.
-    unsafe { segment.begin(length, middle, class) };
-    // SAFETY: as above. A barrier comes before, but for the first time.
-    while unsafe { segment.next(n, length, middle, class) } {
+    if thread::thread_idx_x() == 0 {
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, class) };
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind.
+            unsafe { segment.next(n, length, middle, class) };
+        }
+        thread::sync_threads();
+        if segment.len() == 0 {
+            return;
+        }
         let level = segment.level();
         // SAFETY: the caller promises the keys, of which a segment is used by one block.
         let part = |keys: *mut B| unsafe { GlobalMut::new(keys, n) }.slice(segment.start(), segment.len());

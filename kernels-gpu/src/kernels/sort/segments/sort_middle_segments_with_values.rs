@@ -95,10 +95,20 @@ pub unsafe fn sort_middle_segments_with_values<B: Bits, V: Word>(
     // SAFETY: the launch has `shared_bytes`. Thread 0 alone writes the words of a segment, between barriers; those for the rest are where `Sort` says.
     let memory = unsafe { Memory::<B, V>::at_start(thread::block_dim_x() as usize) };
     let segment = memory.segment;
-    // SAFETY: all threads of the block are here, and the caller promises the lists.
-    unsafe { segment.begin(length, middle, class) };
-    // SAFETY: as above. A barrier comes before, but for the first time. Where the list of the class is takes registers to keep.
-    while unsafe { segment.next(n, length, middle, recomputed(class)) } {
+    if thread::thread_idx_x() == 0 {
+        // SAFETY: the caller promises the lists.
+        unsafe { segment.begin(length, middle, class) };
+    }
+    loop {
+        if thread::thread_idx_x() == 0 {
+            // SAFETY: the caller promises the lists. A barrier comes before, but for the first time, and one behind. Where the list of the class is takes
+            // registers to keep.
+            unsafe { segment.next(n, length, middle, recomputed(class)) };
+        }
+        thread::sync_threads();
+        if segment.len() == 0 {
+            return;
+        }
         let sort = Sort { at, scratch, n, coding, memory };
         // SAFETY: all threads of the block are here, with the same segment, which no other block uses; the caller promises the elements. The last barrier comes
         // before the next segment's words.
