@@ -7,21 +7,24 @@
 //! ```
 //!
 //! Splits and tiles are those of [`split_runs`](super::split_runs) and of [`merge_runs`](super::merge_runs). The first pass reads keys as the user
-//! has them, and encodes them on the way: nothing is copied before.
+//! has them, and encodes them on the way: nothing is copied before. When a block is done with a tile, it has the keys of one further on brought to the
+//! L2 cache, which the next block in its place finds there.
 
 use super::merge_runs::merge_tile;
 use super::split_runs::find_splits;
 use super::{MIN_BLOCKS_PER_SM, tile_keys};
+use crate::block::LINE;
 use crate::kernels::sort::elements::Elements;
 use crate::kernels::sort::payload::Payload;
 use crate::kernels::sort::payload::beside::Beside;
 use crate::kernels::sort::payload::nothing::Nothing;
 use crate::kernels::sort::payload::packed::Packed;
-use crate::kernels::sort::runs::{Division, MAX_RUNS, OffsetRuns};
+use crate::kernels::sort::runs::{Division, MAX_RUNS, OffsetRuns, TileOfRuns};
 use crate::key::{Bits, Coding};
 use crate::keys::Keys;
 use crate::tuning::{ROW, Tile};
 use cuda_std::prelude::*;
+use cuda_std::warp::{FULL_MASK, WARP_SIZE, shuffle_idx};
 
 pub use crate::kernels::sort::payload::merge_runs_bytes as shared_bytes;
 
@@ -134,5 +137,46 @@ pub unsafe fn merge_many_runs<B: Bits, V: Word, P: Payload<B, V, NT, VT>, const 
         // SAFETY: all threads of the block are here with the same `t`, below the number of tiles, and the launch has `shared_bytes` for `NT * VT`
         // slots.
         unsafe { merge_tile::<B, V, P, NT, VT>(runs, t, from, to, splits, encode, decode) };
+        if size_of::<B>() == 4 && size_of::<V>() == 0 {
+            // SAFETY: all threads of the block are here.
+            unsafe { prefetch_ahead(runs, t, tile, from.keys, splits) };
+        }
+    }
+}
+
+/// How many tiles further on a block has keys brought to the L2 cache: a few more than there are blocks on the GPU at once. The block that takes
+/// the place of this one merges about that tile. Keys that come much earlier are gone again when they are read.
+const AHEAD: usize = 400;
+
+/// The most runs of a group that are brought to the cache: rounds take longer than memory for more.
+const MOST_AHEAD: u32 = 8;
+
+/// Has the keys of the tile [`AHEAD`] tiles further on brought to the L2 cache, if it is a whole one of the same group.
+///
+/// # Safety
+/// All threads of the block make this call, which are whole warps.
+#[inline(always)]
+unsafe fn prefetch_ahead<B: Bits>(runs: impl Division, t: usize, tile: TileOfRuns, keys: Global<B>, splits: Global<u32>) {
+    let (lane, k) = (warp::lane_id(), runs.k());
+    if k > MOST_AHEAD || tile.rank + (AHEAD + 1) * runs.tile_keys() as usize >= tile.length {
+        return;
+    }
+    // The lane's run has keys `first .. end` in that tile.
+    let (mut first, mut end) = (0, 0);
+    if lane < k {
+        let at = (t + AHEAD) * k as usize + lane as usize;
+        let start = runs.extent_of(tile, lane).0 as u32;
+        (first, end) = (start + splits.get(at), start + splits.get(at + k as usize));
+    }
+    let mut run = thread::thread_idx_x() / WARP_SIZE;
+    while run < k {
+        // SAFETY: blocks are whole warps, and the lanes of a warp have the same `run`.
+        let (first, end) = unsafe { (shuffle_idx(FULL_MASK, first, run), shuffle_idx(FULL_MASK, end, run)) };
+        let mut i = first as usize + lane as usize * const { LINE / size_of::<B>() };
+        while i < end as usize {
+            keys.prefetch(i);
+            i += WARP_SIZE as usize * const { LINE / size_of::<B>() };
+        }
+        run += thread::block_dim_x() / WARP_SIZE;
     }
 }
