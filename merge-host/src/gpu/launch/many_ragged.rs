@@ -21,11 +21,19 @@ use crate::{Error, SortOrder};
 use kernels_gpu::kernels::sort::merge_pass::many_runs::tile_shape;
 use kernels_gpu::kernels::sort::merge_pass::pad_runs::{PAD_RUNS, PAD_THREADS, PadRuns, PaddedRuns};
 use kernels_gpu::kernels::sort::runs::{OffsetRuns, Passes};
+use kernels_gpu::kernels::sort::segments::middle::MAX_BINNED;
 use kernels_gpu::key::Key;
 
-/// A pass of merges is worth it if they have that part of the keys of a tile on average. Segments of keys of 4 bytes take less time to sort.
-const fn part_of_tile(key_bytes: usize) -> usize {
-    if key_bytes == 4 { 10 } else { 16 }
+/// A pass of merges of up to `k` runs is worth it if they have more keys than that on average. Segments of keys of 4 bytes take less time to sort; and where merges of
+/// many runs have no more keys alone, most groups are segments that [bins](kernels_gpu::kernels::sort::segments::sort_middle_by_bins) sort, as there are up to twice as
+/// many merges as groups.
+const fn few_keys(key_bytes: usize, value_bytes: usize, k: u32) -> usize {
+    let tile = tile_shape(key_bytes, value_bytes).keys();
+    match (key_bytes, value_bytes) {
+        (4, 0) if k > 4 => MAX_BINNED / 2,
+        (4, _) => tile / 10,
+        _ => tile / 16,
+    }
 }
 
 /// Merges that a GPU does at the same time: so many are worth their pass, however few keys they have, because a sort has more launches.
@@ -73,8 +81,8 @@ impl RunGroups {
         }
         let passes = self.passes(most_runs);
         // The first pass has the most merges.
-        let keys_of_merge = tile_shape(size_of::<K>(), value_bytes).keys() / part_of_tile(size_of::<K>());
-        if passes[0].merges() <= FEW_MERGES.max(n / keys_of_merge) { Way::Merge(passes) } else { Way::Sort }
+        let few_keys = few_keys(size_of::<K>(), value_bytes, 1 << passes[0].log_k);
+        if passes[0].merges() <= FEW_MERGES.max(n / few_keys) { Way::Merge(passes) } else { Way::Sort }
     }
 
     /// Whether `out` may be the same arrays as `from`: no pass writes what it reads then.
@@ -249,6 +257,10 @@ mod tests {
         assert_eq!(way(n, 1 << 17, 1 << 16, 2), "merge");
         assert_eq!(way(n, 1 << 18, 1 << 17, 2), "sort");
         assert_eq!(way(n, 1 << 30, 1000, 1 << 20), "sort");
+        // Groups of 4096 keys, which have two merges each, in few runs and in many; and of 8192.
+        assert_eq!(way(n, 1 << 18, 1 << 16, 4), "merge");
+        assert_eq!(way(n, 1 << 20, 1 << 16, 16), "sort");
+        assert_eq!(way(n, 1 << 19, 1 << 15, 16), "merge");
         // So few merges are done at once.
         assert_eq!(way(100, 200, 200, 4), "merge");
         assert_eq!(way(100, 300, 250, 4), "sort");

@@ -156,7 +156,13 @@ const MOST_AHEAD: u32 = 8;
 /// # Safety
 /// All threads of the block make this call, which are whole warps.
 #[inline(always)]
-unsafe fn prefetch_ahead<B: Bits>(runs: impl Division, t: usize, tile: TileOfRuns, keys: Global<B>, splits: Global<u32>) {
+unsafe fn prefetch_ahead<B: Bits>(
+    runs: impl Division,
+    t: usize,
+    tile: TileOfRuns,
+    keys: Global<B>,
+    splits: Global<u32>,
+) {
     let (lane, k) = (warp::lane_id(), runs.k());
     if k > MOST_AHEAD || tile.rank + (AHEAD + 1) * runs.tile_keys() as usize >= tile.length {
         return;
