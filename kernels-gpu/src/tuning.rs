@@ -133,6 +133,8 @@ pub struct Row {
     pub reduce_blocks: usize,
     /// How long a tile of a set operation waits before it looks back, in nanoseconds.
     pub sets_pause: u32,
+    /// The same with values, and of keys of a type of the user's own.
+    pub sets_pairs_pause: u32,
     /// The same of unique keys alone, run lengths and reductions by key.
     pub groups_pause: u32,
     /// The same of unique keys with values.
@@ -216,7 +218,8 @@ pub const SM_90: Row = Row {
     run_lengths_blocks: 5,
     unique_pairs_blocks: 4,
     reduce_blocks: 4,
-    sets_pause: 1000,
+    sets_pause: 1400,
+    sets_pairs_pause: 1000,
     groups_pause: 1500,
     unique_pairs_pause: 1000,
     rank_tolerance: 16,

@@ -130,7 +130,7 @@ pub unsafe fn combine_sets<C: Compare, V: Pod>(
         counted.of_tile
     });
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, t, of_tile, ROW.sets_pause) };
+    unsafe { compaction.look_back(tiles, t, of_tile, ROW.sets_pairs_pause) };
     thread::sync_threads();
     let before = compaction.kept_before();
     if t as usize + 1 == number && thread::thread_idx_x() == 0 {

@@ -154,7 +154,7 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
         });
     }
     // SAFETY: as above.
-    unsafe { compaction.look_back(tiles, tile, of_tile, ROW.sets_pause) };
+    unsafe { compaction.look_back(tiles, tile, of_tile, const { pause(size_of::<V>() > 0) }) };
     thread::sync_threads();
     let before = compaction.kept_before();
     // Computed anew: to keep it takes registers.
@@ -174,6 +174,11 @@ pub unsafe fn combine_sets<B: Bits, V: Word, const NT: usize, const VT: usize>(
     if const { size_of::<V>() > 0 } {
         compaction::put::<V, NT, VT>(loaded, to_values);
     }
+}
+
+/// How long a tile waits before it looks back, in nanoseconds.
+const fn pause(has_values: bool) -> u32 {
+    if has_values { ROW.sets_pairs_pause } else { ROW.sets_pause }
 }
 
 /// Global to shared, strided: A's part, a slot with the greatest key, B's part, and the greatest key in all slots that follow. Keys are as
