@@ -80,6 +80,18 @@ pub fn name(path: &Path) -> String {
     if text.is_empty() || text.chars().any(char::is_control) { format!("{text:?}") } else { text }
 }
 
+/// The text with control characters escaped: those of names, flags, variables and headers must not reach a terminal.
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => escaped.extend(character.escape_debug()),
+            false => escaped.push(character),
+        }
+    }
+    escaped
+}
+
 /// The error in the words of other programs, without the number that Rust appends.
 pub fn os_message(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,6 +1,6 @@
 //! Lines on standard error, and text on standard output that was asked for.
 
-use super::error::{Failure, Result, os_message};
+use super::error::{Failure, Result, escaped, os_message};
 use super::progress;
 use crate::os::standard;
 use crate::spec::When;
@@ -32,10 +32,11 @@ pub fn start(quiet: bool, verbose: bool, progress: When) {
     }
 }
 
-/// Prints `gmerge: message` on standard error, unless that is closed.
+/// Prints `gmerge: message` on standard error, unless that is closed: one line, whatever is in the message.
 pub fn error(message: &str) {
     let name = NAME.get().map_or("gmerge", String::as_str);
-    progress::suspend(|| drop(writeln!(io::stderr(), "{name}: {message}")));
+    let line = escaped(&format!("{name}: {message}"));
+    progress::suspend(|| drop(writeln!(io::stderr(), "{line}")));
 }
 
 /// One line about something that the user should know, and that is no error.

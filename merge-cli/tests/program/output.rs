@@ -137,6 +137,49 @@ fn a_name_of_two_lines_makes_a_message_of_one() {
 }
 
 #[test]
+fn control_characters_are_escaped_wherever_they_come_from() {
+    let folder = folder();
+    let bad = "\x1b]0;owned\x07\x1b[31m\u{9b}2J\n";
+    let list = format!("{bad}\0");
+    fs::write(folder.path("list"), list).unwrap();
+    let commands: [&[&str]; 16] = [
+        &["sort", "in.u32", "-o", "out.u32", "--type", bad],
+        &["sort", "in.u32", "-o", "out.u32", "--record-size", "4", "--key", bad],
+        &["sort", "in.u32", "-o", "out.u32", "--record-size", "4", "--key", &format!("0:{bad}")],
+        &["sort", "in.u32", "-o", "out.u32", "--record-size", "4", "--key", &format!("{bad}:desc")],
+        &["sort", bad, "-o", "out.u32"],
+        &["sort", "in.u32", "-o", &format!("none/{bad}")],
+        &["sort", "in.u32", "-o", &format!("{bad}/none")],
+        &["sort", "in.u32", "-o", "out.u32", "--values", bad, "--values-out", bad],
+        &["sort", "in.u32", "-o", "out.u32", "-S", bad],
+        &["sort", "in.u32", "-o", "out.u32", "-S", "1M", "-T", bad],
+        &["sort", "in.u32", "-o", "out.u32", "--device", bad],
+        &["sort", "in.u32", "-o", &format!("{bad}.parquet")],
+        &["sort", "in.u32", "-o", "out.u32", &format!("--{bad}")],
+        &["merge", "--files0-from", "list", "-o", "out.u32"],
+        &["gen", "-n", bad, "-o", "out.u32"],
+        &[bad],
+    ];
+    let shown = |run: &Run| {
+        let stderr = run.stderr();
+        assert_eq!(run.code(), Some(2), "{stderr:?}");
+        assert!(!stderr.chars().any(|character| character.is_control() && character != '\n'), "{stderr:?}");
+        assert!(stderr.contains("owned"), "{stderr:?}");
+    };
+    for arguments in commands {
+        shown(&Run::of(folder.command(GMERGE).args(arguments)));
+    }
+    for variable in ["MERGE_HOST_VECTORS", "MERGE_HOST_COSTS", "TMPDIR"] {
+        let mut command = folder.command(GMERGE);
+        command.args(["sort", "-", "--type", "u32", "-o", "out.u32", "-S", "1M"]).env(variable, bad);
+        let run = run_without_end(&mut command, &vec![0; 4 << 20]);
+        shown(&run);
+        assert_eq!(run.stderr().lines().count(), 1, "{variable}: {:?}", run.stderr());
+    }
+    assert_eq!(folder.files(), ["in.u32", "list"]);
+}
+
+#[test]
 fn a_file_that_grows_too_large_leaves_the_old_one() {
     let folder = folder();
     folder.write("out.u32", &[9u32]);
