@@ -4,7 +4,7 @@
 
 pub use crate::coding::Word;
 pub use crate::file::values::Values;
-pub use crate::file::{Concatenation, Input, KeyRegion, Output, SharedWriter};
+pub use crate::file::{Concatenation, Identity, Input, KeyRegion, Location, Output, SharedWriter};
 pub use crate::os::disk::{TemporaryFolder, is_in_memory, temporary_folder};
 pub use crate::os::{memory, signals, threads};
 pub use crate::records::{Key, Layout};

@@ -2,7 +2,7 @@
 
 use crate::agree::step;
 use crate::exchange::Exchange;
-use merge_cli::shared::{KeyRegion, Output, Result, SharedWriter, Word};
+use merge_cli::shared::{Failure, Identity, KeyRegion, Location, Output, Result, SharedWriter, Word};
 use merge_host::parallel;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -44,14 +44,30 @@ pub fn open(exchange: &impl Exchange, output: Output, window: Window, owner: Own
     };
     let (mut own, mut others) = if exchange.rank() == 0 { (Some(output), None) } else { (None, Some(output)) };
     let created = step(exchange, || own.take().map(|output| create(output, window, on_one_machine)).transpose())?;
-    let location = created.as_ref().and_then(SharedWriter::location).unwrap_or_default();
-    let location = exchange.broadcast(location.as_os_str().as_bytes().to_vec());
-    let location = PathBuf::from(OsString::from_vec(location));
+    let location = step(exchange, || created.as_ref().map_or(Ok(None), SharedWriter::location))?;
+    let location = exchange.broadcast(location.as_ref().map(encode).unwrap_or_default());
     let opened = step(exchange, || {
-        others.take().map(|output| output.open_shared(&location, window.all, on_one_machine)).transpose()
+        let open = |output: Output| output.open_shared(&decode(&location)?, window.all, on_one_machine);
+        others.take().map(open).transpose()
     })?;
     // Each rank has done one of the two.
-    created.or(opened).ok_or_else(|| merge_cli::shared::Failure::new("the output was not opened"))
+    created.or(opened).ok_or_else(|| Failure::new("the output was not opened"))
+}
+
+/// A location as a message: device, inode and path.
+fn encode(location: &Location) -> Vec<u8> {
+    let Location { path, file: Identity { device, inode } } = location;
+    [&device.to_le_bytes()[..], &inode.to_le_bytes(), path.as_os_str().as_bytes()].concat()
+}
+
+/// Undoes [`encode`].
+fn decode(message: &[u8]) -> Result<Location> {
+    let (numbers, path) = message.split_at_checked(2 * size_of::<u64>()).unwrap_or_default();
+    let [device, inode] = bytemuck::pod_collect_to_vec::<u8, u64>(numbers)[..] else {
+        return Err(Failure::new("rank 0 has not told where the output is"));
+    };
+    let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+    Ok(Location { path, file: Identity { device, inode } })
 }
 
 fn create(output: Output, window: Window, is_local: bool) -> Result<SharedWriter> {

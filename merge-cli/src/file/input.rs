@@ -4,6 +4,7 @@
 //! when it is opened is the length that is read. If less is there later, that is an error; what is appended later is
 //! left for another run.
 
+use super::identity::Identity;
 use crate::coding::{Coding, Word};
 use crate::format::npy::{self, Dtype};
 use crate::format::{self, Format, Part, ReadAt, arrow};
@@ -14,7 +15,7 @@ use crate::spec::{Endian, KeyType};
 use merge_host::parallel;
 use std::fs::{File, Metadata};
 use std::io::{self, Chain, Cursor, ErrorKind, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -210,6 +211,11 @@ impl Input {
     /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Which file this is.
+    pub fn identity(&self) -> Identity {
+        self.file.identity
     }
 
     /// The type and the byte order of the keys, if a header tells.
@@ -463,13 +469,13 @@ impl Input {
 #[derive(Debug)]
 struct Handle {
     file: OnceLock<File>,
-    /// Device and inode, by which it is known again.
-    identity: (u64, u64),
+    /// By which it is known again.
+    identity: Identity,
 }
 
 impl Handle {
     fn new(file: File, metadata: &Metadata) -> Self {
-        Self { file: file.into(), identity: (metadata.dev(), metadata.ino()) }
+        Self { file: file.into(), identity: Identity::of(metadata) }
     }
 
     fn is_open(&self) -> bool {
@@ -488,7 +494,7 @@ impl Handle {
         let failure = |error: &io::Error| Failure::io(path, error);
         let file = File::open(path).map_err(|error| failure(&error))?;
         let metadata = file.metadata().map_err(|error| failure(&error))?;
-        if (metadata.dev(), metadata.ino()) != self.identity {
+        if Identity::of(&metadata) != self.identity {
             return Err(Failure::file(path, "was replaced by another file while it was to be read: run again"));
         }
         // Another thread may have been faster, with the same file.

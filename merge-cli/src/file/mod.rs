@@ -3,6 +3,7 @@
 mod attributes;
 pub mod blocks;
 pub mod concatenation;
+pub mod identity;
 pub mod input;
 mod mapping;
 pub mod names;
@@ -15,5 +16,6 @@ mod temporary;
 pub mod values;
 
 pub use concatenation::Concatenation;
+pub use identity::Identity;
 pub use input::Input;
-pub use output::{Form, KeyRegion, Output, OutputTarget, SharedWriter, Writer};
+pub use output::{Form, KeyRegion, Location, Output, OutputTarget, SharedWriter, Writer};

@@ -1,6 +1,7 @@
 //! Writing keys, values or records: to a temporary file that replaces its target when it is complete, or straight to a
 //! device or a pipe. Keys are decoded as they are written.
 
+use super::identity::Identity;
 use super::input::Input;
 use super::region::Region;
 use super::replace::replace_all;
@@ -177,11 +178,11 @@ impl Output {
 
     /// Opens the file for `count` items that another program has [created](Self::create_shared), at its
     /// [location](SharedWriter::location).
-    pub fn open_shared(self, location: &Path, count: u64, is_local: bool) -> Result<SharedWriter> {
+    pub fn open_shared(self, location: &Location, count: u64, is_local: bool) -> Result<SharedWriter> {
         let Self { path, target: _, form, count: _ } = self;
         let header = form.header(count).len() as u64;
-        let file = File::options().read(true).write(true).open(location).map_err(|error| {
-            let (location, error) = (name(location), os_message(&error));
+        let file = location.open(is_local).map_err(|error| {
+            let (location, error) = (name(&location.path), os_message(&error));
             Failure::file(&path, format!("cannot open its temporary file {location}: {error}"))
         })?;
         Ok(SharedWriter { path, form, header, file, temporary: None, is_local })
@@ -227,6 +228,27 @@ fn not_shared(path: &Path) -> Failure {
     Failure::file(path, "cannot be written by several programs at once, expected a regular file, raw or .npy")
 }
 
+/// Where programs open a file that one of them has created.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// A path.
+    pub path: PathBuf,
+    /// The file there. By the same path, another program may see another file.
+    pub file: Identity,
+}
+
+impl Location {
+    /// Opens the file, of which machines know the device by numbers of their own.
+    fn open(&self, is_local: bool) -> io::Result<File> {
+        let file = File::options().read(true).write(true).open(&self.path)?;
+        let Identity { device, inode } = Identity::of(&file.metadata()?);
+        if inode != self.file.inode || is_local && device != self.file.device {
+            return Err(io::Error::other("this is another file than the one that was created"));
+        }
+        Ok(file)
+    }
+}
+
 /// An output that several programs write at once. One of them has created it, and will replace the old file by it.
 #[derive(Debug)]
 pub struct SharedWriter {
@@ -243,8 +265,10 @@ pub struct SharedWriter {
 
 impl SharedWriter {
     /// Where other programs open the file. The program that has created it tells them.
-    pub fn location(&self) -> Option<PathBuf> {
-        self.temporary.as_ref().map(Temporary::path)
+    pub fn location(&self) -> Result<Option<Location>> {
+        let Some(temporary) = &self.temporary else { return Ok(None) };
+        let metadata = self.file.metadata().map_err(|error| Failure::io(&self.path, &error))?;
+        Ok(Some(Location { path: temporary.path(), file: Identity::of(&metadata) }))
     }
 
     /// The region of `count` items from the one at index `begin` on, which this program alone writes.
@@ -553,9 +577,14 @@ mod tests {
             let output = || npy(&path, Endian::Big);
             let first = output().create_shared(5, is_local).unwrap();
             assert_eq!(names() > 1, !is_local);
-            let location = first.location().unwrap();
+            let location = first.location().unwrap().unwrap();
             let second = output().open_shared(&location, 5, is_local).unwrap();
-            assert!(second.location().is_none());
+            assert!(second.location().unwrap().is_none());
+            // What is there for another program may be another file.
+            for file in [Identity { inode: 1, ..location.file }, Identity { device: 0, ..location.file }] {
+                let other = Location { file, ..location.clone() };
+                assert_eq!(output().open_shared(&other, 5, is_local).is_err(), is_local || file.inode == 1);
+            }
             second.region(2, 3).unwrap().write(0, &[3u16, 4, 5]).unwrap();
             first.region(0, 2).unwrap().write(0, &[1u16, 2]).unwrap();
             second.sync().unwrap();
@@ -567,7 +596,7 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), [&*header, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5]].concat());
             // A file that is given up leaves nothing.
             let given_up = output().create_shared(5, is_local).unwrap();
-            let location = given_up.location().unwrap();
+            let location = given_up.location().unwrap().unwrap();
             drop(given_up);
             assert!(names() == 1 && output().open_shared(&location, 5, is_local).is_err());
         }
