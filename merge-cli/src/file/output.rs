@@ -3,7 +3,7 @@
 
 use super::identity::Identity;
 use super::input::Input;
-use super::region::Region;
+use super::region::{self, Region};
 use super::replace::replace_all;
 use super::target::Target;
 use super::temporary::Temporary;
@@ -169,7 +169,10 @@ impl Output {
         let temporary = if is_local { Temporary::create(replacement)? } else { Temporary::create_named(replacement)? };
         let (header, file) = (form.header(count), temporary.file());
         let bytes = header.len() as u64 + count * form.size as u64;
-        let prepared = file.set_len(bytes).and_then(|()| file.write_all_at(&header, 0));
+        // On other machines, its length tells what is there. There it is synced before it gets its name.
+        let needs_length = !is_local || region::is_in_memory(file);
+        let prepared = if needs_length { file.set_len(bytes) } else { Ok(()) };
+        let prepared = prepared.and_then(|()| file.write_all_at(&header, 0));
         prepared.map_err(|error| Failure::io(&path, &error))?;
         let file = file.try_clone().map_err(|error| Failure::io(&path, &error))?;
         let header = header.len() as u64;

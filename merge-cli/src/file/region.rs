@@ -49,16 +49,20 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// Makes `file`, which is `begin` bytes long, `bytes` bytes longer. Messages name it `path`.
+    /// The `bytes` bytes behind `file`, which is `begin` bytes long. Messages name it `path`.
+    ///
+    /// A file on a disk grows as it is written. If it had its length before, a failure of the system could leave zeros
+    /// where its keys were to be.
     pub fn new(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
-        file.set_len(begin + bytes)?;
+        if is_in_memory(file) {
+            file.set_len(begin + bytes)?;
+        }
         Self::within(path, file, begin, bytes)
     }
 
-    /// The `bytes` bytes from `begin` on of `file`, which has them. Messages name it `path`.
+    /// The `bytes` bytes from `begin` on of `file`, which has them if it is in memory. Messages name it `path`.
     pub fn within(path: &'a Path, file: &'a File, begin: u64, bytes: u64) -> io::Result<Self> {
-        let in_memory = rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY);
-        let pages = if in_memory && bytes >= WORTH_PAGES {
+        let pages = if is_in_memory(file) && bytes >= WORTH_PAGES {
             let range = begin as usize..(begin + bytes) as usize;
             Some(Pages::of(file.try_clone()?, Mapping::of(file)?, range, true)?)
         } else {
@@ -78,6 +82,11 @@ impl<'a> Region<'a> {
         progress::add(bytes.len());
         written.map_err(|error| Failure::io(self.path, &error))
     }
+}
+
+/// Whether a file is memory, which is mapped, so that the file needs its length first.
+pub fn is_in_memory(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == MEMORY)
 }
 
 /// The pages of a file that is memory.
