@@ -34,6 +34,9 @@ pub struct SortFlags {
     /// Format of OUT, raw or npy; default: by its extension
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
+    /// Wait until OUT and its name are on their disk, also where there is no old file, and fail if that fails
+    #[arg(long)]
+    pub sync: bool,
     /// Sort from the greatest key to the least
     #[arg(short, long)]
     pub reverse: bool,
@@ -171,6 +174,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         inputs,
         output,
         format,
+        sync,
         reverse,
         stable,
         values,
@@ -186,6 +190,7 @@ pub fn sort(flags: SortFlags) -> Result<SortJob> {
         inputs,
         output: Some(output),
         format,
+        sync,
         reverse,
         top: None,
         only_check: false,

@@ -55,6 +55,12 @@ pub struct OutputArgs {
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
+    /// Wait until OUT and its name are on their disk, also where there is no old file, and fail if that fails
+    ///
+    /// Without it, that is done for outputs that replace a file, and for values or keys beside them. Where there is no disk, as behind
+    /// a pipe, there is nothing to wait for.
+    #[arg(long)]
+    pub sync: bool,
 }
 
 /// How much memory to use, and what to do where that is too little.

@@ -32,9 +32,15 @@ pub struct OutputTarget {
 }
 
 impl OutputTarget {
-    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output.
-    pub fn find(path: &Path) -> Result<Self> {
-        Ok(Self { path: path.to_owned(), target: Target::find(path)? })
+    /// Finds out whether `path` can be written to, before any work is done for it. `-` is standard output. With `sync`, the
+    /// output is to be permanent before it counts as written.
+    pub fn find(path: &Path, sync: bool) -> Result<Self> {
+        Ok(Self { path: path.to_owned(), target: Target::find(path, sync)? })
+    }
+
+    /// The same for keys and, if there are any, for values.
+    pub fn find_both(keys: &Path, values: Option<&Path>, sync: bool) -> Result<(Self, Option<Self>)> {
+        Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
     }
 
     /// The path as it was given.
@@ -520,7 +526,7 @@ mod tests {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
         let descr = if endian == Endian::Big { ">u2" } else { "<u2" };
         Output::new(
-            OutputTarget::find(path).unwrap(),
+            OutputTarget::find(path, false).unwrap(),
             Form { container: Container::Npy(descr.to_owned()), coding, size: 2 },
         )
     }
@@ -616,7 +622,7 @@ mod tests {
         let expected: Vec<u8> = keys.iter().flat_map(|key| key.to_be_bytes()).collect();
         coding.encode(&mut words);
         let output = || {
-            Output::new(OutputTarget::find(&path).unwrap(), Form { container: Container::Raw, coding, size: 4 })
+            Output::new(OutputTarget::find(&path, false).unwrap(), Form { container: Container::Raw, coding, size: 4 })
                 .begin()
                 .unwrap()
         };

@@ -1,51 +1,164 @@
 //! Replacing several files as one: all of them or none.
 //!
-//! Every output but the last one keeps the old file under a temporary name until all are replaced:
+//! First, all files are on their disks and have names. Then they replace the old ones, with nothing between. Every output but
+//! the last one keeps the old file under a temporary name until all are replaced:
 //!
 //! ```text
 //!   keys    exchange(temporary, target) ─► the temporary name is the old file's ─┐ undo: rename it back
 //!   values  rename(temporary, target)   ─► fails: undo the others                │ else: remove it
 //! ```
+//!
+//! Two runs that replace the same files do so one after the other, by a lock on the folder of the first file.
 
 use super::temporary::{Name, Temporary};
 use crate::os::signals;
 use crate::say::error::{Failure, Result, name, os_message};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, fsync, renameat_with, syncfs};
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// Replaces the targets of complete outputs, and waits until the names of those that were replaced are permanent. If a target cannot be replaced,
-/// all old files stay and no new ones are created; where a file system does not permit that, the error says so. No signal
-/// ends the program while only some targets are replaced.
-pub fn replace_all(temporaries: Vec<Temporary>) -> Result<()> {
-    for temporary in &temporaries {
-        temporary.complete().map_err(|error| Failure::io(&temporary.replacement.path, &error))?;
+/// How long to wait for a lock, which a run holds for some system calls only. A program that is no run of gmerge may hold
+/// it for longer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long to wait until a lock is tried again.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Replaces the targets of complete outputs. If one of them replaces a file, or all are to be permanent, waits until files
+/// and names are on their disks. If a target cannot be replaced, all old files stay and no new ones are created; where a file
+/// system does not permit that, the error says so. No signal ends the program while only some targets are replaced.
+pub fn replace_all(mut temporaries: Vec<Temporary>) -> Result<()> {
+    temporaries.iter().try_for_each(Temporary::take_attributes)?;
+    let is_group = temporaries.len() > 1;
+    let mut is_durable = temporaries.iter().any(Temporary::must_be_durable);
+    let folders = loop {
+        if is_durable {
+            each(&temporaries, |temporary| temporary.file().sync_all())?;
+        }
+        let folders = if is_durable || is_group { Folder::open_all(&temporaries)? } else { Vec::new() };
+        if is_group {
+            folders[0].lock();
+        }
+        // Another run may have created a target meanwhile.
+        if is_durable || !temporaries.iter().any(Temporary::has_target) {
+            break folders;
+        }
+        is_durable = true;
+    };
+    replace_or_undo(&mut temporaries)?;
+    if is_group {
+        check_group(&temporaries)?;
+        folders[0].unlock();
     }
-    let replacements = temporaries.iter().map(|temporary| &temporary.replacement).filter(|it| it.old.is_some());
-    let folders: Vec<_> = replacements.map(|it| (it.path.clone(), it.folder.clone())).collect();
-    replace_or_undo(temporaries)?;
-    folders.iter().try_for_each(|(path, folder)| sync_folder(folder).map_err(|error| Failure::io(path, &error)))
+    if is_durable { folders.iter().try_for_each(|folder| folder.sync(&temporaries)) } else { Ok(()) }
 }
 
-fn replace_or_undo(temporaries: Vec<Temporary>) -> Result<()> {
+/// Does something with all outputs, of which errors name the path.
+fn each(temporaries: &[Temporary], each: impl Fn(&Temporary) -> io::Result<()>) -> Result<()> {
+    temporaries.iter().try_for_each(|it| each(it).map_err(|error| Failure::io(&it.replacement.path, &error)))
+}
+
+fn replace_or_undo(temporaries: &mut [Temporary]) -> Result<()> {
     let _delay = signals::delay();
+    // Names that are not needed in the end are removed again.
+    for temporary in temporaries.iter_mut().filter(|temporary| temporary.has_target()) {
+        temporary.give_name().map_err(|error| Failure::io(&temporary.replacement.path, &error))?;
+    }
     let mut left = temporaries.len();
     let mut replaced: Vec<Replaced> = Vec::new();
     for temporary in temporaries {
         left -= 1;
-        let path = temporary.replacement.path.clone();
         match Replaced::by(temporary, left > 0) {
             Ok(done) => replaced.push(done),
             Err(error) => {
-                let mut message = format!("{}: {}", name(&path), os_message(&error));
+                let mut message = format!("{}: {}", name(&temporary.replacement.path), os_message(&error));
                 replaced.into_iter().filter_map(Replaced::undo).for_each(|also| message += &also);
                 return Err(Failure::new(message));
             }
         }
     }
     Ok(())
+}
+
+/// An error unless all of the outputs are where they belong. Another program, or a run that has not got the lock, may have
+/// replaced one of them.
+fn check_group(temporaries: &[Temporary]) -> Result<()> {
+    let is_lost = |temporary: &&Temporary| !temporary.is_target().unwrap_or(false);
+    let Some(lost) = temporaries.iter().find(is_lost) else { return Ok(()) };
+    let message = "was replaced by another program at the same time, so that keys and values may not belong together: \
+                   run again";
+    Err(Failure::file(&lost.replacement.path, message))
+}
+
+/// The folder of an output.
+#[derive(Debug)]
+struct Folder {
+    /// The index of the output, or of the first of several in the folder.
+    output: usize,
+    /// The folder, unless it may not be read.
+    file: Option<File>,
+}
+
+impl Folder {
+    /// The folders of the outputs, each once.
+    fn open_all(temporaries: &[Temporary]) -> Result<Vec<Self>> {
+        let mut folders: Vec<Self> = Vec::new();
+        for (output, temporary) in temporaries.iter().enumerate() {
+            let path = &temporary.replacement.folder;
+            if folders.iter().any(|other| temporaries[other.output].replacement.folder == *path) {
+                continue;
+            }
+            let file = match File::open(path) {
+                Ok(file) => Some(file),
+                Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => None,
+                Err(error) => {
+                    let message = format!("cannot open folder {}: {}", name(path), os_message(&error));
+                    return Err(Failure::file(&temporary.replacement.path, message));
+                }
+            };
+            folders.push(Self { output, file });
+        }
+        Ok(folders)
+    }
+
+    /// Waits until no other run replaces files here, and has others wait. Where that is not possible, goes on without.
+    fn lock(&self) {
+        let Some(file) = &self.file else { return };
+        let begin = Instant::now();
+        while flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+            && begin.elapsed() < PATIENCE
+        {
+            thread::sleep(INTERVAL);
+        }
+    }
+
+    /// Lets other runs go on.
+    fn unlock(&self) {
+        // An error if there is no lock.
+        let _ = self.file.as_ref().map(|file| flock(file, FlockOperation::Unlock));
+    }
+
+    /// Waits until the new names in the folder are permanent. A folder that may not be read cannot be synced, and some file
+    /// systems do not support it: then their names are permanent if that is asked for, by way of the whole file system.
+    fn sync(&self, temporaries: &[Temporary]) -> Result<()> {
+        let Temporary { replacement, .. } = &temporaries[self.output];
+        let synced = self.file.as_ref().map_or(Err(Errno::ACCESS), |file| retry_on_intr(|| fsync(file)));
+        let synced = match synced {
+            Err(Errno::ACCESS | Errno::INVAL) if !replacement.sync => Ok(()),
+            Err(Errno::ACCESS | Errno::INVAL) => retry_on_intr(|| syncfs(temporaries[self.output].file())),
+            synced => synced,
+        };
+        synced.map_err(|error| {
+            let (folder, error) = (name(&replacement.folder), os_message(&error.into()));
+            let message = format!(
+                "is complete and in its place, but a failure of the system may undo that: cannot sync folder {folder}: {error}"
+            );
+            Failure::file(&replacement.path, message)
+        })
+    }
 }
 
 /// An output whose target is replaced.
@@ -68,13 +181,13 @@ enum Old {
 
 impl Replaced {
     /// Replaces the target of a file. Where the file system supports it, the old file is kept if `keep_old`.
-    fn by(temporary: Temporary, keep_old: bool) -> io::Result<Self> {
+    fn by(temporary: &mut Temporary, keep_old: bool) -> io::Result<Self> {
         let target = temporary.replacement.file.clone();
-        if temporary.create_target()? {
-            return Ok(Self { target, old: Old::None });
-        }
-        let new = temporary.into_name()?;
-        let old = if keep_old { replace_keeping(new, &target)? } else { replace(&new, &target)? };
+        let old = match temporary.take_name()? {
+            None => Old::None,
+            Some(new) if keep_old => replace_keeping(new, &target)?,
+            Some(new) => replace(&new, &target)?,
+        };
         Ok(Self { target, old })
     }
 
@@ -124,15 +237,6 @@ fn replace_linked(new: &Name, target: &Path) -> io::Result<Old> {
     }
 }
 
-/// Waits until the new names of files in a folder are permanent. A folder that may not be read cannot be synced, and
-/// some file systems do not support it.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder).map(|folder| folder.sync_all()) {
-        Ok(Err(error)) if error.kind() != ErrorKind::InvalidInput => Err(error),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::target::Target;
@@ -141,10 +245,17 @@ mod tests {
 
     /// A temporary file that is to become the file at `path`, with the content "new".
     fn new(path: &Path) -> Temporary {
-        let Ok(Target::Replace(replacement)) = Target::find(path) else { panic!("{path:?}") };
+        let Ok(Target::Replace(replacement)) = Target::find(path, false) else { panic!("{path:?}") };
         let temporary = Temporary::create(replacement).unwrap();
         temporary.file().write_all(b"new").unwrap();
         temporary
+    }
+
+    /// The same by a temporary name.
+    fn named(path: &Path) -> Name {
+        let mut temporary = new(path);
+        temporary.give_name().unwrap();
+        temporary.take_name().unwrap().unwrap()
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -196,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a");
         fs::write(&target, "old").unwrap();
-        let old = replace_linked(&new(&target).into_name().unwrap(), &target).unwrap();
+        let old = replace_linked(&named(&target), &target).unwrap();
         assert!(matches!(old, Old::Kept(_)));
         assert_eq!((fs::read(&target).unwrap(), names(folder.path()).len()), (b"new".to_vec(), 2));
         assert_eq!(Replaced { target: target.clone(), old }.undo(), None);
@@ -208,7 +319,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a");
         fs::write(&target, "old").unwrap();
-        let old = replace_keeping(new(&target).into_name().unwrap(), &target).unwrap();
+        let old = replace_keeping(named(&target), &target).unwrap();
         fs::remove_file(&target).unwrap();
         fs::create_dir(&target).unwrap();
         let message = Replaced { target, old }.undo().unwrap();

@@ -35,11 +35,14 @@ pub struct Replacement {
     pub(super) folder: PathBuf,
     /// The attributes of the old file, if there is one.
     pub(super) old: Option<Attributes>,
+    /// Whether to wait until the file and its name are permanent even if there is no old file.
+    pub(super) sync: bool,
 }
 
 impl Target {
     /// Finds out where the output for `path` goes, and whether the file can be written or replaced. `-` is standard output.
-    pub fn find(path: &Path) -> Result<Self> {
+    /// With `sync`, the output is to be permanent before it counts as written.
+    pub fn find(path: &Path, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         if standard::is_output(path) {
             return standard_output(path);
@@ -53,7 +56,7 @@ impl Target {
                 return Err(failure(Errno::NOENT.into()));
             }
             check_folder(path, &folder)?;
-            return Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old: None }));
+            return Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old: None, sync }));
         };
         if metadata.is_dir() {
             return Err(Failure::file(path, "is a directory, expected a file to write to"));
@@ -66,7 +69,7 @@ impl Target {
         check_folder(path, &folder)?;
         check_replaceable(path, &file)?;
         let old = Some(Attributes::of(&file).map_err(failure)?);
-        Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old }))
+        Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old, sync }))
     }
 
     /// Whether the two are one file, of which the second output would leave nothing of the first. A terminal or /dev/null

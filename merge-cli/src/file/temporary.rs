@@ -5,15 +5,21 @@
 //! from the start, which is removed when a signal ends the program.
 
 use super::attributes::Attributes;
+use super::identity::Identity;
 use super::target::Replacement;
 use crate::os::signals;
 use crate::say::error::{Failure, Result, name, os_message};
 use rustix::fs::{AtFlags, CWD, OFlags};
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Names to try before a folder counts as one that has all of them.
+const NAMES: usize = 1000;
 
 /// A file that will replace another, or that will be new. Dropping it removes it.
 #[derive(Debug)]
@@ -64,39 +70,54 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file the attributes of the one that it replaces, if there is one.
-    ///
-    /// Then waits until all of it is on its medium, so that a failure of the system leaves one of the two files. Where there is no old file,
-    /// nothing can be lost, and the system may write the new one later, as it does for most programs. That holds for files without a
-    /// name, which network file systems do not support: these tell of some errors no sooner than here.
-    pub(super) fn complete(&self) -> io::Result<()> {
-        // They may have changed since the work began.
-        let current = Attributes::of(&self.replacement.file).ok();
-        match current.as_ref().or(self.replacement.old.as_ref()) {
-            Some(old) => old.apply(&self.file)?,
-            None if self.name.is_none() => return Ok(()),
-            None => {}
-        }
-        self.file.sync_all()
+    /// Gives the file the attributes of the one that it replaces, if there is one. They may have changed since the work began.
+    pub(super) fn take_attributes(&self) -> Result<()> {
+        let Replacement { path, file, folder: _, old, sync: _ } = &self.replacement;
+        let current = Attributes::of(file).ok();
+        let applied = current.as_ref().or(old.as_ref()).map_or(Ok(()), |old| old.apply(&self.file));
+        applied.map_err(|error| Failure::io(path, &error))
     }
 
-    /// Makes an unnamed file the target if that does not exist, and tells whether it did so. Otherwise waits until the file is on its medium.
-    pub(super) fn create_target(&self) -> io::Result<bool> {
+    /// Whether the file has to be on its disk before it gets its name: where it replaces a file, so that a failure of the
+    /// system leaves one of the two, and where that is wanted. That holds for files with temporary names, too: network file
+    /// systems do not support unnamed files, and tell of some errors no sooner than then.
+    pub(super) fn must_be_durable(&self) -> bool {
+        self.replacement.sync || self.replacement.old.is_some() || self.name.is_some() || self.has_target()
+    }
+
+    /// Whether there is a file to replace now.
+    pub(super) fn has_target(&self) -> bool {
+        fs::symlink_metadata(&self.replacement.file).is_ok()
+    }
+
+    /// Whether the target is this file.
+    pub(super) fn is_target(&self) -> io::Result<bool> {
+        let target = fs::symlink_metadata(&self.replacement.file)?;
+        Ok(Identity::of(&target) == Identity::of(&self.file.metadata()?))
+    }
+
+    /// Gives an unnamed file a temporary name.
+    pub(super) fn give_name(&mut self) -> io::Result<()> {
+        if self.name.is_none() {
+            self.name = Some(Name::create(&self.replacement.folder, |path| link(&self.file, path))?.0);
+        }
+        Ok(())
+    }
+
+    /// The temporary name of the file. Without one, the file is made the target, and gets one only if that exists.
+    pub(super) fn take_name(&mut self) -> io::Result<Option<Name>> {
         if self.name.is_none() {
             match link(&self.file, &self.replacement.file) {
-                Ok(()) => return Ok(true),
+                Ok(()) => return Ok(None),
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                Err(_) => {}
+                // Another program has just created it.
+                Err(_) => {
+                    self.file.sync_all()?;
+                    self.give_name()?;
+                }
             }
         }
-        self.file.sync_all()?;
-        Ok(false)
-    }
-
-    /// The temporary name of the file, which gets one if it has none.
-    pub(super) fn into_name(self) -> io::Result<Name> {
-        let Self { replacement, file, name } = self;
-        name.map_or_else(|| Ok(Name::create(&replacement.folder, |path| link(&file, path))?.0), Ok)
+        Ok(self.name.take())
     }
 }
 
@@ -130,12 +151,21 @@ pub(super) struct Name(PathBuf);
 impl Name {
     /// A new name in `folder`, for the file that `make` creates at a path that it is given. `make` is called again with
     /// another path if its error is that the path exists.
-    pub fn create<T>(folder: &Path, make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(Self, T)> {
+    pub fn create<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Self, T)> {
         let _delay = signals::delay();
-        let named = tempfile::Builder::new().prefix(".gmerge-").suffix(".tmp").make_in(folder, make)?;
-        let (made, path) = named.keep().map_err(|error| error.error)?;
-        signals::register(&path);
-        Ok((Self(path), made))
+        // The path is relative if `folder` is: the absolute one may be longer than a path can be.
+        let paths = iter::repeat_with(|| folder.join(format!(".gmerge-{:016x}.tmp", RandomState::new().hash_one(0))));
+        for path in paths.take(NAMES) {
+            match make(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    let made = made?;
+                    signals::register(&path);
+                    return Ok((Self(path), made));
+                }
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     pub fn path(&self) -> &Path {

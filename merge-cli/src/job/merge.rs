@@ -51,8 +51,7 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let flags = common.key_flags(output.format, order_of(reverse));
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
-    let target = OutputTarget::find(&output.output)?;
-    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    let (target, values_target) = OutputTarget::find_both(&output.output, values_out.as_deref(), output.sync)?;
     job(flags, &inputs, &values, target, values_target, resources, stats)
 }
 
@@ -99,8 +98,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
         }
     };
     let flags = common.key_flags(output.format, order_of(reverse));
-    let target = OutputTarget::find(&output.output)?;
-    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    let (target, values_target) = OutputTarget::find_both(&output.output, values_out.as_deref(), output.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let stats = flags.stats("batch", key_type, stats);
@@ -118,7 +116,7 @@ pub fn set(operation: SetOperation, args: SetArgs) -> Result<Job> {
     let inputs = [a, b];
     check_standard_inputs(&inputs, &[], &[])?;
     let flags = common.key_flags(output.format, order_of(reverse));
-    let target = OutputTarget::find(&output.output)?;
+    let target = OutputTarget::find(&output.output, output.sync)?;
     let mut inputs = flags.open_all(&inputs)?;
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let stats = flags.stats(operation.name(), key_type, stats);

@@ -22,6 +22,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         inputs,
         output,
         format,
+        sync,
         reverse,
         top,
         only_check,
@@ -62,8 +63,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let output = output.ok_or_else(|| Failure::new("--output is missing"))?;
     check_standard_inputs(&inputs, &values, segments.as_deref())?;
     // An output that cannot be written is an error before a pipe is read.
-    let target = OutputTarget::find(&output)?;
-    let values_target = values_out.as_deref().map(OutputTarget::find).transpose()?;
+    let (target, values_target) = OutputTarget::find_both(&output, values_out.as_deref(), sync)?;
     if merge {
         let value_files = ValueFiles::EachByMerge;
         let flags = merge::Flags { flags, assume_sorted: false, unique, verify, kernel: None, value_files };
@@ -138,6 +138,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
         let others = [
             ("--output", given(&args.output)),
             ("--format", args.format.is_some()),
+            ("--sync", args.sync),
             values,
             verify,
             on_gpu,

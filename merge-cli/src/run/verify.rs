@@ -87,9 +87,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
         let form = Form { container: Container::Npy("'>u4'".to_owned()), coding, size: 4 };
-        let mut keys = Output::new(OutputTarget::find(&folder.path().join("out")).unwrap(), form).begin().unwrap();
-        let mut values =
-            Output::new(OutputTarget::find(&folder.path().join("values")).unwrap(), Form::raw(3)).begin().unwrap();
+        let mut keys =
+            Output::new(OutputTarget::find(&folder.path().join("out"), false).unwrap(), form).begin().unwrap();
+        let mut values = Output::new(OutputTarget::find(&folder.path().join("values"), false).unwrap(), Form::raw(3))
+            .begin()
+            .unwrap();
         let payload = |keys: &[u32]| keys.iter().flat_map(|key| [*key as u8, 7, 9]).collect::<Vec<u8>>();
         keys.write(written).unwrap();
         values.write(&payload(written)).unwrap();

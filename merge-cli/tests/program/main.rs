@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod devices;
 mod documents;
+mod durable;
 mod engine;
 mod external;
 mod flag_pairs;

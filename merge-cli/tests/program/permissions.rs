@@ -210,3 +210,22 @@ fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
         self::run(&folder, "sort in.u32 -o new.u32").succeeds();
     }
 }
+
+#[test]
+fn a_folder_that_may_not_be_read_need_not_be_synced_alone() {
+    let folder = Folder::new();
+    folder.write("in.u32", &[2u32, 1]);
+    fs::create_dir(folder.path("closed")).unwrap();
+    folder.write("closed/out.u32", &[9u32]);
+    set_mode(&folder, ".", 0o777);
+    set_mode(&folder, "closed/out.u32", 0o666);
+    set_mode(&folder, "closed", 0o333);
+    for sync in ["", "--sync"] {
+        run(&folder, &format!("sort in.u32 -o closed/out.u32 {sync}")).succeeds();
+        run(&folder, &format!("sort in.u32 -o closed/new{sync} {sync}")).succeeds();
+        run(&folder, &format!("sort in.u32 --values in.u32 -o closed/out.u32 --values-out closed/new{sync} {sync}"))
+            .succeeds();
+    }
+    set_mode(&folder, "closed", 0o755);
+    assert_eq!(folder.read::<u32>("closed/out.u32"), [1, 2]);
+}
