@@ -1,18 +1,25 @@
 //! Where output goes: a file that is created or replaced, or one that is written to as it is.
 
 use super::attributes::Attributes;
+use super::identity::Identity;
 use crate::os::standard;
 use crate::say::error::{Failure, Result, name, os_message};
-use rustix::fs::{Access, AtFlags, CWD, StatxAttributes, StatxFlags};
+use rustix::fs::{Access, AtFlags, CWD, FsWord, OFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The number of symbolic links to follow before they count as a loop, as in Linux.
 const LINKS: usize = 40;
+/// The type of the file system /proc, PROC_SUPER_MAGIC in Linux's magic.h.
+const PROC: FsWord = 0x9fa0;
+/// The sticky bit of a folder's mode.
+const STICKY: u32 = 0o1000;
+/// The sticky bit of a folder that everyone may write to.
+const STICKY_FOR_ALL: u32 = STICKY | 0o002;
 
 /// Where the output for a path goes. Nothing has been changed yet.
 #[derive(Debug)]
@@ -45,31 +52,68 @@ impl Target {
     pub fn find(path: &Path, sync: bool) -> Result<Self> {
         let failure = |error: io::Error| Failure::io(path, &error);
         if standard::is_output(path) {
-            return standard_output(path);
+            // The shell has emptied a file, or has not because it is to be appended to.
+            return Self::through(path, standard::output().map_err(failure)?, false);
         }
-        let (file, metadata) = follow_links(path).map_err(failure)?;
-        let folder = folder_of(&file);
-        let Some(metadata) = metadata else {
-            // "new/" and "new/." cannot become files.
-            let names_folder = [&b"/"[..], b"/."].iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
-            if names_folder || file.file_name().is_none() {
-                return Err(failure(Errno::NOENT.into()));
+        // The system follows symbolic links here, or refuses to (proc(5), protected_symlinks). A file that may not be
+        // written to is an error even where its folder would permit to replace it.
+        match File::options().write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path) {
+            Ok(file) => Self::existing(path, file, sync),
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::new(path, sync),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                Err(Failure::file(path, "is a directory, expected a file to write to"))
             }
-            check_folder(path, &folder)?;
-            return Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old: None, sync }));
-        };
-        if metadata.is_dir() {
-            return Err(Failure::file(path, "is a directory, expected a file to write to"));
+            Err(error) => Err(failure(error)),
         }
-        // A file that may not be written to is an error even where its folder would permit to replace it.
-        let open = File::options().write(true).open(&file).map_err(failure)?;
-        if !metadata.is_file() || is_open_file(&file) {
-            return Ok(Self::Through { file: open, truncate: metadata.is_file() });
+    }
+
+    /// The target at `path`, which is open as `file`.
+    fn existing(path: &Path, file: File, sync: bool) -> Result<Self> {
+        let failure = |error: io::Error| Failure::io(path, &error);
+        let metadata = file.metadata().map_err(failure)?;
+        if !metadata.is_file() {
+            return Self::through(path, file, false);
         }
+        let Some(name) = follow_links(path, true).map_err(failure)? else { return Self::through(path, file, true) };
+        let found = fs::symlink_metadata(&name).map_err(failure)?;
+        if Identity::of(&found) != Identity::of(&metadata) {
+            return Err(Failure::file(path, "was replaced by another file while it was opened: run again"));
+        }
+        let folder = folder_of(&name);
         check_folder(path, &folder)?;
-        check_replaceable(path, &file)?;
-        let old = Some(Attributes::of(&file).map_err(failure)?);
-        Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old, sync }))
+        check_replaceable(path, &name)?;
+        check_owner(path, &folder, &metadata)?;
+        let old = Some(Attributes::of(&name).map_err(failure)?);
+        Ok(Self::Replace(Replacement { path: path.to_owned(), file: name, folder, old, sync }))
+    }
+
+    /// The target at `path`, where there is no file yet.
+    fn new(path: &Path, sync: bool) -> Result<Self> {
+        let failure = |error: io::Error| Failure::io(path, &error);
+        let file = follow_links(path, false).map_err(failure)?;
+        // "new/" and "new/." cannot become files.
+        let names_folder = [&b"/"[..], b"/."].iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
+        let Some(file) = file.filter(|file| !names_folder && file.file_name().is_some()) else {
+            return Err(failure(Errno::NOENT.into()));
+        };
+        let folder = folder_of(&file);
+        check_folder(path, &folder)?;
+        Ok(Self::Replace(Replacement { path: path.to_owned(), file, folder, old: None, sync }))
+    }
+
+    /// The target at `path` that is written to as it is.
+    fn through(path: &Path, file: File, truncate: bool) -> Result<Self> {
+        if file.is_terminal() {
+            let what = if standard::is_output(path) { "standard output is" } else { "is" };
+            return Err(Failure::file(
+                path,
+                format!(
+                    "{what} a terminal, expected a file or a pipe for binary keys: name a file, or pipe them to a program \
+                     such as od"
+                ),
+            ));
+        }
+        Ok(Self::Through { file, truncate })
     }
 
     /// Whether the two are one file, of which the second output would leave nothing of the first. A terminal or /dev/null
@@ -78,17 +122,17 @@ impl Target {
         match (self, other) {
             (Self::Through { file, .. }, Self::Through { file: other, .. }) => {
                 let (Ok(here), Ok(there)) = (file.metadata(), other.metadata()) else { return false };
-                identity(&here) == identity(&there) && !here.file_type().is_char_device()
+                Identity::of(&here) == Identity::of(&there) && !here.file_type().is_char_device()
             }
             (Self::Through { file, .. }, Self::Replace(replacement))
             | (Self::Replace(replacement), Self::Through { file, .. }) => {
                 let (Ok(here), Ok(there)) = (file.metadata(), fs::metadata(&replacement.file)) else { return false };
-                identity(&here) == identity(&there)
+                Identity::of(&here) == Identity::of(&there)
             }
             // The names decide and not the files that have them now: two names of one file become two files.
             (Self::Replace(here), Self::Replace(there)) => {
-                let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| identity(&it)).ok();
-                here.file.file_name() == there.file.file_name() && folder(here) == folder(there)
+                let folder = |replacement: &Replacement| fs::metadata(&replacement.folder).map(|it| Identity::of(&it));
+                here.file.file_name() == there.file.file_name() && folder(here).ok() == folder(there).ok()
             }
         }
     }
@@ -102,50 +146,37 @@ impl Target {
     }
 }
 
-/// Device and inode, which identify a file.
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
-}
-
-fn standard_output(path: &Path) -> Result<Target> {
-    let file = standard::output().map_err(|error| Failure::io(path, &error))?;
-    if file.is_terminal() {
-        return Err(Failure::file(
-            path,
-            "standard output is a terminal, expected a file or a pipe for binary keys: \
-             name a file, or pipe them to a program such as od",
-        ));
-    }
-    // The shell has emptied a file, or has not because it is to be appended to.
-    Ok(Target::Through { file, truncate: false })
-}
-
-/// The file that `path` stands for, with its metadata if it exists. Its folder need not exist.
-fn follow_links(path: &Path) -> io::Result<(PathBuf, Option<Metadata>)> {
+/// The name that `path` stands for, of a file or of none yet. Its folder need not exist. None for a link of /proc, which
+/// stands for an open file. The system has followed the links itself if the file `is_open`.
+fn follow_links(path: &Path, is_open: bool) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_symlink() => {
-                let folder = fs::canonicalize(folder_of(&path))?;
-                if is_open_file(&folder.join("0")) {
-                    // The links of /proc/*/fd stand for open files, which may have no name that leads to them.
-                    let metadata = fs::metadata(&path)?;
-                    return Ok((folder.join(path.file_name().unwrap_or_default()), Some(metadata)));
-                }
-                path = folder.join(fs::read_link(&path)?);
-            }
-            Ok(metadata) => return Ok((path, Some(metadata))),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((path, None)),
-            Err(error) => return Err(error),
+        let link = match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_symlink() => metadata,
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => return Ok(Some(path)),
+        };
+        let folder = folder_of(&path);
+        if rustix::fs::statfs(&folder)?.f_type == PROC {
+            return Ok(None);
         }
+        if !is_open && is_planted(&fs::metadata(&folder)?, &link) {
+            return Err(Errno::ACCESS.into());
+        }
+        path = folder.join(fs::read_link(&path)?);
     }
     Err(Errno::LOOP.into())
 }
 
-/// Whether a path without links in its folder is one of a process's open files.
-fn is_open_file(path: &Path) -> bool {
-    let folder = path.parent();
-    folder.is_some_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
+/// Whether `link` may be somebody else's, who wants this user to create a file for it: the system's own rule, which it
+/// applies where it opens a file.
+fn is_planted(folder: &Metadata, link: &Metadata) -> bool {
+    folder.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL && ![user(), folder.uid()].contains(&link.uid())
+}
+
+/// The user whose rights this process has.
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// The folder that a file is in.
@@ -155,6 +186,17 @@ fn folder_of(file: &Path) -> PathBuf {
         Some(_) => PathBuf::from("."),
         None => PathBuf::from("/"),
     }
+}
+
+/// An error about `path` if the file there belongs to another user and its `folder` has the sticky bit. Root could replace
+/// it, and the new file would be that user's.
+pub(super) fn check_owner(path: &Path, folder: &Path, old: &Metadata) -> Result<()> {
+    let is_sticky = fs::metadata(folder).map_err(|error| Failure::io(path, &error))?.mode() & STICKY != 0;
+    if !is_sticky || old.uid() == user() {
+        return Ok(());
+    }
+    let why = "it belongs to another user, and its folder has the sticky bit";
+    Err(Failure::file(path, format!("cannot be replaced by a new file: {why}: write to another file")))
 }
 
 /// An error about `path` if no file can be created in `folder`.

@@ -6,7 +6,7 @@
 
 use super::attributes::Attributes;
 use super::identity::Identity;
-use super::target::Replacement;
+use super::target::{Replacement, check_owner};
 use crate::os::signals;
 use crate::say::error::{Failure, Result, name, os_message};
 use rustix::fs::{AtFlags, CWD, OFlags};
@@ -72,8 +72,14 @@ impl Temporary {
 
     /// Gives the file the attributes of the one that it replaces, if there is one. They may have changed since the work began.
     pub(super) fn take_attributes(&self) -> Result<()> {
-        let Replacement { path, file, folder: _, old, sync: _ } = &self.replacement;
-        let current = Attributes::of(file).ok();
+        let Replacement { path, file, folder, old, sync: _ } = &self.replacement;
+        let current = match fs::symlink_metadata(file) {
+            Ok(metadata) => {
+                check_owner(path, folder, &metadata)?;
+                if metadata.is_file() { Attributes::of(file).ok() } else { None }
+            }
+            Err(_) => None,
+        };
         let applied = current.as_ref().or(old.as_ref()).map_or(Ok(()), |old| old.apply(&self.file));
         applied.map_err(|error| Failure::io(path, &error))
     }

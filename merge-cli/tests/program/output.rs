@@ -113,6 +113,52 @@ fn standard_output_and_open_files() {
 }
 
 #[test]
+fn a_terminal_is_refused_by_any_name() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let folder = folder();
+    folder.write("in.rows", &[1u8, 2, 3]);
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let path = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    symlink(&path, folder.path("link")).unwrap();
+    let commands = ["sort in.u32", "sort in.u32 --argsort", "sort in.u32 --top 1", "gen -n 9 --type u32"];
+    let others = ["merge in.u32", "union in.u32 in.u32", "batch in.u32 in.u32 -d 2", "sort in.u32 --format npy"];
+    for command in commands.into_iter().chain(others) {
+        for name in [&path, "link"] {
+            let run = folder.run(&format!("{command} -o {name}"));
+            run.fails(2, &[&format!("{name}: is a terminal, expected a file or a pipe")]);
+        }
+    }
+    let values = format!("sort in.u32 --values in.rows -o out --values-out {path}");
+    folder.run(&values).fails(2, &[&path, "is a terminal"]);
+    let keys = format!("sort in.u32 --values in.rows -o {path} --values-out out");
+    folder.run(&keys).fails(2, &[&path, "is a terminal"]);
+    folder.shell(&format!("gmerge sort in.u32 -o - > {path}")).fails(2, &["-: standard output is a terminal"]);
+    assert_eq!(folder.files(), ["in.rows", "in.u32", "link"]);
+}
+
+#[test]
+fn files_are_replaced_in_a_folder_whose_path_is_too_long() {
+    let folder = Folder::new();
+    let deep = "d".repeat(250);
+    // 20 folders, one in the other: longer than a path can be.
+    let script = format!(
+        "i=0; while [ $i -lt 20 ]; do mkdir {deep} && cd -P {deep} || exit 9; i=$((i+1)); done 2> /dev/null
+         gmerge gen -n 1000 -o in.u32 && cp in.u32 out.u32 && mkdir sub && cp in.u32 sub/out.u32 || exit 9
+         ln -s sub/out.u32 link.u32 && ln -s none.u32 new.u32 || exit 9
+         gmerge sort in.u32 -o out.u32 && gmerge sort in.u32 -o link.u32 && gmerge sort in.u32 -o new.u32 || exit 9
+         gmerge sort in.u32 --values in.u32 -o out.u32 --values-out sub/out.u32 || exit 9
+         gmerge check out.u32 && gmerge check link.u32 && gmerge check new.u32 && test -h link.u32 && test -h new.u32
+         ls -A . sub > {list}",
+        list = folder.path("list").display()
+    );
+    folder.shell(&script).succeeds();
+    let list = fs::read_to_string(folder.path("list")).unwrap();
+    assert_eq!(list, ".:\nin.u32\nlink.u32\nnew.u32\nnone.u32\nout.u32\nsub\n\nsub:\nout.u32\n");
+}
+
+#[test]
 fn folders_are_no_files() {
     let folder = folder();
     fs::create_dir(folder.path("dir.u32")).unwrap();

@@ -1,6 +1,6 @@
 //! Files and folders that may not be read or written. The superuser may, so that these tests become someone else.
 
-use crate::common::{Folder, GMERGE, Run, run_without_end};
+use crate::common::{Folder, GMERGE, Run, run_interrupted, run_without_end};
 use rustix::fs::XattrFlags;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -209,6 +209,70 @@ fn a_file_that_the_sticky_bit_protects_is_refused_before_the_work() {
     for _ in 0..2 {
         self::run(&folder, "sort in.u32 -o new.u32").succeeds();
     }
+}
+
+#[test]
+fn root_does_not_replace_the_file_of_another_user_in_a_sticky_folder() {
+    let Some(folder) = folder_with(OTHER, OTHER, 0o666) else { return };
+    folder.write("in.rows", &[1u8, 2]);
+    set_mode(&folder, ".", 0o1777);
+    let message =
+        "out.u32: cannot be replaced by a new file: it belongs to another user, and its folder has the sticky bit";
+    let mut command = folder.command(GMERGE);
+    run_without_end(command.args(["sort", "-", "-o", "out.u32"]), &[0; 64]).fails(2, &[message]);
+    folder.run("sort in.u32 --values in.rows -o new --values-out out.u32").fails(2, &[message]);
+    // Somebody else's file or link that is there in the end counts, too.
+    let other = || std::os::unix::fs::lchown(folder.path("late.u32"), Some(OTHER), Some(OTHER)).unwrap();
+    let file = || {
+        folder.write("late.u32", &[5u32]);
+        other();
+    };
+    let link = || {
+        std::os::unix::fs::symlink("out.u32", folder.path("late.u32")).unwrap();
+        other();
+    };
+    for late in [&file as &dyn Fn(), &link] {
+        let mut command = folder.command(GMERGE);
+        let run = run_interrupted(command.args(["sort", "-", "-o", "late.u32"]), &vec![0; 2 << 20], late);
+        run.fails(2, &["late.u32: cannot be replaced by a new file: it belongs to another user"]);
+        fs::remove_file(folder.path("late.u32")).unwrap();
+    }
+    assert_eq!(
+        (folder.files(), folder.read::<u32>("out.u32")),
+        (["in.rows", "in.u32", "out.u32"].map(str::to_owned).to_vec(), vec![9])
+    );
+    set_mode(&folder, ".", 0o777);
+    folder.run("sort in.u32 -o out.u32").succeeds();
+    assert_eq!((access(&folder, "out.u32"), folder.read::<u32>("out.u32")), ((OTHER, OTHER, 0o666), vec![1, 2]));
+}
+
+#[test]
+fn somebody_elses_links_in_a_sticky_folder_are_not_followed() {
+    let Some(folder) = folder_with(USER, USER, 0o666) else { return };
+    let links = [("link.u32", "out.u32", OTHER), ("lost.u32", "new.u32", OTHER), ("own.u32", "own", USER)];
+    for (link, target, user) in links {
+        std::os::unix::fs::symlink(target, folder.path(link)).unwrap();
+        std::os::unix::fs::lchown(folder.path(link), Some(user), Some(user)).unwrap();
+    }
+    set_mode(&folder, ".", 0o1777);
+    let before = folder.files();
+    // No file is opened here, so that the system is not asked.
+    run(&folder, "sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
+    folder.run("sort in.u32 -o lost.u32").fails(2, &["lost.u32: Permission denied"]);
+    let is_protected = fs::read_to_string("/proc/sys/fs/protected_symlinks").is_ok_and(|text| text.trim() == "1");
+    if is_protected {
+        run(&folder, "sort in.u32 -o link.u32").fails(2, &["link.u32: Permission denied"]);
+        folder.run("sort in.u32 -o link.u32").fails(2, &["link.u32: Permission denied"]);
+        assert_eq!(folder.read::<u32>("out.u32"), [9]);
+    } else {
+        eprintln!("NOT TESTED: fs.protected_symlinks is off");
+        run(&folder, "sort in.u32 -o link.u32").succeeds();
+    }
+    run(&folder, "sort in.u32 -o own.u32").succeeds();
+    assert_eq!(folder.files().len(), before.len() + 2);
+    set_mode(&folder, ".", 0o777);
+    folder.run("sort in.u32 -o lost.u32").succeeds();
+    assert_eq!((folder.read::<u32>("own"), folder.read::<u32>("new.u32")), (vec![1, 2], vec![1, 2]));
 }
 
 #[test]
