@@ -1,5 +1,6 @@
 //! `--files0-from`: names of files, each ended by a zero byte.
 
+use super::Identity;
 use crate::os::standard;
 use crate::say::error::{Failure, Result};
 use std::ffi::OsString;
@@ -7,12 +8,17 @@ use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The names that the file at `list` holds, or standard input for `-`. The zero byte after the last one may be missing.
-pub fn read(list: &Path) -> Result<Vec<PathBuf>> {
+/// The names that the file at `list` holds, or standard input for `-`, and which file that is. The zero byte after the last
+/// name may be missing.
+pub fn read(list: &Path) -> Result<(Vec<PathBuf>, Identity)> {
     let mut text = Vec::new();
-    let read = standard::open(list).and_then(|mut file| file.read_to_end(&mut text));
-    read.map_err(|error| Failure::io(list, &error))?;
-    names(&text, list == Path::new("-")).map_err(|message| Failure::file(list, message))
+    let read = standard::open(list).and_then(|mut file| {
+        file.read_to_end(&mut text)?;
+        Ok(Identity::of(&file.metadata()?))
+    });
+    let identity = read.map_err(|error| Failure::io(list, &error))?;
+    let names = names(&text, list == Path::new("-")).map_err(|message| Failure::file(list, message))?;
+    Ok((names, identity))
 }
 
 fn names(text: &[u8], is_stdin: bool) -> std::result::Result<Vec<PathBuf>, String> {

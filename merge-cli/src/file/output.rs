@@ -43,6 +43,11 @@ impl OutputTarget {
         Ok((Self::find(keys, sync)?, values.map(|values| Self::find(values, sync)).transpose()?))
     }
 
+    /// An error if the output is written directly to the file that is read as `input`.
+    pub fn check_is_no_input(&self, input: &Path, file: Identity) -> Result<()> {
+        check_is_no_input(&self.path, &self.target, input, file)
+    }
+
     /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
@@ -162,6 +167,11 @@ impl Output {
         self.target.folder()
     }
 
+    /// An error if the output is written directly to the file of `input`.
+    pub fn check_is_no_input(&self, input: &Input) -> Result<()> {
+        check_is_no_input(&self.path, &self.target, input.path(), input.identity())
+    }
+
     /// Whether the two are one file, of which the second writing would leave nothing of the first.
     pub fn is_same(&self, other: &Self) -> bool {
         self.target.is_same(&other.target)
@@ -231,6 +241,17 @@ impl Output {
         }
         Ok(writer)
     }
+}
+
+fn check_is_no_input(output: &Path, target: &Target, input: &Path, file: Identity) -> Result<()> {
+    if target.written_directly() != Some(file) {
+        return Ok(());
+    }
+    let input = name(input);
+    Err(Failure::file(
+        output,
+        format!("is the input {input}, which would be lost: expected another file, or that file by its name"),
+    ))
 }
 
 fn not_shared(path: &Path) -> Failure {

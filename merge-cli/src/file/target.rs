@@ -137,6 +137,15 @@ impl Target {
         }
     }
 
+    /// The file that is written to while inputs are read, so that it must not be one of them. None for a file that is
+    /// replaced when all is written, and for devices and sockets, where what is read and what is written differ.
+    pub fn written_directly(&self) -> Option<Identity> {
+        let Self::Through { file, .. } = self else { return None };
+        let metadata = file.metadata().ok()?;
+        let kind = metadata.file_type();
+        (!kind.is_char_device() && !kind.is_socket()).then(|| Identity::of(&metadata))
+    }
+
     /// The folder that a new file will be written to. None for a target that is written to directly.
     pub fn folder(&self) -> Option<&Path> {
         match self {

@@ -29,8 +29,13 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let MergingArgs { output, values_out, reverse, assume_sorted, engine, common } = merging;
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
+    let mut list = None;
     let (inputs, values) = match files0_from {
-        Some(list) => (names::read(&list)?, values),
+        Some(path) => {
+            let (names, file) = names::read(&path)?;
+            list = Some((path, file));
+            (names, values)
+        }
         // Nothing tells where the values' files end, but that there are as many of keys.
         None if inputs.is_empty() && values.len().is_multiple_of(2) => {
             let mut values = values;
@@ -52,6 +57,9 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let kernel = (count == 2).then_some(kernel);
     let flags = Flags { flags, assume_sorted, unique, verify, kernel, value_files: ValueFiles::Each };
     let (target, values_target) = OutputTarget::find_both(&output.output, values_out.as_deref(), output.sync)?;
+    for target in [&target].into_iter().chain(&values_target) {
+        list.iter().try_for_each(|(path, file)| target.check_is_no_input(path, *file))?;
+    }
     job(flags, &inputs, &values, target, values_target, resources, stats)
 }
 

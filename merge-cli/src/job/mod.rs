@@ -242,7 +242,7 @@ impl Job {
     pub fn new(args: Args) -> Result<Self> {
         // What is reported is decided before anything can be.
         let Args { command, report: _ } = args;
-        match command {
+        let job = match command {
             Command::Sort(args) => sort::job(args),
             Command::Merge(args) => merge::merge(args),
             Command::Batch(args) => merge::batch(args),
@@ -255,6 +255,59 @@ impl Job {
             Command::Info => Ok(Self::Info),
             Command::Completions(args) => Ok(Self::Completions(args.shell)),
             Command::Man(args) => Ok(Self::Man(args.folder)),
+        }?;
+        job.check_outputs()?;
+        Ok(job)
+    }
+
+    /// An error if an output is written directly to a file that is an input, too.
+    fn check_outputs(&self) -> Result<()> {
+        let (inputs, outputs) = self.files();
+        outputs.iter().try_for_each(|output| inputs.iter().try_for_each(|input| output.check_is_no_input(input)))
+    }
+
+    /// All files that are read, and all outputs.
+    fn files(&self) -> (Vec<&Input>, Vec<&Output>) {
+        let (mut inputs, mut outputs): (Vec<&Input>, Vec<&Output>) = (Vec::new(), Vec::new());
+        match self {
+            Self::Sort(Sort { keys, payload, output, .. }) => {
+                inputs.extend(keys.inputs());
+                outputs.push(output);
+                if let Payload::Values(values) = payload {
+                    inputs.extend(values.input.inputs());
+                    outputs.push(&values.output);
+                }
+            }
+            Self::Segments(Segments { keys, values, bounds, output, .. }) => {
+                inputs.extend(keys.inputs());
+                outputs.push(output);
+                values.iter().for_each(|values| inputs.extend(values.input.inputs()));
+                outputs.extend(values.iter().map(|values| &values.output));
+                if let SegmentBounds::Between(offsets) = bounds {
+                    inputs.push(offsets);
+                }
+            }
+            Self::Top(Top { keys: input, output, .. }) | Self::SortRecords(SortRecords { input, output, .. }) => {
+                inputs.extend(input.inputs());
+                outputs.push(output);
+            }
+            Self::Merge(Merge { inputs: files, values, output, .. })
+            | Self::Batch(Batch { inputs: files, values, output, .. }) => {
+                inputs.extend(files);
+                outputs.push(output);
+                values.iter().for_each(|values| inputs.extend(&values.input));
+                outputs.extend(values.iter().map(|values| &values.output));
+                if let Self::Batch(Batch { runs: BatchRuns::Between(offsets), .. }) = self {
+                    inputs.extend(offsets);
+                }
+            }
+            Self::Set(Set { inputs: files, output, .. }) => {
+                inputs.extend(files);
+                outputs.push(output);
+            }
+            Self::Generate(Generate { output, .. }) => outputs.push(output),
+            Self::Check(_) | Self::CheckRecords(_) | Self::Info | Self::Completions(_) | Self::Man(_) => {}
         }
+        (inputs, outputs)
     }
 }

@@ -113,6 +113,67 @@ fn standard_output_and_open_files() {
 }
 
 #[test]
+fn an_output_that_is_written_directly_is_no_input() {
+    let folder = Folder::new();
+    let record = [2u32, 3, 1, 4];
+    let files = [("a.u32", vec![1, 4]), ("b.u32", vec![2, 3]), ("values", vec![7, 8]), ("records", record.to_vec())];
+    let offsets = [0u64, 1, 2];
+    let reset = || {
+        files.iter().for_each(|(name, keys)| folder.write(name, keys));
+        folder.write("offsets", &offsets);
+        fs::write(folder.path("list"), "a.u32\0b.u32\0").unwrap();
+    };
+    reset();
+    fs::hard_link(folder.path("a.u32"), folder.path("other")).unwrap();
+    symlink("a.u32", folder.path("link")).unwrap();
+    let scripts = [
+        ("sort a.u32 -o /dev/fd/3 3<>a.u32", "a.u32"),
+        ("sort a.u32 -o /proc/self/fd/3 3>>a.u32", "a.u32"),
+        ("sort b.u32 a.u32 -o - 1<>a.u32", "a.u32"),
+        ("sort a.u32 -o - >>a.u32", "a.u32"),
+        ("sort a.u32 -o /dev/stdout 1<>other", "a.u32"),
+        ("sort link --type u32 -o - 1<>a.u32", "link"),
+        ("sort - --type u32 -o - <a.u32 1<>a.u32", "-"),
+        ("sort a.u32 -o - -u 1<>a.u32", "a.u32"),
+        ("sort a.u32 -o - --top 1 1<>a.u32", "a.u32"),
+        ("sort a.u32 -o - --argsort 1<>a.u32", "a.u32"),
+        ("sort a.u32 -o - --segments offsets 1<>a.u32", "a.u32"),
+        ("sort a.u32 -o - --segments offsets 1<>offsets", "offsets"),
+        ("sort a.u32 --values values -o - --values-out out 1<>values", "values"),
+        ("sort a.u32 --values values -o out --values-out - 1<>a.u32", "a.u32"),
+        ("sort records --record-size 8 --key 0:u32 -o - 1<>records", "records"),
+        ("sort -m a.u32 b.u32 -o - 1<>b.u32", "b.u32"),
+        ("merge a.u32 b.u32 -o /dev/fd/3 -S 1M --type u32 3<>a.u32", "a.u32"),
+        ("merge a.u32 b.u32 --values values values -o - --values-out out 1<>values", "values"),
+        ("merge --files0-from list --type u32 -o - 1<>list", "list"),
+        ("merge --files0-from - --type u32 -o - <list 1<>list", "-"),
+        ("merge --files0-from list -o - 1<>b.u32", "b.u32"),
+        ("batch a.u32 b.u32 -d 2 -o - 1<>b.u32", "b.u32"),
+        ("batch a.u32 b.u32 --offsets offsets offsets -o - 1<>offsets", "offsets"),
+        ("union a.u32 b.u32 -o - 1<>a.u32", "a.u32"),
+        ("intersect a.u32 b.u32 -o /dev/fd/3 3<>b.u32", "b.u32"),
+    ];
+    let before = folder.files();
+    for (script, input) in scripts {
+        let expected = format!("is the input {input}, which would be lost");
+        folder.shell(&format!("gmerge {script}")).fails(2, &[&expected]);
+        for (name, keys) in &files {
+            assert_eq!(folder.read::<u32>(name), *keys, "{script}");
+        }
+        assert_eq!(folder.read::<u64>("offsets"), offsets, "{script}");
+        assert_eq!(fs::read(folder.path("list")).unwrap(), b"a.u32\0b.u32\0", "{script}");
+        assert_eq!(folder.files(), before, "{script}");
+        reset();
+    }
+    // What is read from a device is not what is written to it, and a file that is replaced is read to its end first.
+    folder.run("sort /dev/null --type u32 -o /dev/null").succeeds();
+    folder.run("merge a.u32 b.u32 /dev/null -o a.u32").succeeds();
+    assert_eq!(folder.read::<u32>("a.u32"), [1, 2, 3, 4]);
+    folder.shell("gmerge sort b.u32 -o /dev/fd/3 3<>a.u32").succeeds();
+    assert_eq!(folder.read::<u32>("a.u32"), [2, 3]);
+}
+
+#[test]
 fn a_terminal_is_refused_by_any_name() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let folder = folder();
