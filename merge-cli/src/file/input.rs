@@ -5,7 +5,7 @@
 //! left for another run.
 
 use crate::coding::{Coding, Word};
-use crate::format::npy::{self, Dtype};
+use crate::format::npy::{self, Dtype, Purpose};
 use crate::format::{self, Format, Part, ReadAt, arrow};
 use crate::os::{memory, standard};
 use crate::say::error::{Failure, Result, name, os_message};
@@ -84,15 +84,15 @@ impl Input {
         })
     }
 
-    /// `file`, which was written to be what will be at `path`, to read what is there from byte `begin` on.
-    pub fn of_output(path: &Path, file: File, begin: u64) -> Result<Self> {
+    /// `file`, which was written to be what will be at `path`, to read its bytes as they are.
+    pub fn of_output(path: &Path, file: File) -> Result<Self> {
         let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
-        let length = metadata.len().saturating_sub(begin);
+        let length = metadata.len();
         Ok(Self {
             path: path.to_owned(),
             file: Handle::new(file, &metadata),
             is_regular: true,
-            parts: vec![Part { begin, length }],
+            parts: vec![Part { begin: 0, length }],
             length: Some(length),
             position: 0,
             ahead: Cursor::default(),
@@ -127,7 +127,7 @@ impl Input {
         let first = self.peek(format::PREFIX)?;
         match format::detect(&self.path, &first, format, is_typed)? {
             Format::Raw => Ok(()),
-            Format::Npy => self.read_npy(),
+            Format::Npy => self.read_npy(Purpose::Keys),
             found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
         }
     }
@@ -136,7 +136,7 @@ impl Input {
     pub fn read_header_of_values(&mut self) -> Result<()> {
         let first = self.peek(npy::MAGIC.len())?;
         if first == npy::MAGIC {
-            return self.read_npy();
+            return self.read_npy(Purpose::Values);
         }
         if format::Format::of_extension(&self.path) == Some(Format::Npy) {
             return Err(Failure::file(&self.path, "has no .npy header, expected one by its name"));
@@ -171,13 +171,13 @@ impl Input {
     }
 
     /// Reads the header of an .npy file.
-    fn read_npy(&mut self) -> Result<()> {
+    pub fn read_npy(&mut self, purpose: Purpose) -> Result<()> {
         let magic = npy::MAGIC.len() as u64;
         let header = if self.is_regular {
-            npy::Header::read(&self.path, ReadAt { file: self.open_file()?, position: magic })?
+            npy::Header::read(&self.path, ReadAt { file: self.open_file()?, position: magic }, purpose)?
         } else {
             self.ahead.set_position(magic);
-            npy::Header::read(&self.path, (&mut self.ahead).chain(self.file.get(&self.path)?))?
+            npy::Header::read(&self.path, (&mut self.ahead).chain(self.file.get(&self.path)?), purpose)?
         };
         if let Some(length) = self.length
             && length != header.end
@@ -215,7 +215,7 @@ impl Input {
     /// The type and the byte order of the keys, if a header tells.
     pub fn header_type(&self) -> Option<(KeyType, Endian)> {
         match &self.header {
-            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => Some((*key_type, *endian)),
+            Header::Npy(npy::Header { dtype: Dtype::Number(number, endian), .. }) => Some((number.key_type, *endian)),
             Header::Arrow(column) => Some((column.key_type(), Endian::Little)),
             Header::Npy(_) | Header::None => None,
         }
@@ -229,12 +229,11 @@ impl Input {
         }
     }
 
-    /// The dtype of an .npy file, as its header has it.
-    pub fn descr(&self) -> Option<String> {
+    /// The rows of an array that holds what is in the file, if a header tells their dtype.
+    pub fn rows(&self) -> Option<npy::Rows> {
         match &self.header {
-            Header::Npy(npy::Header { dtype: Dtype::Record(record), .. }) => Some(record.descr.clone()),
-            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => npy::descr(*key_type, *endian),
-            _ => None,
+            Header::Npy(header) => Some(header.rows()),
+            Header::Arrow(_) | Header::None => None,
         }
     }
 
@@ -432,10 +431,11 @@ impl Input {
     }
 
     fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
-        let npy::Header { dtype, count, begin, end } = header;
+        let npy::Header { dtype, count, row, begin, end } = header;
         let items = match dtype {
-            Dtype::Number(key_type, _) => format!("{key_type} keys"),
-            Dtype::Record(_) => "records".to_owned(),
+            Dtype::Number(number, _) if row.is_empty() => format!("{} keys", number.key_type),
+            Dtype::Record(_) if row.is_empty() => "records".to_owned(),
+            _ => format!("rows of {}", header.rows()),
         };
         let parts = format!("{begin} of the header and {count} {items}");
         Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))

@@ -7,6 +7,7 @@ use super::replace::replace_all;
 use super::target::Target;
 use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
+use crate::format::npy::Purpose;
 use crate::format::{Container, arrow};
 use crate::os::disk::free_in;
 use crate::say::error::{Failure, Result, name, os_message};
@@ -381,14 +382,19 @@ impl Writer {
         }
     }
 
-    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back).
+    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back). An error
+    /// if its header does not describe it.
     pub fn read_back(&self) -> Result<Input> {
+        self.write_header()?;
         self.sync()?;
         let file = self.sink.file();
         // Of no use if it fails: then what is read is what the system remembers.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
-        let mut input = Input::of_output(&self.path, file, self.form.header(0).len() as u64)?;
+        let mut input = Input::of_output(&self.path, file)?;
+        if matches!(self.form.container, Container::Npy(_) | Container::Void) {
+            input.read_npy(Purpose::Values)?;
+        }
         input.set_coding(self.form.coding);
         Ok(input)
     }
@@ -399,6 +405,11 @@ impl Writer {
             let result = arrow.finish();
             return result.map_err(|error| self.failure(&error));
         }
+        self.write_header()
+    }
+
+    /// Has the header, if there is one, tell how many items were written.
+    fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
         let header = self.form.header(count);
         if header.is_empty() || self.count == Some(count) {
@@ -486,16 +497,14 @@ pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
     fn npy(path: &Path, endian: Endian) -> Output {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
-        let descr = if endian == Endian::Big { ">u2" } else { "<u2" };
-        Output::new(
-            OutputTarget::find(path).unwrap(),
-            Form { container: Container::Npy(descr.to_owned()), coding, size: 2 },
-        )
+        let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
+        Output::new(OutputTarget::find(path).unwrap(), Form { container: Container::Npy(rows), coding, size: 2 })
     }
 
     #[test]
@@ -563,7 +572,7 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), b"old");
             drop(second);
             SharedWriter::commit([first]).unwrap();
-            let header = Container::Npy(">u2".to_owned()).header(5, 2);
+            let header = output().form.header(5);
             assert_eq!(std::fs::read(&path).unwrap(), [&*header, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5]].concat());
             // A file that is given up leaves nothing.
             let given_up = output().create_shared(5, is_local).unwrap();

@@ -8,7 +8,7 @@ use crate::file::values::Values;
 use crate::file::{Form, Input, Output, OutputTarget};
 use crate::format::{self, Container, Format};
 use crate::os::limits;
-use crate::say::error::{Failure, Result};
+use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Stats;
 use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors, StatsFormat};
 use merge_host::{SortKernel, SortOrder};
@@ -140,6 +140,7 @@ pub fn open_values(
         Ok(input)
     };
     let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+    check_dtypes(&values)?;
     let width = crate::file::values::known_width(inputs, size, &values)?;
     let form = Form { container: container_of_values(target.path(), &values), ..Form::raw(width.unwrap_or(1)) };
     let output = Output::new(target, form);
@@ -149,16 +150,25 @@ pub fn open_values(
     Ok(Some(Values { input: values, output }))
 }
 
-/// The container of values in a file at `path`: NumPy's if its name says so, with the dtype of `values` if that is one.
+/// An error if the headers of two files tell different dtypes: which of them is the output's would be lost.
+fn check_dtypes(values: &[Input]) -> Result<()> {
+    let mut told = values.iter().filter_map(|input| Some((name(input.path()), input.rows()?)));
+    let Some((first, expected)) = told.next() else { return Ok(()) };
+    match told.find(|(_, found)| *found != expected) {
+        None => Ok(()),
+        Some((other, found)) => Err(Failure::new(format!(
+            "{first} holds values of dtype {expected} and {other} of dtype {found}: all files must hold the same"
+        ))),
+    }
+}
+
+/// The container of values in a file at `path`: NumPy's if its name says so, with the dtype of `values` if all have one.
 fn container_of_values(path: &Path, values: &[Input]) -> Container {
     if Format::of_extension(path) != Some(Format::Npy) {
         return Container::Raw;
     }
-    let first = values.first().and_then(Input::descr);
-    match first.filter(|first| values.iter().all(|input| input.descr().as_ref() == Some(first))) {
-        Some(descr) => Container::Npy(descr),
-        None => Container::Void,
-    }
+    let told: Option<Vec<_>> = values.iter().map(Input::rows).collect();
+    told.and_then(|rows| rows.into_iter().next()).map_or(Container::Void, Container::Npy)
 }
 
 /// What a command may use, by its flags.
