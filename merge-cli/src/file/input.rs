@@ -221,6 +221,15 @@ impl Input {
         }
     }
 
+    /// The dtype of the keys, if a header tells.
+    pub fn number(&self) -> Option<npy::Number> {
+        match &self.header {
+            Header::Npy(npy::Header { dtype: Dtype::Number(number, _), .. }) => Some(number.clone()),
+            Header::Arrow(column) => npy::Number::plain(column.key_type()),
+            Header::Npy(_) | Header::None => None,
+        }
+    }
+
     /// The structured dtype of the records in an .npy file.
     pub fn header_record(&self) -> Option<&npy::Record> {
         match &self.header {

@@ -71,21 +71,30 @@ pub enum Container {
 }
 
 impl Container {
-    /// For keys of that type in an output at `path`. `column` is the input's, if it has one.
+    /// For keys of that type in an output at `path`. `number` is the dtype and `column` the column of the inputs, if they have
+    /// one.
     pub fn of_keys(
         path: &Path,
         format: Format,
         key_type: KeyType,
         endian: Endian,
+        number: Option<npy::Number>,
         column: Option<&arrow::Column>,
     ) -> Result<Self> {
         match format {
             Format::Raw => Ok(Self::Raw),
             Format::Arrow | Format::Arrows => {
+                if let Some(number) = number.filter(|number| !number.is_plain()) {
+                    let message = format!(
+                        "keys of dtype {} cannot be written to Arrow files, expected .npy, or --format raw for {key_type} keys",
+                        number.name
+                    );
+                    return Err(Failure::file(path, message));
+                }
                 Ok(Self::Arrow(format, arrow::Column::of_output(path, column, key_type)?))
             }
             Format::Npy => {
-                let number = npy::Number::plain(key_type).ok_or_else(|| {
+                let number = number.or_else(|| npy::Number::plain(key_type)).ok_or_else(|| {
                     Failure::file(path, format!("NumPy has no type for {key_type} keys: write them with --format raw"))
                 })?;
                 Ok(Self::Npy(npy::Rows::of_numbers(&number, endian)))

@@ -12,6 +12,7 @@ use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Stats;
 use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors, StatsFormat};
 use merge_host::{SortKernel, SortOrder};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// The order that `--reverse` or its absence asks for.
@@ -72,6 +73,7 @@ impl KeyFlags {
             None => Source::extension(input.path()),
         });
         let key_type = decide(self.key_type, &sources.chain(output.map(Source::extension)).collect::<Vec<_>>())?;
+        check_same("keys", inputs.iter().filter_map(|input| Some((input, input.number()?.name))))?;
         for input in inputs {
             let endian = match input.header_type() {
                 Some((_, endian)) => endian,
@@ -88,7 +90,8 @@ impl KeyFlags {
         let format = format::of_output(path, self.format)?;
         let first = inputs.first();
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
-        let container = Container::of_keys(path, format, key_type, endian, first.and_then(Input::column))?;
+        let number = inputs.iter().find_map(Input::number);
+        let container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
         let coding = Coding { key_type, endian, order: self.order };
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
     }
@@ -140,7 +143,7 @@ pub fn open_values(
         Ok(input)
     };
     let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
-    check_dtypes(&values)?;
+    check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
     let width = crate::file::values::known_width(inputs, size, &values)?;
     let form = Form { container: container_of_values(target.path(), &values), ..Form::raw(width.unwrap_or(1)) };
     let output = Output::new(target, form);
@@ -150,16 +153,14 @@ pub fn open_values(
     Ok(Some(Values { input: values, output }))
 }
 
-/// An error if the headers of two files tell different dtypes: which of them is the output's would be lost.
-fn check_dtypes(values: &[Input]) -> Result<()> {
-    let mut told = values.iter().filter_map(|input| Some((name(input.path()), input.rows()?)));
+/// An error if the headers of two files of `what` tell different dtypes: an output has one.
+fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<Item = (&'a Input, D)>) -> Result<()> {
     let Some((first, expected)) = told.next() else { return Ok(()) };
-    match told.find(|(_, found)| *found != expected) {
-        None => Ok(()),
-        Some((other, found)) => Err(Failure::new(format!(
-            "{first} holds values of dtype {expected} and {other} of dtype {found}: all files must hold the same"
-        ))),
-    }
+    let Some((other, found)) = told.find(|(_, found)| *found != expected) else { return Ok(()) };
+    let (first, other) = (name(first.path()), name(other.path()));
+    Err(Failure::new(format!(
+        "{first} holds {what} of dtype {expected} and {other} of dtype {found}: all files must hold the same"
+    )))
 }
 
 /// The container of values in a file at `path`: NumPy's if its name says so, with the dtype of `values` if all have one.

@@ -196,7 +196,7 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
     };
     let format = format::of_output(path, flags.format)?;
     let endian = format::endian_of_output(path, format, flags.endian, None);
-    let container = Container::of_keys(path, format, key_type, endian, None)?;
+    let container = Container::of_keys(path, format, key_type, endian, None, None)?;
     // Indices are not negative, so that they are encoded as they are.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };

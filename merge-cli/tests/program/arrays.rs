@@ -1,4 +1,4 @@
-//! Arrays of NumPy: values of any dtype and shape. The headers are built here.
+//! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys. The headers are built here.
 
 use crate::common::Folder;
 use std::fs;
@@ -192,5 +192,127 @@ fn values_of_two_dtypes_are_not_mixed() {
     folder.write("vb", &[2u8; 4]);
     folder.run("merge a.u32 b.u32 --values va.npy vb -o out.u32 --values-out out.npy").succeeds();
     let expected = array("'|V4'", "(3,)", &[[1; 4], [2; 4], [1; 4]].concat());
+    assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
+}
+
+/// Dates and the like as keys: a dtype, the bytes of some keys, and their order.
+fn dated_keys() -> Vec<(&'static str, usize, Vec<u8>, [usize; 4])> {
+    let numbers = [5i64, i64::MIN, -7, 5];
+    let little: Vec<u8> = numbers.iter().flat_map(|key| key.to_le_bytes()).collect();
+    let big: Vec<u8> = numbers.iter().flat_map(|key| key.to_be_bytes()).collect();
+    vec![
+        ("'<M8[ns]'", 8, little.clone(), [1, 2, 0, 3]),
+        ("'>M8[D]'", 8, big, [1, 2, 0, 3]),
+        ("'<m8[25us]'", 8, little.clone(), [1, 2, 0, 3]),
+        ("'<M8'", 8, little, [1, 2, 0, 3]),
+        ("'|b1'", 1, vec![1, 0, 0, 1], [1, 2, 0, 3]),
+    ]
+}
+
+#[test]
+fn dates_durations_and_booleans_are_keys() {
+    let folder = Folder::new();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (descr, size, bytes, order) in dated_keys() {
+        write("k.npy", &array(descr, "(4,)", &bytes));
+        let expect = |command: &str, order: &[usize]| {
+            folder.run(&format!("{command} -o out.npy")).succeeds();
+            let found = array(descr, &format!("({},)", order.len()), &rows(&bytes, size, order));
+            assert!(read("out.npy") == found, "{descr} {command}: {}", read("out.npy").escape_ascii());
+        };
+        expect("sort k.npy --check", &order);
+        write("sorted.npy", &read("out.npy"));
+        expect("sort k.npy -u", if size == 1 { &[1, 0] } else { &[1, 2, 0] });
+        expect("sort k.npy --top 3", &order[..3]);
+        expect("sort k.npy --segment-len 2", &[1, 0, 2, 3]);
+        expect("sort k.npy -r", if size == 1 { &[0, 3, 1, 2] } else { &[0, 3, 2, 1] });
+        for command in ["merge", "merge --check", "sort -m", "batch -d 8"] {
+            expect(&format!("{command} sorted.npy sorted.npy"), &order.map(|index| [index, index]).concat());
+        }
+        expect("union sorted.npy sorted.npy", &order);
+        expect("intersect sorted.npy sorted.npy", &order);
+        expect("difference sorted.npy sorted.npy", &[]);
+        folder.run("check sorted.npy").succeeds();
+        folder.run("check k.npy").fails(1, &["k.npy: disorder at index 1: "]);
+        let indices: Vec<u64> = order.iter().map(|&index| index as u64).collect();
+        folder.run("sort k.npy --argsort -o order.u64").succeeds();
+        assert_eq!(folder.read::<u64>("order.u64"), indices);
+        folder.run("sort k.npy --argsort -o order.npy").succeeds();
+        assert!(read("order.npy") == array("'<u8'", "(4,)", bytemuck::cast_slice(&indices)));
+        write("v.npy", &array("'|S1'", "(4,)", b"abcd"));
+        folder.run("sort k.npy --values v.npy -o out.npy --values-out moved.npy --check").succeeds();
+        assert!(
+            read("moved.npy") == array("'|S1'", "(4,)", &rows(b"abcd", 1, &order))
+                && read("out.npy") == read("sorted.npy")
+        );
+        let run = folder.run_with_input("sort - -o - --format npy", &read("k.npy"));
+        run.succeeds();
+        assert!(run.stdout() == read("sorted.npy"));
+    }
+}
+
+#[test]
+fn dates_durations_and_booleans_in_other_formats() {
+    let folder = Folder::new();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (descr, size, bytes, order) in dated_keys() {
+        write("k.npy", &array(descr, "(4,)", &bytes));
+        // Raw keys are the numbers, and take the dtype of the array that they are merged with.
+        let raw = if size == 1 { "u8" } else { "i64" };
+        folder.run(&format!("sort k.npy -o raw.{raw}")).succeeds();
+        let numbers = |order: &[usize]| {
+            let mut numbers = rows(&bytes, size, order);
+            if descr.starts_with("'>") {
+                numbers.chunks_mut(size).for_each(<[u8]>::reverse);
+            }
+            numbers
+        };
+        assert!(read(&format!("raw.{raw}")) == numbers(&order));
+        folder.run("sort k.npy -o sorted.npy --endian little").succeeds();
+        let little = descr.replace('>', "<");
+        assert!(read("sorted.npy") == array(&little, "(4,)", &numbers(&order)));
+        folder.run(&format!("merge raw.{raw} sorted.npy -o out.npy")).succeeds();
+        let twice = [order[0], order[0], order[1], order[1], order[2], order[2], order[3], order[3]];
+        assert!(read("out.npy") == array(&little, "(8,)", &numbers(&twice)));
+        folder.run(&format!("sort k.npy -o out.npy --type {raw}")).succeeds();
+        let before = folder.files();
+        folder.run("sort k.npy -o new --type u64").fails(2, &["k.npy: holds ", "by its header, expected u64 keys"]);
+        for format in ["arrow", "arrows"] {
+            let parts =
+                [&*format!("new.{format}: keys of dtype {} ", descr.trim_matches(['\'', '<', '>', '|'])), "Arrow"];
+            folder.run(&format!("sort k.npy -o new.{format}")).fails(2, &parts);
+            folder.run(&format!("merge sorted.npy sorted.npy -o new.{format}")).fails(2, &parts);
+        }
+        folder.run("sort k.npy -o new --segments k.npy").fails(2, &["k.npy: holds ", "expected integers as offsets"]);
+        assert_eq!(folder.files(), before);
+    }
+}
+
+#[test]
+fn keys_of_two_dtypes_are_not_mixed() {
+    let folder = Folder::new();
+    for (of_a, of_b) in [("'<M8[s]'", "'<M8[ns]'"), ("'<M8[s]'", "'<m8[s]'"), ("'<M8[s]'", "'<i8'"), ("'|b1'", "'|u1'")]
+    {
+        let bytes = vec![0; if of_a == "'|b1'" { 2 } else { 16 }];
+        fs::write(folder.path("a.npy"), array(of_a, "(2,)", &bytes)).unwrap();
+        fs::write(folder.path("b.npy"), array(of_b, "(2,)", &bytes)).unwrap();
+        let before = folder.files();
+        for command in
+            ["merge", "sort", "sort -m", "batch -d 2", "union", "intersect", "sort --argsort", "sort --top 1"]
+        {
+            let name = |descr: &str| descr.trim_matches(['\'', '<', '|']).to_owned();
+            let parts =
+                [format!("a.npy holds keys of dtype {} ", name(of_a)), format!("b.npy of dtype {}:", name(of_b))];
+            folder.run(&format!("{command} a.npy b.npy -o out")).fails(2, &parts.each_ref().map(|part| &**part));
+        }
+        assert_eq!(folder.files(), before);
+    }
+    // The byte order is no part of that.
+    fs::write(folder.path("a.npy"), array("'<M8[s]'", "(1,)", &3i64.to_le_bytes())).unwrap();
+    fs::write(folder.path("b.npy"), array("'>M8[s]'", "(1,)", &2i64.to_be_bytes())).unwrap();
+    folder.run("merge a.npy b.npy -o out.npy").succeeds();
+    let expected = array("'<M8[s]'", "(2,)", bytemuck::cast_slice(&[2i64, 3]));
     assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
 }
