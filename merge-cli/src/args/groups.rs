@@ -50,7 +50,7 @@ pub struct OutputArgs {
     /// followed. Devices and pipes are written to directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .arrows), otherwise raw
+    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
     ///
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
     #[arg(long, value_name = "FORMAT")]

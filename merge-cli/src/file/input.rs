@@ -6,7 +6,7 @@
 
 use crate::coding::{Coding, Word};
 use crate::format::npy::{self, Dtype, Purpose};
-use crate::format::{self, Format, Part, ReadAt, arrow};
+use crate::format::{self, Content, Format, Part, ReadAt, arrow};
 use crate::os::{memory, standard};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
@@ -119,29 +119,17 @@ impl Input {
         self.file.is_open()
     }
 
-    /// Detects the format, by the first bytes or as `format` says, and goes to the first key. If the type of raw keys
-    /// `is_typed` by a flag, the extension may be that of a format that is not read here.
-    pub fn read_header(&mut self, format: Option<Format>, is_typed: bool) -> Result<()> {
+    /// Detects the format, by the first bytes or as `format` says, and goes to the first key, value or offset.
+    pub fn read_header(&mut self, format: Option<Format>, content: Content) -> Result<()> {
         // A pipe may take its time until its first bytes come.
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
-        match format::detect(&self.path, &first, format, is_typed)? {
+        match format::detect(&self.path, &first, format, content)? {
             Format::Raw => Ok(()),
+            Format::Npy if content == Content::Values => self.read_npy(Purpose::Values),
             Format::Npy => self.read_npy(Purpose::Keys),
             found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
         }
-    }
-
-    /// Goes to the first value of a file of values: behind the header of an .npy file, or else to the first byte.
-    pub fn read_header_of_values(&mut self) -> Result<()> {
-        let first = self.peek(npy::MAGIC.len())?;
-        if first == npy::MAGIC {
-            return self.read_npy(Purpose::Values);
-        }
-        if format::Format::of_extension(&self.path) == Some(Format::Npy) {
-            return Err(Failure::file(&self.path, "has no .npy header, expected one by its name"));
-        }
-        Ok(())
     }
 
     /// Has all keys from now on encoded so.
@@ -242,7 +230,8 @@ impl Input {
     pub fn rows(&self) -> Option<npy::Rows> {
         match &self.header {
             Header::Npy(header) => Some(header.rows()),
-            Header::Arrow(_) | Header::None => None,
+            Header::Arrow(column) => column.rows(),
+            Header::None => None,
         }
     }
 

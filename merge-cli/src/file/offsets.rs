@@ -3,7 +3,7 @@
 
 use super::Input;
 use crate::coding::{Coding, Word, with_word};
-use crate::format;
+use crate::format::{self, Content};
 use crate::say::error::{Failure, Result, name};
 use crate::spec::{Endian, KeyType, Kind};
 use merge_host::SortOrder;
@@ -22,7 +22,7 @@ impl Offsets {
     /// Opens the file at `path`, and reads its header.
     pub fn open(path: &Path) -> Result<Input> {
         let mut input = Input::open(path)?;
-        input.read_header(None, true)?;
+        input.read_header(None, Content::Offsets)?;
         Ok(input)
     }
 

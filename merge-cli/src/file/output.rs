@@ -130,12 +130,24 @@ impl Output {
         self.folder().is_some() && self.form.container.is_contiguous()
     }
 
-    /// An error unless items can be read back before they replace an old file, for `--check`.
-    pub fn check_can_be_read_back(&self) -> Result<()> {
+    /// An error unless items can be read back before they replace an old file, for `--check`. `flag` names the output.
+    pub fn check_can_be_read_back(&self, flag: &str) -> Result<()> {
         if self.takes_any_order() {
             return Ok(());
         }
-        Err(Failure::file(&self.path, "--check cannot read this --output back, expected a regular file, raw or .npy"))
+        let expected = "expected a regular file, raw or .npy";
+        Err(Failure::file(&self.path, format!("--check cannot read this {flag} back, {expected}")))
+    }
+
+    /// An error if the size of an item is not that of a number in an Arrow file, which holds one for each key.
+    pub fn check_size(&self) -> Result<()> {
+        let Container::Arrow(_, column) = &self.form.container else { return Ok(()) };
+        let (size, number) = (self.form.size, column.key_type());
+        if size == 0 || size == number.size() {
+            return Ok(());
+        }
+        let message = format!("Arrow files hold one number for each key, found values of {size} bytes of {number}");
+        Err(Failure::file(&self.path, format!("{message}: write .npy")))
     }
 
     /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
@@ -195,6 +207,7 @@ impl Output {
 
     /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
+        self.check_size()?;
         let Self { path, target, form, count } = self;
         let header = form.header(count.unwrap_or(0));
         let sink = match target {

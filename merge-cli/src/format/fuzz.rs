@@ -112,7 +112,7 @@ fn damaged_npy_headers() {
 #[test]
 fn damaged_arrow_files_and_streams() {
     let mut random = Random::new();
-    let column = Column::new(KeyType::I32).unwrap();
+    let column = Column::new("keys", KeyType::I32).unwrap();
     for format in [Format::Arrow, Format::Arrows] {
         let good = written(format, &column, &[&[1; 40], &[2; 64], &[3; 4]]);
         let mut valid = 0;

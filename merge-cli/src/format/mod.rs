@@ -20,7 +20,7 @@ pub mod npy;
 mod read_at;
 
 pub use crate::spec::{Endian, Format};
-pub use detect::{PREFIX, detect, of_output};
+pub use detect::{Content, PREFIX, detect, of_output, of_values};
 pub use read_at::ReadAt;
 
 use crate::say::error::{Failure, Result};

@@ -1,6 +1,6 @@
 //! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
 
-use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, order_of, resources};
 use super::refuse::{self, Flag};
 use super::{Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
@@ -92,7 +92,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         }));
     }
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
+    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
     let bounds = match (segments, segment_len) {

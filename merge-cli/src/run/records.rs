@@ -30,7 +30,7 @@ pub fn sort(job: SortRecords) -> Result<()> {
     let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
     let key = layout.key(reverse);
     if verify {
-        output.check_can_be_read_back()?;
+        output.check_can_be_read_back("--output")?;
     }
     let length = input.length();
     for file in input.inputs() {

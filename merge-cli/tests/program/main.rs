@@ -33,4 +33,5 @@ mod sort_values;
 mod stats;
 mod streams;
 mod top;
+mod value_formats;
 mod values;
