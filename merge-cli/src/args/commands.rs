@@ -1,7 +1,7 @@
 //! The flags and arguments of each command, as they are typed. Which of them can be combined is decided in
 //! [`job`](crate::job).
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs};
+use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
 use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel};
 use clap::builder::RangedU64ValueParser;
 use clap_complete::Shell;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct SortArgs {
     /// Files to sort, as if they were one; `-` is standard input
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present = "values")]
     pub inputs: Vec<PathBuf>,
     /// File to write, which may be an input; `-` is standard output
     ///
@@ -46,12 +46,8 @@ pub struct SortArgs {
     /// Accepted because sort(1) has it: every sort is stable
     #[arg(short, long)]
     pub stable: bool,
-    /// File of the keys' values, which move with their keys: one file for all IN, or the flag once for each IN
-    ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of
-    /// an .npy file or of a column in an Arrow file. Value i belongs to key i.
-    #[arg(long, value_name = "V", requires = "values_out")]
-    pub values: Vec<PathBuf>,
+    #[command(flatten)]
+    pub values: ValuesArgs,
     /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
     ///
     /// Both files are replaced as one: both or none.
@@ -126,13 +122,8 @@ pub struct MergeArgs {
     /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
     #[arg(long, value_name = "F", conflicts_with = "inputs")]
     pub files0_from: Option<PathBuf>,
-    /// Files of the values of the keys, one for each FILE, which are moved along with their keys
-    ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of
-    /// an .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of an earlier file come
-    /// first with their values, and the keys of each file keep their order.
-    #[arg(long, value_name = "V", num_args = 1.., requires = "values_out")]
-    pub values: Vec<PathBuf>,
+    #[command(flatten)]
+    pub values: ValuesArgs,
     #[command(flatten)]
     pub merging: MergingArgs,
     /// Write only the first of equal keys, with its value

@@ -6,7 +6,7 @@ mod groups;
 pub use commands::{
     BatchArgs, CheckArgs, CompletionsArgs, GenArgs, ManArgs, MergeArgs, MergingArgs, SetArgs, SortArgs,
 };
-pub use groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs};
+pub use groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
 
 use crate::spec::When;
 use clap::{Parser, Subcommand};

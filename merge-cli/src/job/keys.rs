@@ -160,7 +160,11 @@ impl ValueFiles {
             return Ok(());
         }
         let by = if self == Self::EachByMerge { " with --merge" } else { "" };
-        Err(Failure::new(format!("--values names {values} files, expected {keys}{by}, one for each file of keys")))
+        let one = if self == Self::OneOrEach && keys > 1 { "1 or " } else { "" };
+        let hint = if values > keys { ": files of keys are named before --values" } else { "" };
+        Err(Failure::new(format!(
+            "--values names {values} files, expected {one}{keys}{by}, one for each file of keys{hint}"
+        )))
     }
 }
 

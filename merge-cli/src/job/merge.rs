@@ -30,13 +30,8 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
     let CommonArgs { key_type: _, endian: _, parallel, stats } = common;
     let resources = resources(engine.processors()?, parallel, memory);
     let (inputs, values) = match files0_from {
-        Some(list) => (names::read(&list)?, values),
-        // Nothing tells where the values' files end, but that there are as many of keys.
-        None if inputs.is_empty() && values.len().is_multiple_of(2) => {
-            let mut values = values;
-            (values.split_off(values.len() / 2), values)
-        }
-        None => (inputs, values),
+        Some(list) => (names::read(&list)?, values.paths().cloned().collect()),
+        None => values.split(inputs, false)?,
     };
     let name = MergeKernel::from(kernel);
     let count = inputs.len();

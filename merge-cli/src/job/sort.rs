@@ -50,6 +50,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     let engine = Processors { engine, ..processors };
     let resources = Resources { sort_kernel: kernel.into(), ..resources(engine, parallel, memory) };
+    let (inputs, values) = values.split(inputs, !merge)?;
     if only_check || only_check_silently {
         let [input] = &inputs[..] else {
             let (flag, count) = (if only_check { "-c" } else { "-C" }, inputs.len());
@@ -116,7 +117,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let device: Flag = ("--device", args.engine.device.is_some());
     let on_cpu: Flag = ("--engine cpu", args.engine.engine == EngineChoice::Cpu);
     let kernel: Flag = ("--kernel merge-path", args.kernel == SortKernel::MergePath);
-    let values: Flag = ("--values", !args.values.is_empty());
+    let values: Flag = ("--values", args.values.is_given());
     let unique: Flag = ("--unique", args.unique);
     let verify: Flag = ("--check", args.check);
     let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
