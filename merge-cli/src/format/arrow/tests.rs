@@ -137,7 +137,17 @@ fn what_ends_early_or_goes_on_is_an_error() {
     for length in 0..file.len() {
         let message = message_of(read_file(&file[..length], Format::Arrow));
         assert!(message.starts_with("x: Arrow file, at byte "), "{length}: {message}");
+        let message = message_of(read_pipe(&file[..length], Format::Arrow, 9));
+        assert!(message.starts_with("x: Arrow "), "{length}: {message}");
     }
+    let longer = [&file[..], b"x"].concat();
+    let message = message_of(read_pipe(&longer, Format::Arrow, 9));
+    assert!(message.contains("ends with \"RROW1x\", expected a footer"), "{message}");
+    let mut no_footer = file.clone();
+    no_footer[file.len() - 10..][..4].fill(0x7f);
+    let message = message_of(read_pipe(&no_footer, Format::Arrow, 9));
+    let expected = format!("x: Arrow file, at byte {}: tells a footer of 2139062143 bytes", file.len() - 10);
+    assert_eq!(message, expected);
     let batches: Vec<usize> = {
         let layout = Layout::read(Path::new("x"), &file_of(&stream), stream.len() as u64, Format::Arrows).unwrap();
         layout.parts.iter().map(|part| (part.begin + part.length).next_multiple_of(64) as usize).collect()
