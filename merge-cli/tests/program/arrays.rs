@@ -1,4 +1,5 @@
-//! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys. The headers are built here.
+//! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys; records in pipes. The headers
+//! are built here.
 
 use crate::common::Folder;
 use std::fs;
@@ -315,4 +316,43 @@ fn keys_of_two_dtypes_are_not_mixed() {
     folder.run("merge a.npy b.npy -o out.npy").succeeds();
     let expected = array("'<M8[s]'", "(2,)", bytemuck::cast_slice(&[2i64, 3]));
     assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
+}
+
+#[test]
+fn records_of_arrays_in_pipes() {
+    let folder = Folder::new();
+    let descr = "[('id', '<u4'), ('tag', '|S20')]";
+    for count in [0u32, 1, 3, 40_000] {
+        let record = |i: u32| [&i.to_le_bytes()[..], &[(i % 251) as u8; 20]].concat();
+        let ids: Vec<u32> = (0..count).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let mut sorted = ids.clone();
+        sorted.sort();
+        let of = |ids: &[u32]| {
+            array(descr, &format!("({count},)"), &ids.iter().flat_map(|&id| record(id)).collect::<Vec<u8>>())
+        };
+        let (file, sorted) = (of(&ids), of(&sorted));
+        // Short keys, long ones, and not all in memory.
+        for flags in ["--key id", "--key id,tag", "--key id -S 1M", "--key id --check", "--key id --record-size 24"] {
+            folder.run_with_input(&format!("sort - -o out.npy {flags}"), &file).succeeds();
+            assert!(fs::read(folder.path("out.npy")).unwrap() == sorted, "{count} {flags}");
+            let run =
+                folder.run_with_input(&format!("sort - -o - --format npy {}", flags.replace(" --check", "")), &file);
+            run.succeeds();
+            assert!(run.stdout() == sorted, "{count} {flags}");
+        }
+        folder.run_with_input("check - --key id", &sorted).succeeds();
+        folder.run_with_input("sort -c - --key id -u", &sorted).succeeds();
+        let cut = folder.run_with_input("sort - -o new.npy --key id", &[&file[..], b"x"].concat());
+        cut.fails(2, &["-: ", "by its .npy header"]);
+        let cut = folder.run_with_input("sort - -o new.npy --key id", &file[..file.len() - 1]);
+        cut.fails(2, &["-: "]);
+    }
+    // A pipe beside a file.
+    let ids = |name: &str| array(descr, "(1,)", &[&[name.len() as u8, 0, 0, 0][..], &[b'x'; 20]].concat());
+    fs::write(folder.path("two.npy"), ids("12")).unwrap();
+    folder.run_with_input("sort two.npy - -o out.npy --key id", &ids("1")).succeeds();
+    let expected = [&[1u8, 0, 0, 0][..], &[b'x'; 20], &[2, 0, 0, 0], &[b'x'; 20]].concat();
+    assert!(fs::read(folder.path("out.npy")).unwrap() == array(descr, "(2,)", &expected));
+    folder.shell("mkfifo p.npy; cat two.npy > p.npy & gmerge sort p.npy -o out.npy --key tag,id; wait").succeeds();
+    assert!(fs::read(folder.path("out.npy")).unwrap() == ids("12"));
 }
