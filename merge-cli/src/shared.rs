@@ -14,6 +14,7 @@ pub use crate::say::{Failure, Result, report};
 pub use crate::spec::{EngineChoice, KeyType, MemorySize};
 pub use crate::with_word;
 
+pub use crate::args::ValuesArgs;
 use crate::args::{CheckArgs, CommonArgs, EngineArgs, MemoryArgs, RecordArgs, SortArgs};
 use crate::job::{Job, Payload, Resources};
 use crate::spec::{Endian, Format, SortKernel, When};
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct SortFlags {
     /// Files to sort, as if they were one; `{rank}` in a name stands for the number of the rank that reads it
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present = "values")]
     pub inputs: Vec<PathBuf>,
     /// File to write, which may be an input
     ///
@@ -43,10 +44,10 @@ pub struct SortFlags {
     /// Accepted because sort(1) has it: every sort is stable
     #[arg(short, long)]
     pub stable: bool,
-    /// File of the keys' values, which move with their keys: one file for all IN, or the flag once for each IN
-    #[arg(long, value_name = "V", requires = "values_out")]
-    pub values: Vec<PathBuf>,
-    /// File to write the values of OUT's keys to, which must differ from OUT
+    /// Files of the keys' values.
+    #[command(flatten)]
+    pub values: ValuesArgs,
+    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
     #[arg(long, value_name = "OUTV", requires = "values")]
     pub values_out: Option<PathBuf>,
     /// Use at most SIZE of memory for keys and values in each rank, for example 8G or 500M; default: most of what is available

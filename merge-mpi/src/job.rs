@@ -49,10 +49,10 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> R
     let exchange = ranks.exchange;
     // What the names say is the same on all ranks.
     let has_rank = |path: &PathBuf| contains(path, RANK);
-    let is_local = flags.inputs.iter().any(has_rank);
+    let is_local = flags.inputs.iter().chain(flags.values.paths()).any(has_rank);
     let checked = check_names(&flags, is_local, parts);
     let number = exchange.rank().to_string();
-    for path in flags.inputs.iter_mut().chain(&mut flags.values).chain([&mut flags.output]).chain(&mut flags.values_out)
+    for path in flags.inputs.iter_mut().chain(flags.values.paths_mut()).chain([&mut flags.output]).chain(&mut flags.values_out)
     {
         *path = replaced(path, RANK, &number);
     }
@@ -67,7 +67,7 @@ pub fn run<X: Exchange>(ranks: Ranks<X>, mut flags: SortFlags, parts: bool) -> R
 
 /// Refuses names that are the same on all ranks where they must not be.
 fn check_names(flags: &SortFlags, is_local: bool, parts: bool) -> Result<()> {
-    let inputs = flags.inputs.iter().chain(&flags.values);
+    let inputs = flags.inputs.iter().chain(flags.values.paths());
     if let Some(path) = inputs.clone().find(|path| is_local != contains(path, RANK)) {
         let with = if contains(path, RANK) { "has" } else { "has no" };
         return Err(Failure::file(

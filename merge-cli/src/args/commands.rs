@@ -1,7 +1,7 @@
 //! The flags and arguments of each command, as they are typed. Which of them can be combined is decided in
 //! [`job`](crate::job).
 
-use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs};
+use super::groups::{CommonArgs, EngineArgs, MemoryArgs, OutputArgs, RecordArgs, ValuesArgs};
 use crate::spec::{Distribution, Format, Kernel, MemorySize, SortKernel};
 use clap::builder::RangedU64ValueParser;
 use clap_complete::Shell;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct SortArgs {
     /// Files to sort, as if they were one; `-` is standard input
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present = "values")]
     pub inputs: Vec<PathBuf>,
     /// File to write, which may be an input; `-` is standard output
     ///
@@ -20,7 +20,7 @@ pub struct SortArgs {
     /// followed. Devices and pipes are written to directly. Required, except with -c and -C.
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["only_check", "only_check_silently"])]
     pub output: Option<PathBuf>,
-    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .arrows), otherwise raw
+    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
     ///
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
     #[arg(long, value_name = "FORMAT")]
@@ -52,13 +52,9 @@ pub struct SortArgs {
     /// Accepted because sort(1) has it: every sort is stable
     #[arg(short, long)]
     pub stable: bool,
-    /// File of the keys' values, which move with their keys: one file for all IN, or the flag once for each IN
-    ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
-    /// to key i.
-    #[arg(long, value_name = "V", requires = "values_out")]
-    pub values: Vec<PathBuf>,
-    /// File to write the values of OUT's keys to, which must differ from OUT; .npy is written too
+    #[command(flatten)]
+    pub values: ValuesArgs,
+    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
     ///
     /// Both files are replaced as one: both or none.
     #[arg(long, value_name = "OUTV", requires = "values")]
@@ -106,7 +102,7 @@ pub struct SortArgs {
 pub struct MergingArgs {
     #[command(flatten)]
     pub output: OutputArgs,
-    /// File to write the values of OUT's keys to, which must differ from OUT; .npy is written too
+    /// File to write the values of OUT's keys to, which must differ from OUT; its extension names the format
     ///
     /// Both files are replaced as one: both or none.
     #[arg(long, value_name = "OUTV", requires = "values")]
@@ -132,13 +128,8 @@ pub struct MergeArgs {
     /// Read the names of the files from F, each ended by a zero byte, as `find -print0` writes them; `-` is standard input
     #[arg(long, value_name = "F", conflicts_with = "inputs")]
     pub files0_from: Option<PathBuf>,
-    /// Files of the values of the keys, one for each FILE, which are moved along with their keys
-    ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
-    /// to key i. Of equal keys, those of an earlier file come first with their values, and the keys of each file keep their
-    /// order.
-    #[arg(long, value_name = "V", num_args = 1.., requires = "values_out")]
-    pub values: Vec<PathBuf>,
+    #[command(flatten)]
+    pub values: ValuesArgs,
     #[command(flatten)]
     pub merging: MergingArgs,
     /// Write only the first of equal keys, with its value
@@ -167,8 +158,9 @@ pub struct BatchArgs {
     pub b: PathBuf,
     /// Files of the values of A's keys and of B's keys, which are moved along with their keys
     ///
-    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys. Value i belongs
-    /// to key i. Of equal keys, those of A come first with their values, and the keys of each file keep their order.
+    /// A value is any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of
+    /// an .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of A come first with their
+    /// values, and the keys of each file keep their order.
     #[arg(long, value_names = ["VA", "VB"], num_args = 2, requires = "values_out")]
     pub values: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,7 +1,9 @@
 //! Flags that several commands share.
 
+use crate::say::error::{Failure, Result};
 use crate::spec::{Devices, Endian, EngineChoice, Format, KeyField, KeyType, MemorySize, StatsFormat};
 use clap::builder::RangedU64ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 use std::path::PathBuf;
 
 /// Flags of every command that reads or writes keys.
@@ -50,7 +52,7 @@ pub struct OutputArgs {
     /// followed. Devices and pipes are written to directly.
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .arrows), otherwise raw
+    /// Format of OUT; default: by its extension (.npy, .arrow, .feather, .ipc, .arrows), otherwise raw
     ///
     /// `raw` also reads inputs as raw if they begin like another format, unless their extension names that format.
     #[arg(long, value_name = "FORMAT")]
@@ -95,4 +97,122 @@ pub struct RecordArgs {
     /// with equal fields keep their order.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub key: Vec<KeyField>,
+}
+
+/// `--values` of the commands that take any number of files: the names after each flag.
+#[derive(Debug, Default)]
+pub struct ValuesArgs(Vec<Vec<PathBuf>>);
+
+impl ValuesArgs {
+    /// Whether the flag was given.
+    pub fn is_given(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// All names.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().flatten()
+    }
+
+    /// All names, to be changed.
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// Files of keys, and the files of their values. `inputs` are the names that do not follow the flag. If there are none, the
+    /// files of keys follow the files of values. If `one_for_all`, one file may hold the values of all.
+    pub fn split(self, inputs: Vec<PathBuf>, one_for_all: bool) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let Self(mut groups) = self;
+        if !inputs.is_empty() {
+            return Ok((inputs, groups.concat()));
+        }
+        let mut last = groups.pop().unwrap_or_default();
+        let keys_begin = match last.len() {
+            // The flag was given once for each file.
+            2.. if !groups.is_empty() => 1,
+            count @ 4.. if one_for_all && count % 2 == 0 => {
+                return Err(Failure::new(format!(
+                    "--values is followed by {count} names, which may be 1 file of values or {}: name the files of keys \
+                     before --values",
+                    count / 2
+                )));
+            }
+            2.. if one_for_all => 1,
+            count @ 2.. => count / 2,
+            _ => return Err(Failure::new("--values needs files of keys: name them before --values")),
+        };
+        let keys = last.split_off(keys_begin);
+        Ok((keys, [groups.concat(), last].concat()))
+    }
+}
+
+impl clap::Args for ValuesArgs {
+    fn augment_args(command: Command) -> Command {
+        command.arg(
+            Arg::new("values")
+                .long("values")
+                .value_name("V")
+                .value_parser(value_parser!(PathBuf))
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .requires("values_out")
+                .help("Files of the keys' values, which move with their keys: one for each file of keys; in a sort also one for all")
+                .long_help(
+                    "Files of the keys' values, which move with their keys: one for each file of keys; in a sort also one for all\n\n\
+                     One flag is followed by all names, or each name by a flag of its own. Name the files of keys before. A value is \
+                     any number of bytes, the same for all: the bytes of the file divided by the number of keys, or the items of an \
+                     .npy file or of a column in an Arrow file. Value i belongs to key i. Of equal keys, those of an earlier file \
+                     come first with their values, and the keys of each file keep their order.",
+                ),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ValuesArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let groups = matches.get_occurrences::<PathBuf>("values").into_iter().flatten();
+        Ok(Self(groups.map(|names| names.cloned().collect()).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of names that follow no flag, and of those that follow each: files of keys, and files of values.
+    fn split(inputs: &str, groups: &[&str], one_for_all: bool) -> std::result::Result<(String, String), String> {
+        let names = |text: &str| text.split_whitespace().map(PathBuf::from).collect::<Vec<_>>();
+        let text = |paths: Vec<PathBuf>| paths.iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+        let values = ValuesArgs(groups.iter().map(|group| names(group)).collect());
+        let split = values.split(names(inputs), one_for_all).map(|(keys, values)| (text(keys), text(values)));
+        split.map_err(|failure| failure.message().unwrap().to_owned())
+    }
+
+    #[test]
+    fn files_of_keys_and_of_values_are_told_apart() {
+        let ok = |keys: &str, values: &str| Ok((keys.to_owned(), values.to_owned()));
+        for one_for_all in [false, true] {
+            let split = |inputs, groups: &[&str]| split(inputs, groups, one_for_all);
+            assert_eq!(split("a b", &[]), ok("a b", ""));
+            assert_eq!(split("a b", &["v w"]), ok("a b", "v w"));
+            assert_eq!(split("a b", &["v", "w"]), ok("a b", "v w"));
+            assert_eq!(split("a", &["v"]), ok("a", "v"));
+            assert_eq!(split("", &["v a"]), ok("a", "v"));
+            assert_eq!(split("", &["v", "w a b"]), ok("a b", "v w"));
+            assert!(split("", &["v"]).unwrap_err().contains("needs files of keys"));
+            assert!(split("", &["v", "w"]).unwrap_err().contains("needs files of keys"));
+        }
+        assert_eq!(split("", &["v w a b"], false), ok("a b", "v w"));
+        assert_eq!(split("", &["v a b"], true), ok("a b", "v"));
+        assert!(split("", &["v a b c"], true).unwrap_err().contains("4 names, which may be 1 file of values or 2"));
+    }
 }

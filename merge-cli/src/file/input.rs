@@ -6,8 +6,8 @@
 
 use super::identity::Identity;
 use crate::coding::{Coding, Word};
-use crate::format::npy::{self, Dtype};
-use crate::format::{self, Format, Part, ReadAt, arrow};
+use crate::format::npy::{self, Dtype, Purpose};
+use crate::format::{self, Content, Format, Part, ReadAt, arrow};
 use crate::os::{memory, standard};
 use crate::say::error::{Failure, Result, name, os_message};
 use crate::say::{progress, report};
@@ -85,15 +85,15 @@ impl Input {
         })
     }
 
-    /// `file`, which was written to be what will be at `path`, to read what is there from byte `begin` on.
-    pub fn of_output(path: &Path, file: File, begin: u64) -> Result<Self> {
+    /// `file`, which was written to be what will be at `path`, to read its bytes as they are.
+    pub fn of_output(path: &Path, file: File) -> Result<Self> {
         let metadata = file.metadata().map_err(|error| Failure::io(path, &error))?;
-        let length = metadata.len().saturating_sub(begin);
+        let length = metadata.len();
         Ok(Self {
             path: path.to_owned(),
             file: Handle::new(file, &metadata),
             is_regular: true,
-            parts: vec![Part { begin, length }],
+            parts: vec![Part { begin: 0, length }],
             length: Some(length),
             position: 0,
             ahead: Cursor::default(),
@@ -120,29 +120,17 @@ impl Input {
         self.file.is_open()
     }
 
-    /// Detects the format, by the first bytes or as `format` says, and goes to the first key. If the type of raw keys
-    /// `is_typed` by a flag, the extension may be that of a format that is not read here.
-    pub fn read_header(&mut self, format: Option<Format>, is_typed: bool) -> Result<()> {
+    /// Detects the format, by the first bytes or as `format` says, and goes to the first key, value or offset.
+    pub fn read_header(&mut self, format: Option<Format>, content: Content) -> Result<()> {
         // A pipe may take its time until its first bytes come.
         progress::phase("read");
         let first = self.peek(format::PREFIX)?;
-        match format::detect(&self.path, &first, format, is_typed)? {
+        match format::detect(&self.path, &first, format, content)? {
             Format::Raw => Ok(()),
-            Format::Npy => self.read_npy(),
+            Format::Npy if content == Content::Values => self.read_npy(Purpose::Values),
+            Format::Npy => self.read_npy(Purpose::Keys),
             found @ (Format::Arrow | Format::Arrows) => self.read_arrow(found),
         }
-    }
-
-    /// Goes to the first value of a file of values: behind the header of an .npy file, or else to the first byte.
-    pub fn read_header_of_values(&mut self) -> Result<()> {
-        let first = self.peek(npy::MAGIC.len())?;
-        if first == npy::MAGIC {
-            return self.read_npy();
-        }
-        if format::Format::of_extension(&self.path) == Some(Format::Npy) {
-            return Err(Failure::file(&self.path, "has no .npy header, expected one by its name"));
-        }
-        Ok(())
     }
 
     /// Has all keys from now on encoded so.
@@ -172,13 +160,13 @@ impl Input {
     }
 
     /// Reads the header of an .npy file.
-    fn read_npy(&mut self) -> Result<()> {
+    pub fn read_npy(&mut self, purpose: Purpose) -> Result<()> {
         let magic = npy::MAGIC.len() as u64;
         let header = if self.is_regular {
-            npy::Header::read(&self.path, ReadAt { file: self.open_file()?, position: magic })?
+            npy::Header::read(&self.path, ReadAt { file: self.open_file()?, position: magic }, purpose)?
         } else {
             self.ahead.set_position(magic);
-            npy::Header::read(&self.path, (&mut self.ahead).chain(self.file.get(&self.path)?))?
+            npy::Header::read(&self.path, (&mut self.ahead).chain(self.file.get(&self.path)?), purpose)?
         };
         if let Some(length) = self.length
             && length != header.end
@@ -221,8 +209,17 @@ impl Input {
     /// The type and the byte order of the keys, if a header tells.
     pub fn header_type(&self) -> Option<(KeyType, Endian)> {
         match &self.header {
-            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => Some((*key_type, *endian)),
+            Header::Npy(npy::Header { dtype: Dtype::Number(number, endian), .. }) => Some((number.key_type, *endian)),
             Header::Arrow(column) => Some((column.key_type(), Endian::Little)),
+            Header::Npy(_) | Header::None => None,
+        }
+    }
+
+    /// The dtype of the keys, if a header tells.
+    pub fn number(&self) -> Option<npy::Number> {
+        match &self.header {
+            Header::Npy(npy::Header { dtype: Dtype::Number(number, _), .. }) => Some(number.clone()),
+            Header::Arrow(column) => npy::Number::plain(column.key_type()),
             Header::Npy(_) | Header::None => None,
         }
     }
@@ -235,12 +232,12 @@ impl Input {
         }
     }
 
-    /// The dtype of an .npy file, as its header has it.
-    pub fn descr(&self) -> Option<String> {
+    /// The rows of an array that holds what is in the file, if a header tells their dtype.
+    pub fn rows(&self) -> Option<npy::Rows> {
         match &self.header {
-            Header::Npy(npy::Header { dtype: Dtype::Record(record), .. }) => Some(record.descr.clone()),
-            Header::Npy(npy::Header { dtype: Dtype::Number(key_type, endian), .. }) => npy::descr(*key_type, *endian),
-            _ => None,
+            Header::Npy(header) => Some(header.rows()),
+            Header::Arrow(column) => column.rows(),
+            Header::None => None,
         }
     }
 
@@ -438,10 +435,11 @@ impl Input {
     }
 
     fn wrong_length(&self, header: &npy::Header, found: &str) -> Failure {
-        let npy::Header { dtype, count, begin, end } = header;
+        let npy::Header { dtype, count, row, begin, end } = header;
         let items = match dtype {
-            Dtype::Number(key_type, _) => format!("{key_type} keys"),
-            Dtype::Record(_) => "records".to_owned(),
+            Dtype::Number(number, _) if row.is_empty() => format!("{} keys", number.key_type),
+            Dtype::Record(_) if row.is_empty() => "records".to_owned(),
+            _ => format!("rows of {}", header.rows()),
         };
         let parts = format!("{begin} of the header and {count} {items}");
         Failure::file(&self.path, format!("length is {found} bytes, expected {end} by its .npy header: {parts}"))

@@ -3,7 +3,7 @@
 
 use super::Input;
 use crate::coding::{Coding, Word, with_word};
-use crate::format;
+use crate::format::{self, Content};
 use crate::say::error::{Failure, Result, name};
 use crate::spec::{Endian, KeyType, Kind};
 use merge_host::SortOrder;
@@ -22,7 +22,7 @@ impl Offsets {
     /// Opens the file at `path`, and reads its header.
     pub fn open(path: &Path) -> Result<Input> {
         let mut input = Input::open(path)?;
-        input.read_header(None, true)?;
+        input.read_header(None, Content::Offsets)?;
         Ok(input)
     }
 
@@ -93,8 +93,10 @@ fn read_integers(input: &mut Input) -> Result<Vec<usize>> {
         Some((key_type, format::endian_of_raw(input.path(), None)))
     });
     let (key_type, endian) = told.unwrap_or((KeyType::U64, Endian::Little));
-    if key_type.kind() == Kind::Float {
-        return Err(Failure::file(input.path(), format!("holds {key_type} numbers, expected integers as offsets")));
+    let other = input.number().filter(|number| !number.is_plain()).map(|number| number.name);
+    let other = other.or_else(|| (key_type.kind() == Kind::Float).then(|| key_type.name().to_owned()));
+    if let Some(other) = other {
+        return Err(Failure::file(input.path(), format!("holds {other} numbers, expected integers as offsets")));
     }
     let coding = Coding { key_type, endian, order: SortOrder::Ascending };
     input.set_coding(coding);

@@ -8,6 +8,7 @@ use super::replace::replace_all;
 use super::target::Target;
 use super::temporary::Temporary;
 use crate::coding::{Coding, Word};
+use crate::format::npy::Purpose;
 use crate::format::{Container, arrow};
 use crate::os::disk::free_in;
 use crate::say::error::{Failure, Result, name, os_message};
@@ -141,12 +142,24 @@ impl Output {
         self.folder().is_some() && self.form.container.is_contiguous()
     }
 
-    /// An error unless items can be read back before they replace an old file, for `--check`.
-    pub fn check_can_be_read_back(&self) -> Result<()> {
+    /// An error unless items can be read back before they replace an old file, for `--check`. `flag` names the output.
+    pub fn check_can_be_read_back(&self, flag: &str) -> Result<()> {
         if self.takes_any_order() {
             return Ok(());
         }
-        Err(Failure::file(&self.path, "--check cannot read this --output back, expected a regular file, raw or .npy"))
+        let expected = "expected a regular file, raw or .npy";
+        Err(Failure::file(&self.path, format!("--check cannot read this {flag} back, {expected}")))
+    }
+
+    /// An error if the size of an item is not that of a number in an Arrow file, which holds one for each key.
+    pub fn check_size(&self) -> Result<()> {
+        let Container::Arrow(_, column) = &self.form.container else { return Ok(()) };
+        let (size, number) = (self.form.size, column.key_type());
+        if size == 0 || size == number.size() {
+            return Ok(());
+        }
+        let message = format!("Arrow files hold one number for each key, found values of {size} bytes of {number}");
+        Err(Failure::file(&self.path, format!("{message}: write .npy")))
     }
 
     /// Whether the number of items has to be [expected](Self::expect) before the first of them is written.
@@ -214,6 +227,7 @@ impl Output {
 
     /// Starts to write. Where the number of items is not known, a header can be written only to a regular file.
     pub fn begin(self) -> Result<Writer> {
+        self.check_size()?;
         let Self { path, target, form, count } = self;
         let header = form.header(count.unwrap_or(0));
         let sink = match target {
@@ -435,14 +449,19 @@ impl Writer {
         }
     }
 
-    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back).
+    /// The output so far, to be read back from its medium. It [can be read back](Output::check_can_be_read_back). An error
+    /// if its header does not describe it.
     pub fn read_back(&self) -> Result<Input> {
+        self.write_header()?;
         self.sync()?;
         let file = self.sink.file();
         // Of no use if it fails: then what is read is what the system remembers.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         let file = file.try_clone().map_err(|error| Failure::io(&self.path, &error))?;
-        let mut input = Input::of_output(&self.path, file, self.form.header(0).len() as u64)?;
+        let mut input = Input::of_output(&self.path, file)?;
+        if matches!(self.form.container, Container::Npy(_) | Container::Void) {
+            input.read_npy(Purpose::Values)?;
+        }
         input.set_coding(self.form.coding);
         Ok(input)
     }
@@ -453,6 +472,11 @@ impl Writer {
             let result = arrow.finish();
             return result.map_err(|error| self.failure(&error));
         }
+        self.write_header()
+    }
+
+    /// Has the header, if there is one, tell how many items were written.
+    fn write_header(&self) -> Result<()> {
         let count = self.written / self.form.size.max(1) as u64;
         let header = self.form.header(count);
         if header.is_empty() || self.count == Some(count) {
@@ -540,15 +564,16 @@ pub fn commit(writers: impl IntoIterator<Item = Writer>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
     fn npy(path: &Path, endian: Endian) -> Output {
         let coding = Coding { key_type: KeyType::U16, endian, order: SortOrder::Ascending };
-        let descr = if endian == Endian::Big { ">u2" } else { "<u2" };
+        let rows = Rows::of_numbers(&Number::plain(KeyType::U16).unwrap(), endian);
         Output::new(
             OutputTarget::find(path, false).unwrap(),
-            Form { container: Container::Npy(descr.to_owned()), coding, size: 2 },
+            Form { container: Container::Npy(rows), coding, size: 2 },
         )
     }
 
@@ -622,7 +647,7 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), b"old");
             drop(second);
             SharedWriter::commit([first]).unwrap();
-            let header = Container::Npy(">u2".to_owned()).header(5, 2);
+            let header = output().form.header(5);
             assert_eq!(std::fs::read(&path).unwrap(), [&*header, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5]].concat());
             // A file that is given up leaves nothing.
             let given_up = output().create_shared(5, is_local).unwrap();

@@ -13,20 +13,20 @@ pub struct Values<I> {
     pub output: Output,
 }
 
-/// A file of keys, or several that are read as one, and the file of their values.
+/// A file of keys, or several that are read as one, and the file of their values, which has that many bytes.
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
     keys_path: &'a Path,
     keys: u64,
-    path: &'a Path,
+    values: &'a Input,
     bytes: u64,
 }
 
 impl Side<'_> {
-    /// Bytes of a value, if there are keys.
+    /// Bytes of a value, if there are keys. A value is one row of an array, or several.
     fn width(&self) -> Result<Option<u64>> {
-        let Self { keys_path, keys, path, bytes } = *self;
-        let (keys_name, failure) = (name(keys_path), |expected| Err(Failure::file(path, expected)));
+        let Self { keys_path, keys, values, bytes } = *self;
+        let (keys_name, failure) = (name(keys_path), |expected| Err(Failure::file(values.path(), expected)));
         if keys == 0 {
             if bytes > 0 {
                 return failure(format!("has {bytes} bytes, expected none: {keys_name} has no keys"));
@@ -36,9 +36,14 @@ impl Side<'_> {
         if bytes == 0 {
             return failure(format!("has no bytes, expected a value for each of the {keys} keys of {keys_name}"));
         }
-        if !bytes.is_multiple_of(keys) {
+        let (count, unit) = match values.rows() {
+            Some(rows) if rows.shape.is_empty() => (bytes / rows.bytes(), "items"),
+            Some(rows) => (bytes / rows.bytes(), "rows"),
+            None => (bytes, "bytes"),
+        };
+        if !count.is_multiple_of(keys) {
             return failure(format!(
-                "has {bytes} bytes, expected a multiple of {keys}, the number of keys of {keys_name}"
+                "has {count} {unit}, expected a multiple of {keys}, the number of keys of {keys_name}"
             ));
         }
         Ok(Some(bytes / keys))
@@ -50,23 +55,23 @@ impl Side<'_> {
 pub fn width(inputs: &[Input], keys: &[u64], values: &[Input], bytes: &[u64]) -> Result<usize> {
     if let ([values], [bytes], [first, ..]) = (values, bytes, inputs) {
         let keys = keys.iter().sum();
-        let side = Side { keys_path: first.path(), keys, path: values.path(), bytes: *bytes };
+        let side = Side { keys_path: first.path(), keys, values, bytes: *bytes };
         return Ok(side.width()?.unwrap_or(0) as usize);
     }
-    let files = inputs.iter().map(Input::path).zip(values.iter().map(Input::path));
+    let files = inputs.iter().map(Input::path).zip(values);
     let sides = files.zip(keys.iter().zip(bytes));
     let mut found: Option<(Side, u64)> = None;
-    for ((keys_path, path), (&keys, &bytes)) in sides {
-        let b = Side { keys_path, keys, path, bytes };
+    for ((keys_path, values), (&keys, &bytes)) in sides {
+        let b = Side { keys_path, keys, values, bytes };
         match (found, b.width()?) {
             (Some((a, of_a)), Some(of_b)) if of_a != of_b => {
                 return Err(Failure::new(format!(
                     "{}: has values of {of_a} bytes ({} bytes for {} keys), expected values as long as in {}: {of_b} \
                      bytes ({} bytes for {} keys)",
-                    name(a.path),
+                    name(a.values.path()),
                     a.bytes,
                     a.keys,
-                    name(b.path),
+                    name(b.values.path()),
                     b.bytes,
                     b.keys
                 )));

@@ -10,15 +10,14 @@ pub const PREFIX: usize = 256;
 /// What files of Feather's first version begin with, which have nothing in common with Arrow's.
 const FEATHER_1: &[u8] = b"FEA1";
 
-/// How a file can be given and taken as numbers without a header, for messages.
-const AS_RAW: &str = "--format raw";
-
+/// The name of a format of numbers that lines of text hold.
+const TEXT: &str = "text";
 /// The extensions of formats that are not read and written here, and the formats' names.
 const FOREIGN: [(&[&str], &str); 14] = [
     (&["parquet", "pq"], "Parquet"),
     (&["csv", "tsv"], "CSV"),
     (&["json", "jsonl", "ndjson"], "JSON"),
-    (&["txt"], "text"),
+    (&["txt"], TEXT),
     (&["npz"], "NumPy's archives"),
     (&["h5", "hdf5", "hdf"], "HDF5"),
     (&["orc"], "ORC"),
@@ -31,12 +30,23 @@ const FOREIGN: [(&[&str], &str); 14] = [
     (&["zip", "tar", "tgz", "7z"], "archives"),
 ];
 
+/// What a file holds, for messages about the extension of a raw one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Keys or records. If `is_typed`, the command line says of which type.
+    Keys { is_typed: bool },
+    /// The values of keys.
+    Values,
+    /// Offsets of runs.
+    Offsets,
+}
+
 /// The format of the input at `path` that begins with `first`: [`PREFIX`] bytes, or all of a shorter input.
 ///
 /// `forced` is the format that the command line gives for the input, if it does. The content must agree with it, unless it
-/// is [`Format::Raw`]. An extension of a format that is not read here is an error unless it `is_typed`: the command line
-/// says what it holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
-pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, is_typed: bool) -> Result<Format> {
+/// is [`Format::Raw`]. An extension of a format that is not read here is an error unless the command line says what a raw
+/// file holds. Either form of Arrow's is found where the other one is expected: the content tells them apart.
+pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, content: Content) -> Result<Format> {
     if forced == Some(Format::Raw) {
         return Ok(Format::Raw);
     }
@@ -44,8 +54,13 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, is_typed: bool)
     let by_extension = Format::of_extension(path);
     match forced.or(by_extension) {
         Some(expected) if !expected.reads(found) => Err(unlike(path, first, expected, forced.is_some())),
-        None if found == Format::Raw && !is_typed => {
-            foreign(path, "name the type of raw numbers with --type").map_or(Ok(found), Err)
+        None if found == Format::Raw && content != (Content::Keys { is_typed: true }) => {
+            let hint = match content {
+                Content::Keys { .. } => "name the type of raw numbers with --type",
+                Content::Values => "give --format raw",
+                Content::Offsets => "save it as .npy",
+            };
+            foreign(path, content, hint).map_or(Ok(found), Err)
         }
         _ => Ok(found),
     }
@@ -59,7 +74,16 @@ pub fn detect(path: &Path, first: &[u8], forced: Option<Format>, is_typed: bool)
 pub fn of_output(path: &Path, forced: Option<Format>) -> Result<Format> {
     match forced.or(Format::of_extension(path)) {
         Some(format) => Ok(format),
-        None => foreign(path, &format!("give {AS_RAW}")).map_or(Ok(Format::Raw), Err),
+        None => foreign(path, Content::Keys { is_typed: false }, "give --format raw").map_or(Ok(Format::Raw), Err),
+    }
+}
+
+/// The format of the values' output at `path`: that of the extension. `forced` is the format that the command line gives
+/// for keys: if it is raw, an extension of a format that this program does not write is no error.
+pub fn of_values(path: &Path, forced: Option<Format>) -> Result<Format> {
+    match Format::of_extension(path).or(forced.filter(|format| *format == Format::Raw)) {
+        Some(format) => Ok(format),
+        None => foreign(path, Content::Values, "give --format raw").map_or(Ok(Format::Raw), Err),
     }
 }
 
@@ -68,7 +92,7 @@ impl Format {
     pub fn of_extension(path: &Path) -> Option<Self> {
         match &*extension(path)? {
             "npy" => Some(Self::Npy),
-            "arrow" | "feather" => Some(Self::Arrow),
+            "arrow" | "feather" | "ipc" => Some(Self::Arrow),
             "arrows" => Some(Self::Arrows),
             _ => None,
         }
@@ -108,15 +132,22 @@ fn unlike(path: &Path, first: &[u8], expected: Format, is_forced: bool) -> Failu
         Format::Npy => format!("\"{}\" of an .npy file", npy::MAGIC.escape_ascii()),
         _ => format!("\"{}\" of an Arrow file, or an Arrow stream", arrow::MAGIC.escape_ascii()),
     };
-    let hint = if is_forced { String::new() } else { format!(": if it is raw, rename it or give {AS_RAW}") };
+    let hint = if is_forced { "" } else { ": if it is raw, rename it" };
     Failure::file(path, format!("begins with \"{found}\", expected {expected}{hint}"))
 }
 
 /// The error that the extension of `path` stands for a format that is not read and written here, if it does.
-fn foreign(path: &Path, hint: &str) -> Option<Failure> {
+fn foreign(path: &Path, content: Content, hint: &str) -> Option<Failure> {
     let extension = extension(path)?;
     let (_, name) = FOREIGN.iter().find(|(extensions, _)| extensions.contains(&&*extension))?;
-    let expected = "expected .npy, .arrow, .arrows, or a type such as .u32 for raw numbers";
+    let expected = match content {
+        // Lines of one length are values as they are.
+        Content::Values if *name == TEXT => return None,
+        Content::Values => "expected .npy, .arrow, .arrows, or another extension for raw values",
+        Content::Keys { .. } | Content::Offsets => {
+            "expected .npy, .arrow, .arrows, or a type such as .u32 for raw numbers"
+        }
+    };
     Some(Failure::file(path, format!(".{extension} is for {name}, {expected}: rename it, or {hint}")))
 }
 
@@ -124,7 +155,8 @@ fn foreign(path: &Path, hint: &str) -> Option<Failure> {
 mod tests {
     use super::*;
 
-    const EXTENSIONS: [(&str, Option<Format>); 9] = [
+    const KEYS: Content = Content::Keys { is_typed: false };
+    const EXTENSIONS: [(&str, Option<Format>); 10] = [
         ("x", None),
         ("x.u32", None),
         (".npy", None),
@@ -132,6 +164,7 @@ mod tests {
         ("x.NPY", Some(Format::Npy)),
         ("x.arrow", Some(Format::Arrow)),
         ("x.Feather", Some(Format::Arrow)),
+        ("x.ipc", Some(Format::Arrow)),
         ("x.arrows", Some(Format::Arrows)),
         ("-", None),
     ];
@@ -140,7 +173,7 @@ mod tests {
 
     /// Contents and the formats that they are in.
     fn contents() -> [(Vec<u8>, Format); 8] {
-        let column = arrow::Column::new(crate::spec::KeyType::U32).unwrap();
+        let column = arrow::Column::new("keys", crate::spec::KeyType::U32).unwrap();
         let mut stream = Vec::new();
         arrow::Writer::begin(&mut stream, Format::Arrows, &column).unwrap();
         // Keys that begin like a message, but not like its metadata.
@@ -167,7 +200,7 @@ mod tests {
         for (bytes, content) in contents() {
             for (name, extension) in EXTENSIONS {
                 for forced in FORCED {
-                    let found = detect(Path::new(name), &bytes, forced, false);
+                    let found = detect(Path::new(name), &bytes, forced, KEYS);
                     let what = format!("{content:?} in {name} as {forced:?}: {found:?}");
                     match (forced, extension) {
                         (Some(Format::Raw), _) => assert_eq!(found.unwrap(), Format::Raw, "{what}"),
@@ -201,17 +234,31 @@ mod tests {
         for extension in FOREIGN.iter().flat_map(|(extensions, _)| *extensions) {
             for name in [format!("x.{extension}"), format!("x.u32.{}", extension.to_uppercase())] {
                 let path = Path::new(&name);
-                for failure in [detect(path, b"12345678", None, false).unwrap_err(), of_output(path, None).unwrap_err()]
-                {
+                let detect = |first: &[u8], forced, content| detect(path, first, forced, content);
+                let raw = Some(Format::Raw);
+                let mut found = vec![
+                    (detect(b"12345678", None, KEYS), "--type"),
+                    (detect(b"12345678", None, Content::Offsets), "save it as .npy"),
+                    (of_output(path, None), "--format raw"),
+                ];
+                // Text of one length are values.
+                let of_values = [detect(b"12345678", None, Content::Values), of_values(path, None)];
+                match *extension {
+                    "txt" => assert!(of_values.iter().all(|found| matches!(found, Ok(Format::Raw)))),
+                    _ => found.extend(of_values.map(|found| (found, "--format raw"))),
+                }
+                for (found, hint) in found {
+                    let failure = found.unwrap_err();
                     let message = failure.message().unwrap();
                     assert!(message.starts_with(&format!("{name}: .{extension} is for ")), "{message}");
-                    let has_hint = message.ends_with("--format raw") || message.ends_with("--type");
-                    assert!(message.contains("expected .npy") && has_hint, "{message}");
+                    assert!(message.contains("expected .npy") && message.ends_with(hint), "{message}");
                 }
-                assert_eq!(detect(path, b"12345678", Some(Format::Raw), false).unwrap(), Format::Raw);
-                assert_eq!(detect(path, b"12345678", None, true).unwrap(), Format::Raw);
+                assert_eq!(detect(b"12345678", raw, KEYS).unwrap(), Format::Raw);
+                assert_eq!(detect(b"12345678", raw, Content::Values).unwrap(), Format::Raw);
+                assert_eq!(super::of_values(path, raw).unwrap(), Format::Raw);
+                assert_eq!(detect(b"12345678", None, Content::Keys { is_typed: true }).unwrap(), Format::Raw);
                 // A header knows better than the name.
-                assert_eq!(detect(path, npy::MAGIC, None, false).unwrap(), Format::Npy);
+                assert_eq!(detect(npy::MAGIC, None, KEYS).unwrap(), Format::Npy);
                 for forced in FORCED.into_iter().flatten() {
                     assert_eq!(of_output(path, Some(forced)).unwrap(), forced);
                 }
@@ -222,9 +269,9 @@ mod tests {
     #[test]
     fn feather_files_of_version_1_are_named() {
         for name in ["x.feather", "x.arrow"] {
-            let failure = detect(Path::new(name), b"FEA1\0\0\0\0", None, false).unwrap_err();
+            let failure = detect(Path::new(name), b"FEA1\0\0\0\0", None, KEYS).unwrap_err();
             assert!(failure.message().unwrap().contains("Feather file of version 1, expected version 2"));
         }
-        assert_eq!(detect(Path::new("x"), b"FEA1\0\0\0\0", None, false).unwrap(), Format::Raw);
+        assert_eq!(detect(Path::new("x"), b"FEA1\0\0\0\0", None, KEYS).unwrap(), Format::Raw);
     }
 }

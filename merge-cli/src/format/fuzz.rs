@@ -2,6 +2,7 @@
 
 use super::arrow::tests::{file_of, written};
 use super::arrow::{Column, Layout, Stream};
+use super::npy::Purpose;
 use super::{Format, Part, npy};
 use crate::say::error::Failure;
 use crate::spec::KeyType;
@@ -82,20 +83,24 @@ fn damaged_npy_headers() {
         "[('price', '<f8'), (('title', 'time'), '<i8', (3,)), ('', '|V4'), ('pos', [('x', '<f4')], (2,)), ('n', '|S5')]",
         "[('größe', '>i2'), ('t', '<M8[ns]')]",
         "[('価格', '<f8'), ('\\u20ac', '<U2')]",
+        "'<M8[25us/3]'",
+        "'<U7'",
     ];
     let mut valid = 0;
     for run in 0..RUNS {
-        let good = npy::header(descrs[run % descrs.len()], 1000);
+        let rows = npy::Rows { descr: descrs[run % descrs.len()].to_owned(), item: 1, shape: vec![3; run % 3] };
+        let purpose = if run % 2 == 0 { Purpose::Values } else { Purpose::Keys };
+        let good = rows.header(1000, 3_usize.pow(run as u32 % 3));
         let bytes = random.damage(&good[npy::MAGIC.len()..]);
-        match npy::Header::read(Path::new("x"), &bytes[..]) {
-            Ok(npy::Header { dtype, count, begin, end }) => {
-                assert!(begin <= (npy::MAGIC.len() + bytes.len()) as u64);
-                assert_eq!(end - begin, count * dtype.size() as u64);
-                if let npy::Dtype::Record(record) = dtype {
-                    let header = npy::header(&record.descr, count);
-                    let again = npy::Header::read(Path::new("x"), &header[npy::MAGIC.len()..]).unwrap();
-                    assert_eq!((again.dtype, again.count), (npy::Dtype::Record(record), count));
-                }
+        match npy::Header::read(Path::new("x"), &bytes[..], purpose) {
+            Ok(header) => {
+                let npy::Header { dtype, count, row, begin, end } = &header;
+                assert!(*begin <= (npy::MAGIC.len() + bytes.len()) as u64);
+                assert_eq!(end - begin, count * header.rows().bytes());
+                assert!(purpose == Purpose::Values || row.is_empty());
+                let again = header.rows().header(*count, header.rows().bytes() as usize);
+                let again = npy::Header::read(Path::new("x"), &again[npy::MAGIC.len()..], purpose).unwrap();
+                assert_eq!((&again.dtype, again.count, &again.row), (dtype, *count, row));
                 valid += 1;
             }
             Err(failure) => check_failure(&failure),
@@ -107,7 +112,7 @@ fn damaged_npy_headers() {
 #[test]
 fn damaged_arrow_files_and_streams() {
     let mut random = Random::new();
-    let column = Column::new(KeyType::I32).unwrap();
+    let column = Column::new("keys", KeyType::I32).unwrap();
     for format in [Format::Arrow, Format::Arrows] {
         let good = written(format, &column, &[&[1; 40], &[2; 64], &[3; 4]]);
         let mut valid = 0;

@@ -20,7 +20,7 @@ pub mod npy;
 mod read_at;
 
 pub use crate::spec::{Endian, Format};
-pub use detect::{PREFIX, detect, of_output};
+pub use detect::{Content, PREFIX, detect, of_output, of_values};
 pub use read_at::ReadAt;
 
 use crate::say::error::{Failure, Result};
@@ -62,8 +62,8 @@ pub fn endian_of_output(path: &Path, format: Format, given: Option<Endian>, inpu
 pub enum Container {
     /// None.
     Raw,
-    /// NumPy's header, with this dtype.
-    Npy(String),
+    /// NumPy's header, of an array of such rows.
+    Npy(npy::Rows),
     /// NumPy's header, with the dtype of bytes that have no type.
     Void,
     /// Arrow's messages, in this format, of such a column.
@@ -71,31 +71,43 @@ pub enum Container {
 }
 
 impl Container {
-    /// For keys of that type in an output at `path`. `column` is the input's, if it has one.
+    /// For keys of that type in an output at `path`. `number` is the dtype and `column` the column of the inputs, if they have
+    /// one.
     pub fn of_keys(
         path: &Path,
         format: Format,
         key_type: KeyType,
         endian: Endian,
+        number: Option<npy::Number>,
         column: Option<&arrow::Column>,
     ) -> Result<Self> {
         match format {
             Format::Raw => Ok(Self::Raw),
             Format::Arrow | Format::Arrows => {
+                if let Some(number) = number.filter(|number| !number.is_plain()) {
+                    let message = format!(
+                        "keys of dtype {} cannot be written to Arrow files, expected .npy, or --format raw for {key_type} keys",
+                        number.name
+                    );
+                    return Err(Failure::file(path, message));
+                }
                 Ok(Self::Arrow(format, arrow::Column::of_output(path, column, key_type)?))
             }
-            Format::Npy => npy::descr(key_type, endian).map(Self::Npy).ok_or_else(|| {
-                Failure::file(path, format!("NumPy has no type for {key_type} keys: write them with --format raw"))
-            }),
+            Format::Npy => {
+                let number = number.or_else(|| npy::Number::plain(key_type)).ok_or_else(|| {
+                    Failure::file(path, format!("NumPy has no type for {key_type} keys: write them with --format raw"))
+                })?;
+                Ok(Self::Npy(npy::Rows::of_numbers(&number, endian)))
+            }
         }
     }
 
-    /// The bytes before `count` items of `size` bytes: the same number of bytes for every count.
+    /// The bytes before `count` keys, values or records of `size` bytes: the same number of bytes for every count.
     pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
         match self {
             Self::Raw | Self::Arrow(..) => Vec::new(),
-            Self::Npy(descr) => npy::header(descr, count),
-            Self::Void => npy::header(&format!("'|V{size}'"), count),
+            Self::Npy(rows) => rows.header(count, size),
+            Self::Void => npy::Rows { descr: format!("'|V{size}'"), item: size, shape: Vec::new() }.header(count, size),
         }
     }
 

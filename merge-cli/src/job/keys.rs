@@ -6,12 +6,16 @@ use crate::args::{CommonArgs, EngineArgs, MemoryArgs};
 use crate::coding::Coding;
 use crate::file::values::Values;
 use crate::file::{Form, Input, Output, OutputTarget};
-use crate::format::{self, Container, Format};
+use crate::format::arrow::Column;
+use crate::format::npy::Rows;
+use crate::format::{self, Container, Content, Format};
 use crate::os::limits;
-use crate::say::error::{Failure, Result};
+use crate::say::error::{Failure, Result, name};
 use crate::say::stats::Stats;
 use crate::spec::{Devices, Endian, EngineChoice, KeyType, Processors, StatsFormat};
+use clap::ValueEnum;
 use merge_host::{SortKernel, SortOrder};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// The order that `--reverse` or its absence asks for.
@@ -42,7 +46,7 @@ impl KeyFlags {
     /// Opens the file at `path` and reads its header.
     pub fn open(&self, path: &Path) -> Result<Input> {
         let mut input = Input::open(path)?;
-        input.read_header(self.input_format(path), self.is_typed)?;
+        input.read_header(self.input_format(path), Content::Keys { is_typed: self.is_typed })?;
         Ok(input)
     }
 
@@ -72,6 +76,7 @@ impl KeyFlags {
             None => Source::extension(input.path()),
         });
         let key_type = decide(self.key_type, &sources.chain(output.map(Source::extension)).collect::<Vec<_>>())?;
+        check_same("keys", inputs.iter().filter_map(|input| Some((input, input.number()?.name))))?;
         for input in inputs {
             let endian = match input.header_type() {
                 Some((_, endian)) => endian,
@@ -88,7 +93,8 @@ impl KeyFlags {
         let format = format::of_output(path, self.format)?;
         let first = inputs.first();
         let endian = format::endian_of_output(path, format, self.endian, first.map(|input| input.coding().endian));
-        let container = Container::of_keys(path, format, key_type, endian, first.and_then(Input::column))?;
+        let number = inputs.iter().find_map(Input::number);
+        let container = Container::of_keys(path, format, key_type, endian, number, first.and_then(Input::column))?;
         let coding = Coding { key_type, endian, order: self.order };
         Ok(Output::new(target, Form { container, coding, size: key_type.size() }))
     }
@@ -96,6 +102,43 @@ impl KeyFlags {
     /// Starts the clock of a command on keys.
     pub fn stats(&self, op: &'static str, key_type: KeyType, format: Option<StatsFormat>) -> Stats {
         Stats::begin(op, key_type.name(), key_type.size(), format)
+    }
+
+    /// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for them.
+    /// `keys_output` is where the keys go, and `count` how many files of values there have to be.
+    pub fn open_values(
+        &self,
+        paths: &[PathBuf],
+        target: Option<OutputTarget>,
+        inputs: &[Input],
+        size: usize,
+        keys_output: &Output,
+        count: ValueFiles,
+    ) -> Result<Option<Values<Vec<Input>>>> {
+        // clap asks for both flags or none.
+        let (Some(_), Some(target)) = (paths.first(), target) else { return Ok(None) };
+        count.check(paths.len(), inputs.len())?;
+        let files = inputs.len() + paths.len();
+        let all_at_once = limits::open_files(files) == files;
+        let open = |path: &PathBuf| {
+            let mut input = Input::open(path)?;
+            input.read_header(self.input_format(path), Content::Values)?;
+            if !all_at_once {
+                input.close();
+            }
+            Ok(input)
+        };
+        let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+        check_same("values", values.iter().filter_map(|input| Some((input, input.rows()?))))?;
+        let width = crate::file::values::known_width(inputs, size, &values)?;
+        let format = format::of_values(target.path(), self.format)?;
+        let container = container_of_values(target.path(), format, &values)?;
+        let output = Output::new(target, Form { container, ..Form::raw(width.unwrap_or(0)) });
+        output.check_size()?;
+        if output.is_same(keys_output) {
+            return Err(Failure::file(output.path(), "is where the keys go, expected another file for --values-out"));
+        }
+        Ok(Some(Values { input: values, output }))
     }
 }
 
@@ -110,55 +153,50 @@ pub enum ValueFiles {
     EachByMerge,
 }
 
-/// Opens the files of the values of the keys of `inputs`, which have `size` bytes each, and prepares the output for them.
-/// `keys_output` is where the keys go, and `count` how many files of values there have to be.
-pub fn open_values(
-    paths: &[PathBuf],
-    target: Option<OutputTarget>,
-    inputs: &[Input],
-    size: usize,
-    keys_output: &Output,
-    count: ValueFiles,
-) -> Result<Option<Values<Vec<Input>>>> {
-    // clap asks for both flags or none.
-    let (Some(_), Some(target)) = (paths.first(), target) else { return Ok(None) };
-    if paths.len() != inputs.len() && !(count == ValueFiles::OneOrEach && paths.len() == 1) {
-        let (found, expected) = (paths.len(), inputs.len());
-        let by = if count == ValueFiles::EachByMerge { " with --merge" } else { "" };
-        return Err(Failure::new(format!(
-            "--values names {found} files, expected {expected}{by}, one for each file of keys"
-        )));
-    }
-    let files = inputs.len() + paths.len();
-    let all_at_once = limits::open_files(files) == files;
-    let open = |path: &PathBuf| {
-        let mut input = Input::open(path)?;
-        input.read_header_of_values()?;
-        if !all_at_once {
-            input.close();
+impl ValueFiles {
+    /// An error unless there may be that many files of values for that many files of keys.
+    fn check(self, values: usize, keys: usize) -> Result<()> {
+        if values == keys || self == Self::OneOrEach && values == 1 {
+            return Ok(());
         }
-        Ok(input)
-    };
-    let values = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
-    let width = crate::file::values::known_width(inputs, size, &values)?;
-    let form = Form { container: container_of_values(target.path(), &values), ..Form::raw(width.unwrap_or(1)) };
-    let output = Output::new(target, form);
-    if output.is_same(keys_output) {
-        return Err(Failure::file(output.path(), "is where the keys go, expected another file for --values-out"));
+        let by = if self == Self::EachByMerge { " with --merge" } else { "" };
+        let one = if self == Self::OneOrEach && keys > 1 { "1 or " } else { "" };
+        let hint = if values > keys { ": files of keys are named before --values" } else { "" };
+        Err(Failure::new(format!(
+            "--values names {values} files, expected {one}{keys}{by}, one for each file of keys{hint}"
+        )))
     }
-    Ok(Some(Values { input: values, output }))
 }
 
-/// The container of values in a file at `path`: NumPy's if its name says so, with the dtype of `values` if that is one.
-fn container_of_values(path: &Path, values: &[Input]) -> Container {
-    if Format::of_extension(path) != Some(Format::Npy) {
-        return Container::Raw;
+/// An error if the headers of two files of `what` tell different dtypes: an output has one.
+fn check_same<'a, D: PartialEq + Display>(what: &str, mut told: impl Iterator<Item = (&'a Input, D)>) -> Result<()> {
+    let Some((first, expected)) = told.next() else { return Ok(()) };
+    let Some((other, found)) = told.find(|(_, found)| *found != expected) else { return Ok(()) };
+    let (first, other) = (name(first.path()), name(other.path()));
+    Err(Failure::new(format!(
+        "{first} holds {what} of dtype {expected} and {other} of dtype {found}: all files must hold the same"
+    )))
+}
+
+/// The container of values in an output at `path` of that format. The dtype is that of all files of values, if each has one.
+fn container_of_values(path: &Path, format: Format, values: &[Input]) -> Result<Container> {
+    let told: Option<Vec<Rows>> = values.iter().map(Input::rows).collect();
+    let rows = told.and_then(|rows| rows.into_iter().next());
+    if let Format::Arrow | Format::Arrows = format {
+        let of_rows = |column: &Column| column.rows().is_some() && column.rows() == rows;
+        let input = values.iter().filter_map(Input::column).next().cloned();
+        let types = KeyType::value_variants().iter();
+        let column =
+            input.into_iter().chain(types.filter_map(|key_type| Column::new("values", *key_type))).find(of_rows);
+        let found = rows.map_or_else(|| "values without a dtype".to_owned(), |rows| format!("values of dtype {rows}"));
+        let expected = format!("Arrow files hold little-endian numbers, one for each key, found {found}: write .npy");
+        return Ok(Container::Arrow(format, column.ok_or_else(|| Failure::file(path, expected))?));
     }
-    let first = values.first().and_then(Input::descr);
-    match first.filter(|first| values.iter().all(|input| input.descr().as_ref() == Some(first))) {
-        Some(descr) => Container::Npy(descr),
-        None => Container::Void,
-    }
+    Ok(match (format, rows) {
+        (Format::Npy, Some(rows)) => Container::Npy(rows),
+        (Format::Npy, None) => Container::Void,
+        _ => Container::Raw,
+    })
 }
 
 /// What a command may use, by its flags.

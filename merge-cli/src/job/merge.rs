@@ -1,6 +1,6 @@
 //! The jobs of the commands that merge: `merge`, `batch` and the set operations.
 
-use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, order_of, resources};
 use super::{Batch, BatchRuns, Job, Merge, Resources, Set};
 use crate::args::{BatchArgs, CommonArgs, MemoryArgs, MergeArgs, MergingArgs, SetArgs};
 use crate::file::input::check_standard_input;
@@ -34,14 +34,9 @@ pub fn merge(args: MergeArgs) -> Result<Job> {
         Some(path) => {
             let (names, file) = names::read(&path)?;
             list = Some((path, file));
-            (names, values)
+            (names, values.paths().cloned().collect())
         }
-        // Nothing tells where the values' files end, but that there are as many of keys.
-        None if inputs.is_empty() && values.len().is_multiple_of(2) => {
-            let mut values = values;
-            (values.split_off(values.len() / 2), values)
-        }
-        None => (inputs, values),
+        None => values.split(inputs, false)?,
     };
     let name = MergeKernel::from(kernel);
     let count = inputs.len();
@@ -80,7 +75,7 @@ pub fn job(
     let mut stats = flags.stats("merge", key_type, stats);
     stats.kernel = kernel.map(|kernel| MergeKernel::from(kernel).name());
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(values, values_target, &inputs, key_type.size(), &output, value_files)?;
+    let values = flags.open_values(values, values_target, &inputs, key_type.size(), &output, value_files)?;
     let kernel = kernel.filter(|kernel| !kernel.is_general()).map(MergeKernel::from);
     Ok(Job::Merge(Merge { inputs, key_type, values, kernel, output, unique, verify, assume_sorted, resources, stats }))
 }
@@ -111,7 +106,7 @@ pub fn batch(args: BatchArgs) -> Result<Job> {
     let key_type = flags.decide(&mut inputs, Some(target.path()))?;
     let stats = flags.stats("batch", key_type, stats);
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
+    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::Each)?;
     Ok(Job::Batch(Batch { inputs, key_type, values, runs, output, assume_sorted, resources, stats }))
 }
 

@@ -40,7 +40,7 @@ pub fn layout(args: RecordArgs, inputs: &[Input], flags: KeyFlags) -> Result<Lay
         };
     };
     for input in inputs {
-        if input.descr() != inputs[0].descr() {
+        if input.rows() != inputs[0].rows() {
             let first = name(inputs[0].path());
             return Err(Failure::file(input.path(), format!("holds records of another dtype than {first}")));
         }
@@ -97,9 +97,9 @@ pub fn sort(
     let layout = layout(args, &inputs, flags)?;
     let mut stats = Stats::begin("sort", RECORD, layout.size, stats);
     stats.kernel = resources.sort_kernel_name();
-    let container = match (format::of_output(target.path(), flags.format)?, inputs[0].descr()) {
+    let container = match (format::of_output(target.path(), flags.format)?, inputs[0].rows()) {
         (Format::Raw, _) => Container::Raw,
-        (Format::Npy, Some(descr)) => Container::Npy(descr),
+        (Format::Npy, Some(rows)) => Container::Npy(rows),
         (Format::Npy, None) => Container::Void,
         (Format::Arrow | Format::Arrows, _) => {
             let by = if flags.format.is_some() { "--format arrow" } else { "an Arrow file as --output" };

@@ -1,6 +1,6 @@
 //! The jobs of `gmerge sort`: a sort, or by its flags a merge, a check, the first keys, segments or records.
 
-use super::keys::{KeyFlags, ValueFiles, open_values, order_of, resources};
+use super::keys::{KeyFlags, ValueFiles, order_of, resources};
 use super::refuse::{self, Flag};
 use super::{Job, Payload, Resources, SegmentBounds, Segments, Sort, Top, check, merge, records};
 use crate::args::{CommonArgs, RecordArgs, SortArgs};
@@ -51,6 +51,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
     let engine = if kernel == SortKernel::Auto { processors.engine } else { EngineChoice::Gpu };
     let engine = Processors { engine, ..processors };
     let resources = Resources { sort_kernel: kernel.into(), ..resources(engine, parallel, memory) };
+    let (inputs, values) = values.split(inputs, !merge)?;
     if only_check || only_check_silently {
         let [input] = &inputs[..] else {
             let (flag, count) = (if only_check { "-c" } else { "-C" }, inputs.len());
@@ -92,7 +93,7 @@ pub fn job(args: SortArgs) -> Result<Job> {
         }));
     }
     let output = flags.output(target, key_type, &inputs)?;
-    let values = open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
+    let values = flags.open_values(&values, values_target, &inputs, key_type.size(), &output, ValueFiles::OneOrEach)?;
     let values = values.map(|Values { input, output }| Values { input: Concatenation::new(input), output });
     let keys = Concatenation::new(inputs);
     let bounds = match (segments, segment_len) {
@@ -116,7 +117,7 @@ fn refuse_combinations(args: &SortArgs) -> Result<()> {
     let device: Flag = ("--device", args.engine.device.is_some());
     let on_cpu: Flag = ("--engine cpu", args.engine.engine == EngineChoice::Cpu);
     let kernel: Flag = ("--kernel merge-path", args.kernel == SortKernel::MergePath);
-    let values: Flag = ("--values", !args.values.is_empty());
+    let values: Flag = ("--values", args.values.is_given());
     let unique: Flag = ("--unique", args.unique);
     let verify: Flag = ("--check", args.check);
     let check: Flag = if args.only_check { ("-c", true) } else { ("-C", args.only_check_silently) };
@@ -197,7 +198,7 @@ fn output_of_indices(target: OutputTarget, flags: KeyFlags) -> Result<Output> {
     };
     let format = format::of_output(path, flags.format)?;
     let endian = format::endian_of_output(path, format, flags.endian, None);
-    let container = Container::of_keys(path, format, key_type, endian, None)?;
+    let container = Container::of_keys(path, format, key_type, endian, None, None)?;
     // Indices are not negative, so that they are encoded as they are.
     let unsigned = if key_type.size() == 4 { KeyType::U32 } else { KeyType::U64 };
     let coding = Coding { key_type: unsigned, endian, order: SortOrder::Ascending };

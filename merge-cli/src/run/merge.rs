@@ -37,7 +37,8 @@ fn merge<W: Word>(job: Merge) -> Result<()> {
         stats,
     } = job;
     if is_verified {
-        output.check_can_be_read_back()?;
+        output.check_can_be_read_back("--output")?;
+        values.iter().try_for_each(|values| values.output.check_can_be_read_back("--values-out"))?;
     }
     let counts = inputs.iter().map(Input::count::<W>).collect::<Result<Vec<_>>>()?;
     let count: Option<u64> = counts.iter().copied().sum();

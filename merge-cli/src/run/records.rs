@@ -30,7 +30,7 @@ pub fn sort(job: SortRecords) -> Result<()> {
     let SortRecords { input, layout, reverse, output, verify, resources, mut stats } = job;
     let key = layout.key(reverse);
     if verify {
-        output.check_can_be_read_back()?;
+        output.check_can_be_read_back("--output")?;
     }
     let length = input.length();
     for file in input.inputs() {
@@ -133,7 +133,8 @@ impl Sorting {
     fn read<W: Word>(&self, input: &mut Concatenation, length: Option<u64>, budget: u64) -> Result<(Vec<u8>, Vec<W>)> {
         let (size, block) = (self.layout.size, (BLOCK / self.layout.size).max(1));
         let first_words = |records: &[u8], words: &mut [W]| Sorter::first_words(&self.key, size, records, words);
-        let Some(length) = length else {
+        // A pipe is read from front to end, also where a header tells its length.
+        let Some(length) = length.filter(|_| input.takes_any_order()) else {
             let records = input.read_all::<u8>()?;
             let count = self.layout.count(input.path(), records.len() as u64)?;
             if in_memory(W::SIZE, size, count) > budget.into() {

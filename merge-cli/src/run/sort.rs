@@ -31,7 +31,10 @@ pub fn run(job: Sort) -> Result<()> {
 fn sort<W: Word>(job: Sort) -> Result<()> {
     let Sort { keys, key_type, payload, output, unique, verify, resources, stats } = job;
     if verify {
-        output.check_can_be_read_back()?;
+        output.check_can_be_read_back("--output")?;
+        if let Payload::Values(values) = &payload {
+            values.output.check_can_be_read_back("--values-out")?;
+        }
     }
     // Also an error if the files do not hold whole keys.
     let count = keys.count::<W>()?;

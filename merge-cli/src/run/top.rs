@@ -33,7 +33,7 @@ pub fn run(job: Top) -> Result<()> {
 fn top<W: Word>(job: Top) -> Result<()> {
     let Top { keys, key_type, count: wanted, mut output, verify: is_verified, resources, mut stats } = job;
     if is_verified {
-        output.check_can_be_read_back()?;
+        output.check_can_be_read_back("--output")?;
     }
     let count = keys.count::<W>()?;
     let wanted = wanted.min(count.unwrap_or(u64::MAX));

@@ -79,6 +79,7 @@ mod tests {
     use crate::coding::Coding;
     use crate::file::{Form, Output, OutputTarget};
     use crate::format::Container;
+    use crate::format::npy::{Number, Rows};
     use crate::spec::{Endian, KeyType};
     use merge_host::SortOrder;
 
@@ -86,7 +87,8 @@ mod tests {
     fn check(written: &[u32], meant: &[u32], unique: bool) -> std::result::Result<(), String> {
         let folder = tempfile::tempdir().unwrap();
         let coding = Coding { key_type: KeyType::U32, endian: Endian::Big, order: SortOrder::Descending };
-        let form = Form { container: Container::Npy("'>u4'".to_owned()), coding, size: 4 };
+        let rows = Rows::of_numbers(&Number::plain(KeyType::U32).unwrap(), Endian::Big);
+        let form = Form { container: Container::Npy(rows), coding, size: 4 };
         let mut keys =
             Output::new(OutputTarget::find(&folder.path().join("out"), false).unwrap(), form).begin().unwrap();
         let mut values = Output::new(OutputTarget::find(&folder.path().join("values"), false).unwrap(), Form::raw(3))

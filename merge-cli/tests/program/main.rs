@@ -2,6 +2,7 @@
 //!
 //! Random keys come from a seed that every failing test prints; `GMERGE_TEST_SEED=n` repeats a run.
 
+mod arrays;
 mod bad_input;
 mod batch;
 mod check;
@@ -33,4 +34,5 @@ mod sort_values;
 mod stats;
 mod streams;
 mod top;
+mod value_formats;
 mod values;

@@ -173,7 +173,7 @@ fn flags_that_do_not_go_together() {
     let run = |options: &str| folder.run(&format!("sort in.u32 -o out.u32 {options}"));
     run("--values in.txt").is_misuse(&["--values-out <OUTV>"]);
     run("--values-out out.txt").is_misuse(&["--values <V>"]);
-    run("--values in.txt in.txt --values-out out.txt").fails(2, &["in.txt: ", "--type"]);
+    run("--values in.txt in.txt --values-out out.txt").fails(2, &["--values names 2 files, expected 1, one for each"]);
     run("--argsort --values in.txt --values-out out.txt").fails(2, &["--argsort and --values cannot be used together"]);
     run("--argsort --values-out out.txt").is_misuse(&["--values <V>"]);
     unchanged(&folder, &before);
@@ -190,4 +190,65 @@ fn a_file_that_grows_too_large_leaves_both_old_ones() {
     folder.shell(&format!("ulimit -f 1000; {command}")).fails(2, &["out.txt: File too large"]);
     unchanged(&folder, &before);
     folder.shell(command).succeeds();
+}
+
+#[test]
+fn files_of_values_are_named_as_in_merge() {
+    let folder = Folder::new();
+    folder.write("a.u32", &[3u32, 1]);
+    folder.write("b.u32", &[2u32]);
+    // Lengths that let each file be keys, too.
+    folder.write("va.u32", b"aaaacccc");
+    folder.write("vb.u32", b"bbbb");
+    folder.write("all.u32", b"aaaaccccbbbb");
+    folder.write("sa.u32", &[1u32, 3]);
+    let out = "-o out.u32 --values-out out.rows";
+    let succeeds = |arguments: &str, keys: &[u32], values: &[u8]| {
+        folder.run(arguments).succeeds();
+        assert_eq!((folder.read::<u32>("out.u32"), folder.read::<u8>("out.rows")), (keys.to_vec(), values.to_vec()));
+        fs::remove_file(folder.path("out.u32")).unwrap();
+        fs::remove_file(folder.path("out.rows")).unwrap();
+    };
+    for arguments in [
+        format!("sort a.u32 b.u32 --values va.u32 vb.u32 {out}"),
+        format!("sort {out} a.u32 b.u32 --values va.u32 vb.u32"),
+        format!("sort a.u32 b.u32 --values va.u32 --values vb.u32 {out}"),
+        format!("sort a.u32 b.u32 --values va.u32 {out} --values vb.u32"),
+        format!("sort --values va.u32 --values vb.u32 a.u32 b.u32 {out}"),
+        format!("sort --values va.u32 vb.u32 {out} a.u32 b.u32"),
+        format!("sort --values va.u32 vb.u32 {out} -- a.u32 b.u32"),
+        format!("sort a.u32 b.u32 --values all.u32 {out}"),
+        format!("sort --values all.u32 a.u32 b.u32 {out}"),
+        format!("sort {out} --values=all.u32 a.u32 b.u32"),
+        format!("sort a.u32 --values all.u32 {out} b.u32"),
+    ] {
+        succeeds(&arguments, &[1, 2, 3], b"ccccbbbbaaaa");
+    }
+    for arguments in [
+        format!("sort -m sa.u32 b.u32 --values va.u32 vb.u32 {out}"),
+        format!("sort -m --values va.u32 vb.u32 sa.u32 b.u32 {out}"),
+        format!("sort -m --values va.u32 --values vb.u32 sa.u32 b.u32 {out}"),
+        format!("merge sa.u32 b.u32 --values va.u32 --values vb.u32 {out}"),
+        format!("merge --values va.u32 --values vb.u32 sa.u32 b.u32 {out}"),
+        format!("merge --values va.u32 vb.u32 sa.u32 b.u32 {out}"),
+    ] {
+        succeeds(&arguments, &[1, 2, 3], b"aaaabbbbcccc");
+    }
+    succeeds(&format!("sort --values va.u32 a.u32 {out}"), &[1, 3], b"ccccaaaa");
+    succeeds(&format!("sort --values=all.u32 b.u32 b.u32 b.u32 {out}"), &[2; 3], b"aaaaccccbbbb");
+    let before = folder.files();
+    for (arguments, message) in [
+        ("sort --values va.u32 vb.u32 a.u32 b.u32", "followed by 4 names, which may be 1 file of values or 2"),
+        ("sort --values va.u32", "--values needs files of keys: name them before --values"),
+        ("sort --values va.u32 --values vb.u32", "--values needs files of keys"),
+        ("sort --values va.u32 --values vb.u32 a.u32", "--values names 2 files, expected 1, one for each file"),
+        ("sort a.u32 --values va.u32 b.u32", "names 2 files, expected 1, one for each file of keys: files of keys are"),
+        ("sort a.u32 b.u32 a.u32 --values va.u32 vb.u32", "--values names 2 files, expected 1 or 3, one for each"),
+        ("sort -m --values va.u32 sa.u32 b.u32", "--values names 1 files, expected 2 with --merge"),
+        ("merge --values va.u32 sa.u32 b.u32", "--values names 1 files, expected 2, one for each"),
+        ("merge --values va.u32", "--values needs files of keys"),
+    ] {
+        folder.run(&format!("{arguments} {out}")).fails(2, &[message]);
+        assert_eq!(folder.files(), before);
+    }
 }

@@ -1,6 +1,7 @@
 //! Pipes in and out.
 
 use crate::common::{Folder, GMERGE, Random, assert_same, spawn};
+use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
@@ -80,4 +81,32 @@ fn closed_standard_streams() {
     assert_eq!(folder.read::<u32>("out.u32"), [1, 2, 3]);
     assert_eq!(folder.shell("gmerge sort none.u32 -o out.u32 2>&-").code(), Some(2));
     assert_eq!(folder.shell("gmerge check in.u32 --stats json 2>/dev/full").code(), Some(1));
+}
+
+#[test]
+fn an_arrow_file_that_is_cut_is_an_error_in_a_pipe() {
+    let folder = Folder::new();
+    folder.run("gen -n 3000000 --type u32 --dist sorted -o k.arrow").succeeds();
+    folder.write("k.u32", &[1u32]);
+    let file = fs::read(folder.path("k.arrow")).unwrap();
+    folder.run_with_input("check -", &file).succeeds();
+    // Messages begin so. The last is empty, and followed by the footer.
+    let is_message = |&at: &usize| file[at..].starts_with(&[0xff; 4]) && at % 64 == 8;
+    let messages: Vec<usize> = (8..file.len()).filter(is_message).collect();
+    assert!(messages.len() > 3, "{messages:?}");
+    let footer = messages[messages.len() - 1] + 8;
+    let cuts = messages[1..].iter().copied().chain([footer, footer + 100, file.len() - 10, file.len() - 1]);
+    for cut in cuts {
+        for command in [
+            "check -",
+            "sort - -o out.u32",
+            "sort - -o out.u32 -S 1M",
+            "merge - k.u32 -o out.u32 --assume-sorted",
+            "union - k.u32 -o out.u32 --assume-sorted",
+            "sort k.u32 --values - -o out.u32 --values-out out.rows",
+        ] {
+            folder.run_with_input(command, &file[..cut]).fails(2, &["-: Arrow file, at byte ", "is it complete?"]);
+        }
+    }
+    assert_eq!(folder.files(), ["k.arrow", "k.u32"]);
 }

@@ -2,8 +2,9 @@
 
 use super::MAX_METADATA;
 use super::flatbuffer::{Damaged, Fields, Table, Value};
+use crate::format::npy;
 use crate::say::error::{Failure, Result};
-use crate::spec::KeyType;
+use crate::spec::{Endian, KeyType};
 use clap::ValueEnum;
 use std::path::Path;
 
@@ -57,11 +58,11 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column named "keys". None for numbers of 16 bytes, for which Arrow has no type.
-    pub fn new(key_type: KeyType) -> Option<Self> {
-        let data_type = DataType::of(key_type)?;
+    /// A column of that name. None for numbers of 16 bytes, for which Arrow has no type.
+    pub fn new(name: &str, key_type: KeyType) -> Option<Self> {
+        let (data_type, name) = (DataType::of(key_type)?, name.into());
         let (metadata, schema_metadata) = (Metadata::new(), Metadata::new());
-        Some(Self { key_type, data_type, name: b"keys".to_vec(), is_nullable: false, metadata, schema_metadata })
+        Some(Self { key_type, data_type, name, is_nullable: false, metadata, schema_metadata })
     }
 
     /// The column of an output to `path`: that of the input, if it is of this type, or else one named "keys".
@@ -72,7 +73,7 @@ impl Column {
     pub fn of_output(path: &Path, input: Option<&Self>, key_type: KeyType) -> Result<Self> {
         match input {
             Some(column) if column.key_type == key_type => Ok(column.clone()),
-            _ => Self::new(key_type).ok_or_else(|| {
+            _ => Self::new("keys", key_type).ok_or_else(|| {
                 let message = format!("Arrow has no type for {key_type} keys: write them with --format raw");
                 Failure::file(path, message)
             }),
@@ -82,6 +83,11 @@ impl Column {
     /// The type of the numbers.
     pub fn key_type(&self) -> KeyType {
         self.key_type
+    }
+
+    /// The rows of an array that holds the numbers.
+    pub fn rows(&self) -> Option<npy::Rows> {
+        Some(npy::Rows::of_numbers(&npy::Number::plain(self.key_type)?, Endian::Little))
     }
 
     /// Reads a `Schema`, which must have one column of numbers.

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Bytes at the end of a file: the footer's length and the magic ones.
-const TRAILER: usize = 10;
+pub(super) const TRAILER: usize = 10;
 /// Bytes of a `Block`: an offset, i64, the length of the metadata, i32 and 4 bytes of padding, and that of the body, i64.
 const BLOCK: usize = 24;
 
@@ -71,18 +71,9 @@ impl Footer<'_> {
     fn layout(&self) -> Result<Layout> {
         let trailer_begin = self.length.saturating_sub(TRAILER as u64);
         let trailer = self.bytes(trailer_begin, TRAILER)?;
-        let (length, magic) = trailer.split_at(4);
-        if magic != MAGIC {
-            let message = format!("ends with \"{}\", expected a footer: is it complete?", magic.escape_ascii());
-            return Err(self.failure(trailer_begin, message));
-        }
-        let length = i32::from_le_bytes([length[0], length[1], length[2], length[3]]);
-        let footer_length = usize::try_from(length).ok().filter(|&length| length <= MAX_FOOTER);
-        let begin = footer_length.and_then(|length| trailer_begin.checked_sub(length as u64));
-        let (Some(footer_length), Some(begin)) = (footer_length, begin.filter(|&begin| begin >= FILE_HEAD as u64))
-        else {
-            return Err(self.failure(trailer_begin, format!("tells a footer of {length} bytes")));
-        };
+        let most = trailer_begin.saturating_sub(FILE_HEAD as u64);
+        let footer_length = footer_length(&trailer, most).map_err(|message| self.failure(trailer_begin, message))?;
+        let begin = trailer_begin - footer_length as u64;
         let footer = self.bytes(begin, footer_length)?;
         let (column, blocks) = parse_footer(&footer).map_err(|error| self.failure(begin, error))?;
         let parts = blocks.map(|block| self.part(block, begin, &column)).collect::<Result<_>>()?;
@@ -131,6 +122,17 @@ impl Footer<'_> {
     fn failure(&self, offset: u64, message: impl fmt::Display) -> Failure {
         failure(self.path, Format::Arrow, offset, message)
     }
+}
+
+/// Bytes of the footer of a file that ends with this trailer, where there are `most` bytes that may be a footer.
+pub(super) fn footer_length(trailer: &[u8], most: u64) -> std::result::Result<usize, String> {
+    let Some((length, MAGIC)) = trailer.split_first_chunk() else {
+        let end = &trailer[trailer.len().saturating_sub(MAGIC.len())..];
+        return Err(format!("ends with \"{}\", expected a footer: is it complete?", end.escape_ascii()));
+    };
+    let length = i32::from_le_bytes(*length);
+    let footer = usize::try_from(length).ok().filter(|&length| length <= MAX_FOOTER && length as u64 <= most);
+    footer.ok_or_else(|| format!("tells a footer of {length} bytes"))
 }
 
 /// The column of a file with this footer, and its record batches.

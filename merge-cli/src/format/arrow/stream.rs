@@ -1,7 +1,8 @@
 //! A stream, or a file, read from front to end: its keys in order, without the messages around them.
 
+use super::layout::{TRAILER, footer_length};
 use super::message::{Batch, parse_batch, parse_schema};
-use super::{CONTINUATION, Column, FILE_HEAD, MAX_METADATA, MESSAGE_HEAD};
+use super::{CONTINUATION, Column, FILE_HEAD, MAX_FOOTER, MAX_METADATA, MESSAGE_HEAD};
 use crate::format::Format;
 use crate::say::error::{Failure, Result};
 use std::fmt;
@@ -124,7 +125,7 @@ pub(super) fn failure(path: &Path, format: Format, offset: u64, message: impl fm
 /// The keys of a stream that cannot be read twice, such as a pipe.
 ///
 /// It holds no more than the metadata of one message. A file, in [`Format::Arrow`], is read as the stream that it
-/// contains, and its footer is not used.
+/// contains, and its footer tells no more than that it is complete.
 #[derive(Debug)]
 pub struct Stream<R> {
     messages: Messages<R>,
@@ -182,11 +183,20 @@ impl<R: Read> Stream<R> {
         Ok(self.left > 0)
     }
 
-    /// Reads what follows the last batch: the footer of a file, and nothing in a stream.
+    /// Reads what follows the last batch: the footer of a file, without which it is not complete, and nothing in a stream.
     fn end(&mut self) -> Result<()> {
         (self.has_ended, self.padding) = (true, 0);
         let end = self.messages.offset;
-        let follows = self.messages.drain(u64::MAX)?;
-        if self.format == Format::Arrows && follows > 0 { Err(self.messages.goes_on(end)) } else { Ok(()) }
+        if self.format == Format::Arrows {
+            return if self.messages.drain(u64::MAX)? > 0 { Err(self.messages.goes_on(end)) } else { Ok(()) };
+        }
+        let rest = self.messages.up_to(MAX_FOOTER + TRAILER)?;
+        let footer = rest.len().saturating_sub(TRAILER);
+        let found = match self.messages.drain(u64::MAX)? {
+            0 => footer_length(&rest[footer..], footer as u64),
+            more => Err(format!("{} bytes follow, expected a footer", rest.len() as u64 + more)),
+        };
+        let failure = |message| failure(&self.messages.path, Format::Arrow, end + footer as u64, message);
+        found.map(drop).map_err(failure)
     }
 }

@@ -68,7 +68,7 @@ fn message_of<T>(result: Result<T, Failure>) -> String {
 #[test]
 fn files_and_streams_read_as_they_were_written() {
     let keys: Vec<u8> = (0..160).collect();
-    for column in KeyType::value_variants().iter().filter_map(|&key_type| Column::new(key_type)) {
+    for column in KeyType::value_variants().iter().filter_map(|&key_type| Column::new("keys", key_type)) {
         for format in FORMATS {
             for batches in [vec![], vec![&keys[..]], vec![&keys[..8], &keys[8..16], &keys[16..]]] {
                 let bytes = written(format, &column, &batches);
@@ -82,7 +82,7 @@ fn files_and_streams_read_as_they_were_written() {
             }
         }
     }
-    assert!(Column::new(KeyType::U128).is_none());
+    assert!(Column::new("keys", KeyType::U128).is_none());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn files_and_streams_of_pyarrow() {
 
 #[test]
 fn a_file_in_a_pipe_may_have_its_first_message_aligned() {
-    let column = Column::new(KeyType::U8).unwrap();
+    let column = Column::new("keys", KeyType::U8).unwrap();
     let file = written(Format::Arrow, &column, &[&[3, 1]]);
     for padding in [0, 8, 56] {
         let padded = [&file[..FILE_HEAD], &[0; 56][..padding], &file[FILE_HEAD..]].concat();
@@ -120,7 +120,7 @@ fn a_file_in_a_pipe_may_have_its_first_message_aligned() {
 
 #[test]
 fn bodies_are_aligned() {
-    let column = Column::new(KeyType::U8).unwrap();
+    let column = Column::new("keys", KeyType::U8).unwrap();
     for format in FORMATS {
         let bytes = written(format, &column, &[&[1], &[2; 65], &[3; 64]]);
         let layout = Layout::read(Path::new("x"), &file_of(&bytes), bytes.len() as u64, format).unwrap();
@@ -131,13 +131,23 @@ fn bodies_are_aligned() {
 
 #[test]
 fn what_ends_early_or_goes_on_is_an_error() {
-    let column = Column::new(KeyType::U16).unwrap();
+    let column = Column::new("keys", KeyType::U16).unwrap();
     let keys = [7; 100];
     let [file, stream] = FORMATS.map(|format| written(format, &column, &[&keys[..50], &keys[50..]]));
     for length in 0..file.len() {
         let message = message_of(read_file(&file[..length], Format::Arrow));
         assert!(message.starts_with("x: Arrow file, at byte "), "{length}: {message}");
+        let message = message_of(read_pipe(&file[..length], Format::Arrow, 9));
+        assert!(message.starts_with("x: Arrow "), "{length}: {message}");
     }
+    let longer = [&file[..], b"x"].concat();
+    let message = message_of(read_pipe(&longer, Format::Arrow, 9));
+    assert!(message.contains("ends with \"RROW1x\", expected a footer"), "{message}");
+    let mut no_footer = file.clone();
+    no_footer[file.len() - 10..][..4].fill(0x7f);
+    let message = message_of(read_pipe(&no_footer, Format::Arrow, 9));
+    let expected = format!("x: Arrow file, at byte {}: tells a footer of 2139062143 bytes", file.len() - 10);
+    assert_eq!(message, expected);
     let batches: Vec<usize> = {
         let layout = Layout::read(Path::new("x"), &file_of(&stream), stream.len() as u64, Format::Arrows).unwrap();
         layout.parts.iter().map(|part| (part.begin + part.length).next_multiple_of(64) as usize).collect()

@@ -1,5 +1,6 @@
 //! NumPy's dtypes: that of numbers, and structured ones, which are those of records.
 
+use super::Purpose;
 use super::literal::{Literal, Problem, Value, quote};
 use crate::spec::Endian;
 use crate::spec::KeyType;
@@ -10,10 +11,64 @@ use std::ops::Range;
 /// What the items of an array are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dtype {
-    /// Numbers of a type and a byte order.
-    Number(KeyType, Endian),
+    /// Numbers, and the byte order that they have.
+    Number(Number, Endian),
     /// Records.
     Record(Record),
+    /// Items without an order here, as the header writes their dtype, and the bytes of each.
+    Other(String, usize),
+}
+
+/// A dtype whose items are ordered as numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// The type of the numbers. Dates and durations are signed numbers of 8 bytes, of which `NaT` is the least. Booleans are
+    /// bytes.
+    pub key_type: KeyType,
+    /// NumPy's name without the byte order, such as `u4` or `M8[ns]`.
+    pub name: String,
+}
+
+impl Number {
+    /// Plain numbers of that type. NumPy has none of 16 bytes.
+    pub fn plain(key_type: KeyType) -> Option<Self> {
+        Some(Self { key_type, name: number_name(key_type)?.to_owned() })
+    }
+
+    /// The dtype that NumPy calls `name`, if it is one of numbers, and its byte order.
+    fn parse(name: &str) -> Option<(Self, Endian)> {
+        if let Some((key_type, endian)) = number(name) {
+            return Some((Self::plain(key_type)?, endian));
+        }
+        let (endian, name) = split_order(name);
+        let (key_type, endian) = match name.split_at_checked(2)? {
+            ("b1", "") => (KeyType::U8, Endian::Little),
+            ("M8" | "m8", unit) if is_unit(unit) => (KeyType::I64, endian),
+            _ => return None,
+        };
+        Some((Self { key_type, name: name.to_owned() }, endian))
+    }
+
+    /// Whether the dtype is one of plain numbers, and not of dates, durations or booleans.
+    pub fn is_plain(&self) -> bool {
+        number_name(self.key_type) == Some(&self.name)
+    }
+
+    /// The dtype in that byte order as a header writes it: a Python literal.
+    pub fn descr(&self, endian: Endian) -> String {
+        let order = match (self.key_type.size(), endian) {
+            (1, _) => '|',
+            (_, Endian::Little) => '<',
+            (_, Endian::Big) => '>',
+        };
+        format!("'{order}{}'", self.name)
+    }
+}
+
+/// Whether `text` is the unit of dates or durations, such as `[ns]` or `[25us/3]`, or none.
+fn is_unit(text: &str) -> bool {
+    let unit = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    text.is_empty() || unit.is_some_and(|unit| unit.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'/'))
 }
 
 /// A structured dtype.
@@ -48,8 +103,8 @@ pub enum FieldKind {
 }
 
 impl Dtype {
-    /// The dtype that `descr` stands for, which is the part of `text` at its span.
-    pub fn parse(descr: &Literal, text: &str) -> Result<Self, Problem> {
+    /// The dtype that `descr` stands for, which is the part of `text` at its span. Only values may have no order.
+    pub fn parse(descr: &Literal, text: &str, purpose: Purpose) -> Result<Self, Problem> {
         match &descr.value {
             Value::String(name) => {
                 let is_bytes = name.trim_start_matches('|').starts_with(['V', 'S']);
@@ -57,11 +112,15 @@ impl Dtype {
                     let descr = text[descr.span.clone()].to_owned();
                     return Ok(Self::Record(Record { size, fields: Vec::new(), descr }));
                 }
-                number(name).map(|(key_type, endian)| Self::Number(key_type, endian)).ok_or_else(|| {
-                    let message =
-                        format!("dtype {} is no type of keys, expected one of {}", quote(name), number_names());
-                    descr.problem(message)
-                })
+                if let Some((number, endian)) = Number::parse(name) {
+                    return Ok(Self::Number(number, endian));
+                }
+                if purpose == Purpose::Values {
+                    let Item { kind: _, size } = named_item(name).map_err(|message| descr.problem(message))?;
+                    return Ok(Self::Other(text[descr.span.clone()].to_owned(), size));
+                }
+                let (name, expected) = (quote(name), number_names());
+                Err(descr.problem(format!("dtype {name} is no type of keys, expected one of {expected}, b1, M8, m8")))
             }
             Value::List(fields) => {
                 let (fields, size) = parse_fields(fields, text)?;
@@ -78,20 +137,19 @@ impl Dtype {
     /// Bytes of an item.
     pub fn size(&self) -> usize {
         match self {
-            Self::Number(key_type, _) => key_type.size(),
+            Self::Number(number, _) => number.key_type.size(),
             Self::Record(record) => record.size,
+            Self::Other(_, size) => *size,
         }
     }
-}
 
-/// The dtype of keys as a header writes it: a Python literal. NumPy has none for numbers of 16 bytes.
-pub fn descr(key_type: KeyType, endian: Endian) -> Option<String> {
-    let order = match (key_type.size(), endian) {
-        (1, _) => '|',
-        (_, Endian::Little) => '<',
-        (_, Endian::Big) => '>',
-    };
-    Some(format!("'{order}{}'", number_name(key_type)?))
+    /// The dtype as a header writes it: a Python literal.
+    pub fn descr(&self) -> String {
+        match self {
+            Self::Number(number, endian) => number.descr(*endian),
+            Self::Record(Record { descr, .. }) | Self::Other(descr, _) => descr.clone(),
+        }
+    }
 }
 
 /// NumPy's short name of a type, without the byte order.

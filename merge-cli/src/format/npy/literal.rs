@@ -22,8 +22,7 @@ pub struct Literal {
 pub enum Value {
     String(String),
     Number(u64),
-    /// `True` or `False`, which are not told apart.
-    Bool,
+    Bool(bool),
     None,
     Tuple(Vec<Literal>),
     List(Vec<Literal>),
@@ -96,7 +95,8 @@ impl<'a> Scanner<'a> {
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let length = self.rest().bytes().take_while(is_name).count();
         let value = match &self.rest()[..length] {
-            "True" | "False" => Value::Bool,
+            "True" => Value::Bool(true),
+            "False" => Value::Bool(false),
             "None" => Value::None,
             _ => return None,
         };
@@ -234,7 +234,7 @@ mod tests {
         match &literal.value {
             Value::String(string) => format!("{string:?}"),
             Value::Number(number) => number.to_string(),
-            Value::Bool => "bool".to_owned(),
+            Value::Bool(value) => value.to_string(),
             Value::None => "none".to_owned(),
             Value::Tuple(items) => format!("({})", list(items)),
             Value::List(items) => format!("[{}]", list(items)),
@@ -253,7 +253,7 @@ mod tests {
             (r#"'\\ \' \" \n\r\t \xe9\u20ac\U0001f600'"#, "\"\\\\ ' \\\" \\n\\r\\t \u{e9}\u{20ac}\u{1f600}\""),
             ("18446744073709551615", "18446744073709551615"),
             ("5L", "5"),
-            ("(True, False, None)", "(bool bool none)"),
+            ("(True, False, None)", "(true false none)"),
             ("()", "()"),
             ("(3)", "3"),
             ("(3,)", "(3)"),

@@ -11,11 +11,12 @@
 mod dtype;
 mod literal;
 
-#[expect(unused_imports, reason = "for records of .npy files, which are not sorted yet")]
-pub use dtype::{Dtype, Field, FieldKind, Record, descr};
+pub use dtype::{Dtype, FieldKind, Number, Record};
 
 use crate::say::error::{Failure, Result};
+use crate::spec::Endian;
 use literal::{Literal, Problem, Value, quote};
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
@@ -28,13 +29,24 @@ const COUNT_DIGITS: usize = 21;
 /// The longest text to read, in bytes.
 const MAX_TEXT: u32 = 1 << 16;
 
-/// The description of an array of one dimension.
+/// What an array is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Keys or records: one dimension of items that have an order.
+    Keys,
+    /// Values: any items that are in the file as they are, in rows of any shape.
+    Values,
+}
+
+/// The description of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The type of the items.
     pub dtype: Dtype,
-    /// The number of items.
+    /// The number of rows: the length of the first dimension.
     pub count: u64,
+    /// The lengths of the other dimensions. An array of one dimension has none, and rows of one item.
+    pub row: Vec<u64>,
     /// The offset of the first item in the file, in bytes.
     pub begin: u64,
     /// The offset after the last item, in bytes.
@@ -46,9 +58,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array of one dimension of
-    /// numbers or records.
-    pub fn read(path: &Path, reader: impl Read) -> Result<Self> {
+    /// One line that names the file, if the header is longer than 64 KiB or does not describe an array for that purpose.
+    pub fn read(path: &Path, reader: impl Read, purpose: Purpose) -> Result<Self> {
         let mut source = Source { path, reader, offset: MAGIC.len() };
         let version = source.read(2)?;
         let length_bytes = match version[..] {
@@ -73,12 +84,59 @@ impl Header {
         let text_offset = source.offset;
         let bytes = source.read(length as usize)?;
         let header = match version[0] {
-            3 => parse_utf8(bytes, source.offset as u64),
-            _ => parse_latin1(&bytes, source.offset as u64),
+            3 => parse_utf8(bytes, source.offset as u64, purpose),
+            _ => parse_latin1(&bytes, source.offset as u64, purpose),
         };
         header.map_err(|Problem { offset, message }| {
             Failure::file(path, format!(".npy header, at byte {}: {message}", text_offset + offset))
         })
+    }
+
+    /// The rows of the array.
+    pub fn rows(&self) -> Rows {
+        Rows { descr: self.dtype.descr(), item: self.dtype.size(), shape: self.row.clone() }
+    }
+}
+
+/// The rows of an array: what it has at each index of its first dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The dtype as a Python literal.
+    pub descr: String,
+    /// Bytes of an item.
+    pub item: usize,
+    /// The lengths of the dimensions after the first.
+    pub shape: Vec<u64>,
+}
+
+impl Rows {
+    /// Rows of one number.
+    pub fn of_numbers(number: &Number, endian: Endian) -> Self {
+        Self { descr: number.descr(endian), item: number.key_type.size(), shape: Vec::new() }
+    }
+
+    /// Bytes of a row.
+    pub fn bytes(&self) -> u64 {
+        self.shape.iter().fold(self.item as u64, |bytes, &length| bytes.saturating_mul(length))
+    }
+
+    /// The shape of an array with `size` bytes at each of `count` indices. Several rows at an index are one more dimension.
+    fn shape_of(&self, count: u64, size: usize) -> Vec<u64> {
+        let rows = size as u64 / self.bytes().max(1);
+        let several = Some(rows).filter(|&rows| rows > 1);
+        [count].into_iter().chain(several).chain(self.shape.iter().copied()).collect()
+    }
+
+    /// The header of an array with `size` bytes at each of `count` indices. Its length does not depend on `count`.
+    pub fn header(&self, count: u64, size: usize) -> Vec<u8> {
+        header(&self.descr, &self.shape_of(count, size))
+    }
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { descr, item: _, shape } = self;
+        if shape.is_empty() { f.write_str(descr) } else { write!(f, "{descr} in rows of {}", tuple(shape)) }
     }
 }
 
@@ -108,18 +166,18 @@ impl<R: Read> Source<'_, R> {
 }
 
 /// Parses a text in UTF-8 that ends at the offset `begin` of its file.
-fn parse_utf8(bytes: Vec<u8>, begin: u64) -> std::result::Result<Header, Problem> {
+fn parse_utf8(bytes: Vec<u8>, begin: u64, purpose: Purpose) -> std::result::Result<Header, Problem> {
     let text = String::from_utf8(bytes).map_err(|error| Problem {
         offset: error.utf8_error().valid_up_to(),
         message: "expected UTF-8, as in every header of version 3.0".to_owned(),
     })?;
-    parse(&text, begin)
+    parse(&text, begin, purpose)
 }
 
 /// Parses a text in Latin-1 that ends at the offset `begin` of its file.
-fn parse_latin1(bytes: &[u8], begin: u64) -> std::result::Result<Header, Problem> {
+fn parse_latin1(bytes: &[u8], begin: u64, purpose: Purpose) -> std::result::Result<Header, Problem> {
     let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
-    parse(&text, begin).map_err(|problem| Problem {
+    parse(&text, begin, purpose).map_err(|problem| Problem {
         // One byte is one character, of one or two bytes in memory.
         offset: text[..problem.offset].chars().count(),
         ..problem
@@ -127,7 +185,7 @@ fn parse_latin1(bytes: &[u8], begin: u64) -> std::result::Result<Header, Problem
 }
 
 /// Parses the text of a header that ends at the offset `begin` of its file.
-fn parse(text: &str, begin: u64) -> std::result::Result<Header, Problem> {
+fn parse(text: &str, begin: u64, purpose: Purpose) -> std::result::Result<Header, Problem> {
     let literal = Literal::parse(text)?;
     let Value::Dict(entries) = &literal.value else {
         return Err(literal.problem("expected a dict of 'descr', 'fortran_order' and 'shape'"));
@@ -148,44 +206,56 @@ fn parse(text: &str, begin: u64) -> std::result::Result<Header, Problem> {
         let message = "expected the keys 'descr', 'fortran_order' and 'shape'".to_owned();
         return Err(Problem { offset: literal.span.end, message });
     };
+    let Value::Bool(is_fortran) = order.value else { return Err(order.problem("expected True or False")) };
+    let dtype = Dtype::parse(descr, text, purpose)?;
+    let (count, row) = lengths(shape, text, purpose)?;
     // Both orders are the same for an array of one dimension.
-    if !matches!(order.value, Value::Bool) {
-        return Err(order.problem("expected True or False"));
+    if is_fortran && !row.is_empty() {
+        return Err(
+            order.problem("the rows are in Fortran order, expected C order: save numpy.ascontiguousarray of it")
+        );
     }
-    let dtype = Dtype::parse(descr, text)?;
-    let count = item_count(shape, text)?;
+    let items = row.iter().try_fold(count, |items, &length| items.checked_mul(length));
     // File offsets are signed numbers of the system.
-    let end = count.checked_mul(dtype.size() as u64).and_then(|bytes| bytes.checked_add(begin));
-    match end.filter(|&end| i64::try_from(end).is_ok()) {
-        Some(end) => Ok(Header { dtype, count, begin, end }),
-        None => Err(shape.problem(format!("{count} items of {} bytes are more than a file can hold", dtype.size()))),
+    let bytes = items.and_then(|items| items.checked_mul(dtype.size() as u64));
+    match bytes.and_then(|bytes| bytes.checked_add(begin)).filter(|&end| i64::try_from(end).is_ok()) {
+        Some(end) => Ok(Header { dtype, count, row, begin, end }),
+        None => {
+            let items = items.unwrap_or(u64::MAX);
+            Err(shape.problem(format!("{items} items of {} bytes are more than a file can hold", dtype.size())))
+        }
     }
 }
 
-/// The number of items in an array of this shape, which must have one dimension.
-fn item_count(shape: &Literal, text: &str) -> std::result::Result<u64, Problem> {
+/// The lengths of the first dimension and of the others. Keys have no others.
+fn lengths(shape: &Literal, text: &str, purpose: Purpose) -> std::result::Result<(u64, Vec<u64>), Problem> {
     let Value::Tuple(lengths) = &shape.value else {
         return Err(shape.problem("expected a shape: a tuple of one length, such as (3,)"));
     };
-    match lengths[..] {
-        [Literal { value: Value::Number(count), .. }] => Ok(count),
-        [ref other] => Err(other.problem("expected a length")),
+    let length = |literal: &Literal| match literal.value {
+        Value::Number(length) => Ok(length),
+        _ => Err(literal.problem("expected a length")),
+    };
+    match (&lengths[..], purpose) {
+        ([count], _) => Ok((length(count)?, Vec::new())),
+        ([count, row @ ..], Purpose::Values) => {
+            Ok((length(count)?, row.iter().map(length).collect::<std::result::Result<_, _>>()?))
+        }
         _ => {
-            let dimensions = lengths.len();
-            let shape_text = quote(&text[shape.span.clone()]);
-            let message = format!("the array has {dimensions} dimensions, {shape_text}, expected 1: save it flat");
+            let (dimensions, shape_text) = (lengths.len(), quote(&text[shape.span.clone()]));
+            let (expected, hint) = if purpose == Purpose::Keys { ("1", ": save it flat") } else { ("1 or more", "") };
+            let message = format!("the array has {dimensions} dimensions, {shape_text}, expected {expected}{hint}");
             Err(shape.problem(message))
         }
     }
 }
 
-/// The header of an array of `count` items, byte for byte as NumPy writes it.
+/// The header of an array of this shape, byte for byte as NumPy writes it.
 ///
-/// `descr` is the dtype as a Python literal: that of [`descr()`], or [`Record::descr`]. The length of a header does not
-/// depend on `count`.
-pub fn header(descr: &str, count: u64) -> Vec<u8> {
-    let padding = COUNT_DIGITS - count.to_string().len();
-    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({count},), }}{:padding$}", "");
+/// `descr` is the dtype as a Python literal. The length of a header does not depend on the first length of `shape`.
+fn header(descr: &str, shape: &[u64]) -> Vec<u8> {
+    let padding = COUNT_DIGITS - shape[0].to_string().len();
+    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {}, }}{:padding$}", tuple(shape), "");
     let latin1 = text.chars().map(|character| u8::try_from(character).ok()).collect::<Option<Vec<u8>>>();
     let (version, length_bytes, text) = match latin1 {
         Some(text) if padded_length(2, &text) <= u16::MAX.into() => (1, 2, text),
@@ -197,6 +267,12 @@ pub fn header(descr: &str, count: u64) -> Vec<u8> {
     header.resize(header.len() + length - text.len() - 1, b' ');
     header.push(b'\n');
     header
+}
+
+/// Lengths as a Python tuple.
+fn tuple(lengths: &[u64]) -> String {
+    let text = lengths.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    if lengths.len() == 1 { format!("({text},)") } else { format!("({text})") }
 }
 
 /// Bytes of `text` with padding, after a length of `length_bytes` bytes.

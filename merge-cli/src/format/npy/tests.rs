@@ -16,8 +16,17 @@ fn version(major: u8, text: &[u8]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> std::result::Result<Header, String> {
+    read_for(Purpose::Keys, bytes)
+}
+
+fn read_for(purpose: Purpose, bytes: &[u8]) -> std::result::Result<Header, String> {
     let failure = |failure: Failure| failure.message().unwrap().to_owned();
-    Header::read(Path::new("x.npy"), bytes).map_err(failure)
+    Header::read(Path::new("x.npy"), bytes, purpose).map_err(failure)
+}
+
+/// The dtype of plain numbers.
+fn plain(key_type: KeyType, endian: Endian) -> Dtype {
+    Dtype::Number(Number::plain(key_type).unwrap(), endian)
 }
 
 /// A header's text with this dtype and this shape.
@@ -30,7 +39,7 @@ fn with(descr: &str, shape: &str) -> String {
 fn record(descr: &str) -> Record {
     match read(&version(3, with(descr, "(5,)").as_bytes())).unwrap().dtype {
         Dtype::Record(record) => record,
-        Dtype::Number(..) => panic!("{descr} is a number"),
+        other => panic!("{descr} is {other:?}"),
     }
 }
 
@@ -42,7 +51,12 @@ fn show(record: &Record) -> String {
 
 #[track_caller]
 fn fails(text: &str, parts: &[&str]) {
-    let message = read(&version(1, text.as_bytes())).unwrap_err();
+    fails_for(Purpose::Keys, text, parts);
+}
+
+#[track_caller]
+fn fails_for(purpose: Purpose, text: &str, parts: &[&str]) {
+    let message = read_for(purpose, &version(1, text.as_bytes())).unwrap_err();
     for part in ["x.npy: "].iter().chain(parts) {
         assert!(message.contains(part), "no {part:?} in {message:?}");
     }
@@ -54,18 +68,13 @@ fn headers_of_numpy_are_read_and_written_byte_for_byte() {
         let header = read(&bytes[MAGIC.len()..]).unwrap();
         assert_eq!((header.count, header.begin), (5, bytes.len() as u64), "{descr}");
         let text = match &header.dtype {
-            Dtype::Number(key_type, endian) => {
-                assert_eq!(format!("{key_type} {endian:?}"), expected);
-                super::descr(*key_type, *endian).unwrap()
-            }
-            Dtype::Record(record) => {
-                assert_eq!(show(record), expected);
-                record.descr.clone()
-            }
+            Dtype::Number(number, endian) => format!("{} {endian:?}", number.key_type),
+            Dtype::Record(record) => show(record),
+            Dtype::Other(..) => panic!("{descr} has no order"),
         };
-        assert_eq!(text, descr);
-        assert_eq!(super::header(&text, 5), bytes, "{descr}");
-        assert_eq!(super::header(&text, u64::MAX).len(), bytes.len(), "{descr}");
+        assert_eq!((&*text, &*header.dtype.descr()), (expected, descr));
+        assert_eq!(super::header(descr, &[5]), bytes, "{descr}");
+        assert_eq!(super::header(descr, &[u64::MAX]).len(), bytes.len(), "{descr}");
     }
 }
 
@@ -73,17 +82,18 @@ fn headers_of_numpy_are_read_and_written_byte_for_byte() {
 fn a_header_of_numbers_reads_as_it_was_written() {
     for &key_type in KeyType::value_variants() {
         for endian in [Endian::Little, Endian::Big] {
-            let Some(descr) = descr(key_type, endian) else {
+            let Some(number) = Number::plain(key_type) else {
                 assert_eq!(key_type, KeyType::U128);
                 continue;
             };
+            let descr = number.descr(endian);
             for count in [0, 1, 12_345_678_901] {
-                let header = header(&descr, count);
+                let header = header(&descr, &[count]);
                 assert_eq!((header.len(), &header[..6], header[127]), (128, MAGIC, b'\n'));
                 let endian = if key_type.size() == 1 { Endian::Little } else { endian };
                 let end = 128 + count * key_type.size() as u64;
-                let dtype = Dtype::Number(key_type, endian);
-                assert_eq!(read(&header[6..]), Ok(Header { dtype, count, begin: 128, end }));
+                let dtype = plain(key_type, endian);
+                assert_eq!(read(&header[6..]), Ok(Header { dtype, count, row: vec![], begin: 128, end }));
             }
         }
     }
@@ -93,7 +103,7 @@ fn a_header_of_numbers_reads_as_it_was_written() {
 fn long_headers_have_version_2_and_are_aligned() {
     for length in (65_300..65_536).step_by(7) {
         let descr = format!("[('{}', '<u4')]", "n".repeat(length));
-        let header = header(&descr, 3);
+        let header = header(&descr, &[3]);
         assert_eq!((header.len() % 64, header[6] == 2), (0, header.len() > 1 << 16), "{length}");
         if header[6] == 1 {
             let Dtype::Record(record) = read(&header[6..]).unwrap().dtype else { panic!("a number") };
@@ -104,8 +114,8 @@ fn long_headers_have_version_2_and_are_aligned() {
 
 #[test]
 fn every_version_and_every_way_to_write_it() {
-    let dtype = Dtype::Number(KeyType::I16, Endian::Big);
-    let expected = |begin| Header { dtype: dtype.clone(), count: 5, begin, end: begin + 10 };
+    let dtype = plain(KeyType::I16, Endian::Big);
+    let expected = |begin| Header { dtype: dtype.clone(), count: 5, row: vec![], begin, end: begin + 10 };
     for text in [
         "{'descr': '>i2', 'fortran_order': False, 'shape': (5,), }\n",
         "{'shape': (5,), 'fortran_order': True, 'descr': '>i2'}",
@@ -118,7 +128,7 @@ fn every_version_and_every_way_to_write_it() {
     }
     for (descr, key_type) in [("=f4", KeyType::F32), ("f8", KeyType::F64), ("|u1", KeyType::U8), (">i1", KeyType::I8)] {
         let header = read(&version(1, with(&format!("'{descr}'"), "(0,)").as_bytes())).unwrap();
-        assert_eq!((header.dtype, header.count), (Dtype::Number(key_type, Endian::Little), 0));
+        assert_eq!((header.dtype, header.count), (plain(key_type, Endian::Little), 0));
         assert_eq!(header.begin, header.end);
     }
 }
@@ -168,7 +178,7 @@ fn dtypes_that_are_no_keys_and_no_records() {
     for shape in ["(3, 4)", "(1,1)", "()", "(2, 3, 4,)"] {
         fails(&with("'<u4'", shape), &["at byte 60: ", "dimensions", "expected 1: save it flat", shape]);
     }
-    for descr in ["<c8", "|b1", "<U5", "|O", "<M8[us]", "<f16", "<u16", "u", "", "<", "<<u4", "<u3"] {
+    for descr in ["<c8", "|b2", "<U5", "|O", "<M8us", "<M8[a b]", "<f16", "<u16", "u", "", "<", "<<u4", "<u3"] {
         let parts = ["at byte 20: dtype ", &quote(descr), "expected one of u1, i1, u2, i2, f2, u4"];
         fails(&with(&format!("'{descr}'"), "(3,)"), &parts);
     }
@@ -240,4 +250,71 @@ fn headers_that_end_early_and_unknown_versions() {
     }
     let message = read(&[2, 0, 255, 255, 255, 255]).unwrap_err();
     assert!(message.contains("4294967295 bytes by byte 8, expected at most 65536"), "{message}");
+}
+
+#[test]
+fn dates_durations_and_booleans_are_ordered_as_numbers() {
+    for (descr, key_type, endian, name) in [
+        ("|b1", KeyType::U8, Endian::Little, "b1"),
+        ("<M8[ns]", KeyType::I64, Endian::Little, "M8[ns]"),
+        (">m8[25us/3]", KeyType::I64, Endian::Big, "m8[25us/3]"),
+        ("<M8", KeyType::I64, Endian::Little, "M8"),
+    ] {
+        let dtype = read(&version(1, with(&format!("'{descr}'"), "(3,)").as_bytes())).unwrap().dtype;
+        let number = Number { key_type, name: name.to_owned() };
+        assert!(!number.is_plain());
+        assert_eq!((dtype.descr(), dtype), (format!("'{descr}'"), Dtype::Number(number, endian)));
+    }
+}
+
+#[test]
+fn values_are_rows_of_any_shape_and_dtype() {
+    let read = |descr: &str, shape: &str| read_for(Purpose::Values, &version(1, with(descr, shape).as_bytes()));
+    for (descr, item) in [
+        ("'<f4'", 4),
+        ("'|b1'", 1),
+        ("'>M8[ns]'", 8),
+        ("'<c16'", 16),
+        ("'<U5'", 20),
+        ("'|S3'", 3),
+        ("'<f16'", 16),
+        ("'|V7'", 7),
+        ("[('a', '<f4'), ('b', '<U1')]", 8),
+        ("'<U0'", 0),
+    ] {
+        for (shape, count, row) in [
+            ("(3,)", 3, vec![]),
+            ("(0,)", 0, vec![]),
+            ("(2, 4)", 2, vec![4]),
+            ("(5, 1, 2)", 5, vec![1, 2]),
+            ("(2, 0)", 2, vec![0]),
+        ] {
+            let header = read(descr, shape).unwrap();
+            let rows = Rows { descr: descr.to_owned(), item, shape: row.clone() };
+            assert_eq!((header.rows(), header.count, &header.row), (rows.clone(), count, &row));
+            assert_eq!(rows.bytes(), item as u64 * row.iter().product::<u64>());
+            assert_eq!(header.end - header.begin, count * rows.bytes());
+        }
+    }
+    assert_eq!(read("'f4'", "(3,)").unwrap().rows().descr, "'<f4'");
+    fails_for(Purpose::Values, &with("'<f4'", "()"), &["0 dimensions", "expected 1 or more"]);
+    fails_for(Purpose::Values, &with("'|O'", "(3,)"), &["dtype \"|O\" is Python objects"]);
+    fails_for(Purpose::Values, &with("'<x4'", "(3,)"), &["dtype \"<x4\" is not known"]);
+    fails_for(Purpose::Values, &with("'<f4'", "(3, 'x')"), &["expected a length"]);
+    fails_for(Purpose::Values, &with("'<f4'", "(4294967296, 4294967296)"), &["more than a file can hold"]);
+    let fortran = with("'<f4'", "(3, 2)").replace("False", "True");
+    fails_for(Purpose::Values, &fortran, &["Fortran order, expected C order"]);
+    assert!(read_for(Purpose::Values, &version(1, fortran.replace("(3, 2)", "(3,)").as_bytes())).is_ok());
+}
+
+#[test]
+fn several_rows_at_an_index_are_a_dimension() {
+    let shape_of =
+        |shape: &[u64], size| Rows { descr: "'<f4'".into(), item: 4, shape: shape.to_vec() }.shape_of(3, size);
+    assert_eq!((shape_of(&[], 4), shape_of(&[], 16), shape_of(&[], 0)), (vec![3], vec![3, 4], vec![3]));
+    assert_eq!((shape_of(&[2], 8), shape_of(&[2], 24), shape_of(&[2], 0)), (vec![3, 2], vec![3, 3, 2], vec![3, 2]));
+    assert_eq!(shape_of(&[0], 0), [3, 0]);
+    let text = header("'<f4'", &[3, 4]);
+    assert!(text.starts_with(b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  "));
+    assert_eq!((text.len(), header("'<f4'", &[12_345_678, 4]).len()), (128, 128));
 }

@@ -1,0 +1,358 @@
+//! Arrays of NumPy: values of any dtype and shape; dates, durations and booleans as keys; records in pipes. The headers
+//! are built here.
+
+use crate::common::Folder;
+use std::fs;
+
+/// The .npy file of an array, as NumPy writes it.
+fn array(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
+    // NumPy leaves space for a first length of 21 digits.
+    let digits = shape[1..].bytes().take_while(u8::is_ascii_digit).count();
+    let length = (10 + text.len() + 21 - digits + 1).next_multiple_of(64) - 10;
+    let mut file = b"\x93NUMPY\x01\0".to_vec();
+    file.extend((length as u16).to_le_bytes());
+    file.extend(format!("{text:<width$}\n", width = length - 1).bytes());
+    file.extend(bytes);
+    file
+}
+
+/// The rows of `bytes`, which are of `width` bytes each, at these indices.
+fn rows(bytes: &[u8], width: usize, indices: &[usize]) -> Vec<u8> {
+    indices.iter().flat_map(|&index| &bytes[width * index..][..width]).copied().collect()
+}
+
+/// A folder with keys, sorted and not, whose order is 1, 2, 0.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("k.u32", &[3u32, 1, 2]);
+    folder.write("none.u32", &[0u32; 0]);
+    folder.write("a.u32", &[1u32, 3]);
+    folder.write("b.u32", &[2u32]);
+    folder
+}
+
+/// Commands on the keys of [`folder`] and their values in v.npy, which move as `1, 2, 0`.
+const COMMANDS: [&str; 4] = [
+    "sort k.u32 --values v.npy",
+    "sort k.u32 --values v.npy --check",
+    "sort k.u32 --values v.npy --segment-len 3",
+    "sort k.u32 none.u32 --values v.npy -u",
+];
+
+#[test]
+fn whole_items_for_each_key_are_a_dimension() {
+    let folder = folder();
+    let bytes: Vec<u8> = (0..48).collect();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (descr, shape, found) in [
+        ("'<f4'", "(12,)", "(3, 4)"),
+        ("'>f4'", "(3, 4)", "(3, 4)"),
+        ("'<i2'", "(6, 4)", "(3, 2, 4)"),
+        ("'|u1'", "(3, 4, 2, 2)", "(3, 4, 2, 2)"),
+        ("'<c16'", "(3,)", "(3,)"),
+        ("'<c16'", "(3, 1)", "(3, 1)"),
+        ("[('a', '<f4'), ('b', '<i4')]", "(6,)", "(3, 2)"),
+    ] {
+        write("v.npy", &array(descr, shape, &bytes));
+        let expected = array(descr, found, &rows(&bytes, 16, &[1, 2, 0]));
+        for command in COMMANDS {
+            folder.run(&format!("{command} -o out --type u32 --values-out out.npy")).succeeds();
+            assert!(read("out.npy") == expected, "{descr} {shape}: {command}");
+        }
+        // The number of values in an array is known in a pipe, too, and that of raw keys is not.
+        let run = "sort k.u32 --values - -o out --type u32 --values-out out.npy --check";
+        folder.run_with_input(run, &read("v.npy")).succeeds();
+        assert!(read("out.npy") == expected, "{descr} {shape}: {run}");
+        for more in ["", "--segment-len 3"] {
+            let run = format!("sort - --type u32 --values v.npy -o out --values-out out.npy {more}");
+            folder.run_with_input(&run, &read("k.u32")).succeeds();
+            assert!(read("out.npy") == expected, "{descr} {shape}: {run}");
+        }
+    }
+}
+
+#[test]
+fn merges_have_whole_items_for_each_key() {
+    let folder = folder();
+    let bytes: Vec<u8> = (0..48).collect();
+    let expected = array("'<f4'", "(3, 4)", &rows(&bytes, 16, &[0, 2, 1]));
+    for (of_a, of_b) in [("(8,)", "(4,)"), ("(2, 4)", "(1, 4)")] {
+        fs::write(folder.path("va.npy"), array("'<f4'", of_a, &bytes[..32])).unwrap();
+        fs::write(folder.path("vb.npy"), array("'<f4'", of_b, &bytes[32..])).unwrap();
+        for command in ["merge", "merge --check", "merge -u", "sort -m", "batch -d 3 --a-len 2"] {
+            let flags = "-o out.u32 --values-out out.npy";
+            let values = "--values va.npy --values vb.npy"
+                .replace(" --values vb", if command == "sort -m" { " --values vb" } else { " vb" });
+            folder.run(&format!("{command} a.u32 b.u32 {values} {flags}")).succeeds();
+            assert!(fs::read(folder.path("out.npy")).unwrap() == expected, "{command} {of_a}");
+        }
+        let run = "merge - b.u32 --type u32 --values va.npy vb.npy -o out --values-out out.npy";
+        folder.run_with_input(run, bytemuck::cast_slice(&[1u32, 3])).succeeds();
+        assert!(fs::read(folder.path("out.npy")).unwrap() == expected, "{of_a} from a pipe");
+    }
+}
+
+#[test]
+fn values_in_chunks_and_in_streams_keep_their_shape() {
+    let folder = Folder::new();
+    let keys: Vec<u64> = (0..200_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|&i| keys[i]);
+    let bytes: Vec<u8> = (0..800_000u32).flat_map(|i| (i as u16 ^ (i >> 8) as u16).to_le_bytes()).collect();
+    folder.write("k.u64", &keys);
+    let expected = array("'<u2'", "(200000, 4)", &rows(&bytes, 8, &order));
+    for shape in ["(800000,)", "(200000, 4)"] {
+        fs::write(folder.path("v.npy"), array("'<u2'", shape, &bytes)).unwrap();
+        folder.run("sort k.u64 --values v.npy -o out.u64 --values-out out.npy -S 1M --check").succeeds();
+        assert!(fs::read(folder.path("out.npy")).unwrap() == expected, "{shape}");
+        folder.run("merge out.u64 --values out.npy -o again.u64 --values-out again.npy -S 1M --check").succeeds();
+        assert!(fs::read(folder.path("again.npy")).unwrap() == expected, "{shape}");
+    }
+}
+
+#[test]
+fn items_that_are_not_whole_for_each_key_are_refused() {
+    let folder = folder();
+    for (descr, shape, bytes, message) in [
+        ("'|V12'", "(1,)", 12, "v.npy: has 1 items, expected a multiple of 3"),
+        ("'<c8'", "(4,)", 32, "v.npy: has 4 items, expected a multiple of 3"),
+        // Rows of 6 that three keys would have to share.
+        ("'<f4'", "(2, 6)", 48, "v.npy: has 2 rows, expected a multiple of 3"),
+        ("'<f4'", "(3, 0)", 0, "v.npy: has no bytes, expected a value for each of the 3 keys"),
+        ("'<U0'", "(3,)", 0, "v.npy: has no bytes, expected a value for each of the 3 keys"),
+        ("'<f4'", "()", 4, "v.npy: .npy header, at byte 60: the array has 0 dimensions"),
+        ("'|O'", "(3,)", 24, "v.npy: .npy header, at byte 20: dtype \"|O\" is Python objects"),
+    ] {
+        let v = array(descr, shape, &vec![1; bytes]);
+        fs::write(folder.path("v.npy"), &v).unwrap();
+        let before = folder.files();
+        let merges = ["merge k.u32 --values v.npy --assume-sorted"];
+        for command in COMMANDS.iter().chain(&merges) {
+            for out in ["out.npy", "out"] {
+                folder.run(&format!("{command} -o out.u32 --values-out {out}")).fails(2, &[message]);
+            }
+        }
+        let run = "sort - --type u32 --values v.npy -o out.u32 --values-out out.npy";
+        folder.run_with_input(run, bytemuck::cast_slice(&[3u32, 1, 2])).fails(2, &[message]);
+        let run = "sort k.u32 --values - -o out.u32 --values-out out.npy";
+        folder.run_with_input(run, &v).fails(2, &[&message.replace("v.npy", "-")]);
+        assert_eq!(folder.files(), before, "{shape}");
+    }
+    let fortran = array("'<f4'", "(3, 2)", &[0; 24]);
+    let fortran: Vec<u8> = String::from_utf8_lossy(&fortran[10..]).replace("False", "True ").bytes().collect();
+    fs::write(folder.path("v.npy"), [&array("'<f4'", "(3, 2)", &[])[..10], &fortran].concat()).unwrap();
+    folder.run("sort k.u32 --values v.npy -o out.u32 --values-out out.npy").fails(2, &["v.npy: ", "Fortran order"]);
+}
+
+#[test]
+fn no_keys_have_no_values_of_any_dtype() {
+    let folder = folder();
+    for (descr, shape) in [("'<f4'", "(0,)"), ("'<f4'", "(0, 4)"), ("'<U0'", "(0,)"), ("'|S3'", "(0, 2)")] {
+        let none = array(descr, shape, &[]);
+        fs::write(folder.path("v.npy"), &none).unwrap();
+        for command in ["sort", "merge", "sort --segment-len 3", "sort --check"] {
+            folder.run(&format!("{command} none.u32 --values v.npy -o out.u32 --values-out out.npy")).succeeds();
+            assert!(fs::read(folder.path("out.npy")).unwrap() == none, "{descr} {shape} {command}");
+        }
+    }
+}
+
+#[test]
+fn values_of_two_dtypes_are_not_mixed() {
+    let folder = folder();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    for (of_a, of_b) in [
+        (array("'<f4'", "(2,)", &[1; 8]), array("'>f4'", "(1,)", &[2; 4])),
+        (array("'<f4'", "(2,)", &[1; 8]), array("'<i4'", "(1,)", &[2; 4])),
+        (array("'<M8[s]'", "(2,)", &[1; 16]), array("'<M8[ns]'", "(1,)", &[2; 8])),
+        (array("'|S4'", "(2,)", &[1; 8]), array("'|V4'", "(1,)", &[2; 4])),
+        (array("'<f4'", "(2, 4)", &[1; 32]), array("'<f4'", "(1, 2, 2)", &[2; 16])),
+        (array("[('a', '<f4')]", "(2,)", &[1; 8]), array("[('b', '<f4')]", "(1,)", &[2; 4])),
+    ] {
+        write("va.npy", &of_a);
+        write("vb.npy", &of_b);
+        let before = folder.files();
+        for out in ["out.npy", "out"] {
+            for command in [
+                "merge a.u32 b.u32 --values va.npy vb.npy",
+                "batch a.u32 b.u32 -d 3 --a-len 2 --values va.npy vb.npy",
+                "sort a.u32 b.u32 --values va.npy --values vb.npy",
+                "sort -m a.u32 b.u32 --values va.npy --values vb.npy",
+                "sort --segment-len 1 a.u32 b.u32 --values va.npy --values vb.npy",
+            ] {
+                let run = folder.run(&format!("{command} -o out.u32 --values-out {out}"));
+                run.fails(2, &["va.npy holds values of dtype ", " and vb.npy of dtype ", "must hold the same"]);
+            }
+        }
+        assert_eq!(folder.files(), before);
+    }
+    // Bytes without a dtype leave the others without one.
+    write("va.npy", &array("'<f4'", "(2,)", &[1; 8]));
+    folder.write("vb", &[2u8; 4]);
+    folder.run("merge a.u32 b.u32 --values va.npy vb -o out.u32 --values-out out.npy").succeeds();
+    let expected = array("'|V4'", "(3,)", &[[1; 4], [2; 4], [1; 4]].concat());
+    assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
+}
+
+/// Dates and the like as keys: a dtype, the bytes of some keys, and their order.
+fn dated_keys() -> Vec<(&'static str, usize, Vec<u8>, [usize; 4])> {
+    let numbers = [5i64, i64::MIN, -7, 5];
+    let little: Vec<u8> = numbers.iter().flat_map(|key| key.to_le_bytes()).collect();
+    let big: Vec<u8> = numbers.iter().flat_map(|key| key.to_be_bytes()).collect();
+    vec![
+        ("'<M8[ns]'", 8, little.clone(), [1, 2, 0, 3]),
+        ("'>M8[D]'", 8, big, [1, 2, 0, 3]),
+        ("'<m8[25us]'", 8, little.clone(), [1, 2, 0, 3]),
+        ("'<M8'", 8, little, [1, 2, 0, 3]),
+        ("'|b1'", 1, vec![1, 0, 0, 1], [1, 2, 0, 3]),
+    ]
+}
+
+#[test]
+fn dates_durations_and_booleans_are_keys() {
+    let folder = Folder::new();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (descr, size, bytes, order) in dated_keys() {
+        write("k.npy", &array(descr, "(4,)", &bytes));
+        let expect = |command: &str, order: &[usize]| {
+            folder.run(&format!("{command} -o out.npy")).succeeds();
+            let found = array(descr, &format!("({},)", order.len()), &rows(&bytes, size, order));
+            assert!(read("out.npy") == found, "{descr} {command}: {}", read("out.npy").escape_ascii());
+        };
+        expect("sort k.npy --check", &order);
+        write("sorted.npy", &read("out.npy"));
+        expect("sort k.npy -u", if size == 1 { &[1, 0] } else { &[1, 2, 0] });
+        expect("sort k.npy --top 3", &order[..3]);
+        expect("sort k.npy --segment-len 2", &[1, 0, 2, 3]);
+        expect("sort k.npy -r", if size == 1 { &[0, 3, 1, 2] } else { &[0, 3, 2, 1] });
+        for command in ["merge", "merge --check", "sort -m", "batch -d 8"] {
+            expect(&format!("{command} sorted.npy sorted.npy"), &order.map(|index| [index, index]).concat());
+        }
+        expect("union sorted.npy sorted.npy", &order);
+        expect("intersect sorted.npy sorted.npy", &order);
+        expect("difference sorted.npy sorted.npy", &[]);
+        folder.run("check sorted.npy").succeeds();
+        folder.run("check k.npy").fails(1, &["k.npy: disorder at index 1: "]);
+        let indices: Vec<u64> = order.iter().map(|&index| index as u64).collect();
+        folder.run("sort k.npy --argsort -o order.u64").succeeds();
+        assert_eq!(folder.read::<u64>("order.u64"), indices);
+        folder.run("sort k.npy --argsort -o order.npy").succeeds();
+        assert!(read("order.npy") == array("'<u8'", "(4,)", bytemuck::cast_slice(&indices)));
+        write("v.npy", &array("'|S1'", "(4,)", b"abcd"));
+        folder.run("sort k.npy --values v.npy -o out.npy --values-out moved.npy --check").succeeds();
+        assert!(
+            read("moved.npy") == array("'|S1'", "(4,)", &rows(b"abcd", 1, &order))
+                && read("out.npy") == read("sorted.npy")
+        );
+        let run = folder.run_with_input("sort - -o - --format npy", &read("k.npy"));
+        run.succeeds();
+        assert!(run.stdout() == read("sorted.npy"));
+    }
+}
+
+#[test]
+fn dates_durations_and_booleans_in_other_formats() {
+    let folder = Folder::new();
+    let write = |name: &str, array: &[u8]| fs::write(folder.path(name), array).unwrap();
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (descr, size, bytes, order) in dated_keys() {
+        write("k.npy", &array(descr, "(4,)", &bytes));
+        // Raw keys are the numbers, and take the dtype of the array that they are merged with.
+        let raw = if size == 1 { "u8" } else { "i64" };
+        folder.run(&format!("sort k.npy -o raw.{raw}")).succeeds();
+        let numbers = |order: &[usize]| {
+            let mut numbers = rows(&bytes, size, order);
+            if descr.starts_with("'>") {
+                numbers.chunks_mut(size).for_each(<[u8]>::reverse);
+            }
+            numbers
+        };
+        assert!(read(&format!("raw.{raw}")) == numbers(&order));
+        folder.run("sort k.npy -o sorted.npy --endian little").succeeds();
+        let little = descr.replace('>', "<");
+        assert!(read("sorted.npy") == array(&little, "(4,)", &numbers(&order)));
+        folder.run(&format!("merge raw.{raw} sorted.npy -o out.npy")).succeeds();
+        let twice = [order[0], order[0], order[1], order[1], order[2], order[2], order[3], order[3]];
+        assert!(read("out.npy") == array(&little, "(8,)", &numbers(&twice)));
+        folder.run(&format!("sort k.npy -o out.npy --type {raw}")).succeeds();
+        let before = folder.files();
+        folder.run("sort k.npy -o new --type u64").fails(2, &["k.npy: holds ", "by its header, expected u64 keys"]);
+        for format in ["arrow", "arrows"] {
+            let parts =
+                [&*format!("new.{format}: keys of dtype {} ", descr.trim_matches(['\'', '<', '>', '|'])), "Arrow"];
+            folder.run(&format!("sort k.npy -o new.{format}")).fails(2, &parts);
+            folder.run(&format!("merge sorted.npy sorted.npy -o new.{format}")).fails(2, &parts);
+        }
+        folder.run("sort k.npy -o new --segments k.npy").fails(2, &["k.npy: holds ", "expected integers as offsets"]);
+        assert_eq!(folder.files(), before);
+    }
+}
+
+#[test]
+fn keys_of_two_dtypes_are_not_mixed() {
+    let folder = Folder::new();
+    for (of_a, of_b) in [("'<M8[s]'", "'<M8[ns]'"), ("'<M8[s]'", "'<m8[s]'"), ("'<M8[s]'", "'<i8'"), ("'|b1'", "'|u1'")]
+    {
+        let bytes = vec![0; if of_a == "'|b1'" { 2 } else { 16 }];
+        fs::write(folder.path("a.npy"), array(of_a, "(2,)", &bytes)).unwrap();
+        fs::write(folder.path("b.npy"), array(of_b, "(2,)", &bytes)).unwrap();
+        let before = folder.files();
+        for command in
+            ["merge", "sort", "sort -m", "batch -d 2", "union", "intersect", "sort --argsort", "sort --top 1"]
+        {
+            let name = |descr: &str| descr.trim_matches(['\'', '<', '|']).to_owned();
+            let parts =
+                [format!("a.npy holds keys of dtype {} ", name(of_a)), format!("b.npy of dtype {}:", name(of_b))];
+            folder.run(&format!("{command} a.npy b.npy -o out")).fails(2, &parts.each_ref().map(|part| &**part));
+        }
+        assert_eq!(folder.files(), before);
+    }
+    // The byte order is no part of that.
+    fs::write(folder.path("a.npy"), array("'<M8[s]'", "(1,)", &3i64.to_le_bytes())).unwrap();
+    fs::write(folder.path("b.npy"), array("'>M8[s]'", "(1,)", &2i64.to_be_bytes())).unwrap();
+    folder.run("merge a.npy b.npy -o out.npy").succeeds();
+    let expected = array("'<M8[s]'", "(2,)", bytemuck::cast_slice(&[2i64, 3]));
+    assert!(fs::read(folder.path("out.npy")).unwrap() == expected);
+}
+
+#[test]
+fn records_of_arrays_in_pipes() {
+    let folder = Folder::new();
+    let descr = "[('id', '<u4'), ('tag', '|S20')]";
+    for count in [0u32, 1, 3, 40_000] {
+        let record = |i: u32| [&i.to_le_bytes()[..], &[(i % 251) as u8; 20]].concat();
+        let ids: Vec<u32> = (0..count).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let mut sorted = ids.clone();
+        sorted.sort();
+        let of = |ids: &[u32]| {
+            array(descr, &format!("({count},)"), &ids.iter().flat_map(|&id| record(id)).collect::<Vec<u8>>())
+        };
+        let (file, sorted) = (of(&ids), of(&sorted));
+        // Short keys, long ones, and not all in memory.
+        for flags in ["--key id", "--key id,tag", "--key id -S 1M", "--key id --check", "--key id --record-size 24"] {
+            folder.run_with_input(&format!("sort - -o out.npy {flags}"), &file).succeeds();
+            assert!(fs::read(folder.path("out.npy")).unwrap() == sorted, "{count} {flags}");
+            let run =
+                folder.run_with_input(&format!("sort - -o - --format npy {}", flags.replace(" --check", "")), &file);
+            run.succeeds();
+            assert!(run.stdout() == sorted, "{count} {flags}");
+        }
+        folder.run_with_input("check - --key id", &sorted).succeeds();
+        folder.run_with_input("sort -c - --key id -u", &sorted).succeeds();
+        let cut = folder.run_with_input("sort - -o new.npy --key id", &[&file[..], b"x"].concat());
+        cut.fails(2, &["-: ", "by its .npy header"]);
+        let cut = folder.run_with_input("sort - -o new.npy --key id", &file[..file.len() - 1]);
+        cut.fails(2, &["-: "]);
+    }
+    // A pipe beside a file.
+    let ids = |name: &str| array(descr, "(1,)", &[&[name.len() as u8, 0, 0, 0][..], &[b'x'; 20]].concat());
+    fs::write(folder.path("two.npy"), ids("12")).unwrap();
+    folder.run_with_input("sort two.npy - -o out.npy --key id", &ids("1")).succeeds();
+    let expected = [&[1u8, 0, 0, 0][..], &[b'x'; 20], &[2, 0, 0, 0], &[b'x'; 20]].concat();
+    assert!(fs::read(folder.path("out.npy")).unwrap() == array(descr, "(2,)", &expected));
+    folder.shell("mkfifo p.npy; cat two.npy > p.npy & gmerge sort p.npy -o out.npy --key tag,id; wait").succeeds();
+    assert!(fs::read(folder.path("out.npy")).unwrap() == ids("12"));
+}
