@@ -2,7 +2,8 @@
 //!
 //! The layers, in the order in which they are read. A layer imports from the layers above it, and any layer may import
 //! shapes from [`tuning`]. There are four exceptions: [`key`] uses `thread::network::Wire`, [`warp`] and [`block`] use
-//! `kernels::groups::reduction`, `warp::carry` uses `block::segmented`, and [`tuning`] uses `MAX_RUNS` of `kernels::sort`.
+//! `kernels::groups::reduction`, `warp::carry` uses `block::segmented`, and [`tuning`] uses `MAX_RUNS` of
+//! `kernels::sort`.
 //!
 //! | layer | contents |
 //! | --- | --- |
@@ -16,9 +17,9 @@
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!
-//! On the host the functions here are plain generic functions. On the GPU, a function marked `#[kernel]` has one entry point
-//! for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Each launch passes the
-//! type and the order of the keys as a [`Coding`](key::Coding).
+//! On the host the functions here are plain generic functions. On the GPU, a function marked `#[kernel]` has one entry
+//! point for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Each launch
+//! passes the type and the order of the keys as a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.

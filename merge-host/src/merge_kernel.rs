@@ -19,7 +19,8 @@ pub enum MergeKernel {
     /// [`MergePath`](Self::MergePath).
     #[default]
     Auto,
-    /// Each thread finds the co-ranks of its part of the output in A and B, and merges directly from memory (figure 12.9).
+    /// Each thread finds the co-ranks of its part of the output in A and B, and merges directly from memory (figure
+    /// 12.9).
     Basic,
     /// A and B pass tile by tile through memory close to the threads: shared memory on a GPU, a small buffer on a CPU
     /// (figures 12.11 to 12.13).
