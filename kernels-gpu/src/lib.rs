@@ -1,6 +1,9 @@
 //! Merge and sort kernels in Rust: one source for the GPU and for the emulator.
 //!
-//! The layers, in the order in which they are read; each file imports from those above and from its own layer:
+//! The layers, in the order in which they are read. A layer imports from the layers above it, and any layer may import
+//! shapes from [`tuning`]. There are four exceptions: [`key`] uses `thread::network::Wire`, [`warp`] and [`block`] use
+//! `kernels::groups::reduction`, `warp::carry` uses `block::segmented`, and [`tuning`] uses `MAX_RUNS` of
+//! `kernels::sort`.
 //!
 //! | layer | contents |
 //! | --- | --- |
@@ -14,9 +17,9 @@
 //! | [`tuning`] | the shapes of tiles |
 //! | [`modules`] | which compiled module holds which kernel |
 //!
-//! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
-//! for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Of which type they are, and in
-//! which order, comes with each launch, as a [`Coding`](key::Coding).
+//! On the host the functions here are plain generic functions. On the GPU, a function marked `#[kernel]` has one entry
+//! point for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Each launch
+//! passes the type and the order of the keys as a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 // Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.

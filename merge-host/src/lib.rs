@@ -127,6 +127,11 @@ pub use timing::Timing;
 pub use unique::{unique, unique_indices};
 pub use word::Word;
 
+/// The programs of the README, which `cargo test --doc` compiles.
+#[cfg(all(doctest, feature = "gpu"))]
+#[doc = include_str!("../../README.md")]
+mod readme {}
+
 /// Gives memory back to the system that sorts on the CPU have kept for later calls: up to 64 MiB in the whole process.
 ///
 /// The system zeroes each page that a program gets, which takes longer than to sort what is on it. So scratch memory is kept when a sort ends, and

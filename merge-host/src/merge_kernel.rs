@@ -14,10 +14,13 @@ use crate::names::names;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MergeKernel {
-    /// The fastest kernel, which is [`MergePath`](Self::MergePath).
+    /// The fastest kernel for the number of keys. On a GPU, one block merges up to 1024 keys, one launch of persistent
+    /// blocks up to 64 MiB of keys, and [`MergePath`](Self::MergePath) more. On a CPU it is
+    /// [`MergePath`](Self::MergePath).
     #[default]
     Auto,
-    /// Each thread finds the co-ranks of its part of the output in A and B, and merges directly from memory (figure 12.9).
+    /// Each thread finds the co-ranks of its part of the output in A and B, and merges directly from memory (figure
+    /// 12.9).
     Basic,
     /// A and B pass tile by tile through memory close to the threads: shared memory on a GPU, a small buffer on a CPU
     /// (figures 12.11 to 12.13).

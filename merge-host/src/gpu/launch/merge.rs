@@ -38,7 +38,7 @@ enum AutoMerge {
 
 impl AutoMerge {
     /// The fused merge saves a launch and the partition; at larger sizes it is behind, because a tile's search keeps the
-    /// block waiting. `docs/tuning.md` has the figures.
+    /// block waiting. `docs/journal/merge.md` has the figures.
     const fn of<K: Key>(total: usize) -> Self {
         if total <= merge_small::MAX_KEYS {
             Self::Small
