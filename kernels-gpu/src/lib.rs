@@ -1,25 +1,25 @@
 //! Merge and sort kernels in Rust: one source for the GPU and for the emulator.
 //!
-//! The layers, in the order in which they are read; each file imports from those above and from its own layer:
+//! The layers, in reading order; a file imports from the layers above it and from its own:
 //!
 //! | layer | contents |
 //! | --- | --- |
-//! | [`key`], [`keys`], [`sequence`] | six number types as ordered bits; arrays of them; what a merge reads from |
-//! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm a file |
-//! | [`thread`] | what one thread does: searches, networks |
-//! | [`warp`] | what the lanes of a warp do together: searches |
-//! | [`block`] | what the threads of a block do together: tiles in shared memory |
-//! | [`kernels`] | the kernels that the library launches, one a file |
-//! | [`own`] | kernels for orders of a user's own |
-//! | [`tuning`] | the shapes of tiles |
-//! | [`modules`] | which compiled module holds which kernel |
+//! | [`key`], [`keys`], [`sequence`] | six number types as ordered bits; arrays of keys; the input of merges |
+//! | [`textbook`] | the kernels of the textbook and of the course: one figure or algorithm per file |
+//! | [`thread`] | algorithms of one thread: searches, networks |
+//! | [`warp`] | algorithms of the lanes of a warp: searches, look-back |
+//! | [`block`] | algorithms of the threads of a block: tiles in shared memory |
+//! | [`kernels`] | the kernels that the library launches, one per file |
+//! | [`own`] | kernels for user-defined orders |
+//! | [`tuning`] | tile shapes |
+//! | [`modules`] | the compiled module of each kernel |
 //!
-//! On the host the functions here are plain generic functions. On the GPU those marked `#[kernel]` are entry points, one
-//! for each width of keys, named by function and width: `merge_basic_u32` merges keys of 4 bytes. Of which type they are, and in
-//! which order, comes with each launch, as a [`Coding`](key::Coding).
+//! On the host the functions here are plain generic functions. On the GPU, functions marked `#[kernel]` are entry
+//! points, one for each width of keys. Their names consist of the function and the width: `merge_basic_u32` merges keys
+//! of 4 bytes. The key type and the order are an argument of each launch, a [`Coding`](key::Coding).
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
-// Loops over register arrays count with an index, as the hardware sees them: strides and indices are the point.
+// Loops over register arrays use an index, which shows the strides in shared memory.
 #![allow(clippy::needless_range_loop)]
 
 pub mod block;
