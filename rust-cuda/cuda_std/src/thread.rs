@@ -56,8 +56,8 @@ pub fn sleep(nanoseconds: u32) {
 /// before its later reads (`__threadfence`).
 ///
 /// A block communicates with other blocks through a flag. After a barrier of the block, one thread's fence suffices for
-/// the whole block: before it sets the flag, and after it has read the flag. The emulator runs blocks one after
-/// another, so that it does not detect a missing fence.
+/// the whole block: before it sets the flag, or after it reads it. The emulator runs blocks one after another, so that
+/// it does not detect a missing fence.
 #[inline(always)]
 pub fn device_fence() {
     backend::device_fence();
