@@ -186,7 +186,7 @@ pub struct Row {
 /// Compute capability 9.0, measured on an H200.
 #[rustfmt::skip]
 pub const SM_90: Row = Row {
-    // Threads and keys per thread, by bytes of a key and of a value:
+    // Threads and keys per thread, by bytes of a key and of a value.
     //     4               8               4 + 4           4 + 8           8 + 4           8 + 8
     merge: ByWidths([
         tile(256, 31),  tile(256, 19),  None,           None,           None,           None]),
@@ -221,7 +221,7 @@ pub const SM_90: Row = Row {
     sort_long_buckets: ByWidths([
         tile(1024, 15), None,           None,           None,           None,           None]),
 
-    // Threads, keys per thread, and blocks per multiprocessor:
+    // Threads, keys per thread, and blocks per multiprocessor.
     //     4                  8                  4 + 4              4 + 8              8 + 4              8 + 8
     divide: ByWidths([
         tiles(512, 16, 3), tiles(384, 16, 3), tiles(384, 32, 2), tiles(384, 22, 2), tiles(384, 22, 2), tiles(384, 16, 2)

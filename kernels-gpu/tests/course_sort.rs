@@ -143,8 +143,8 @@ fn sort_pairs<K: TestKey, const NT: usize, const VT: usize>(
 
 /// Sorts a power of two of keys: runs of up to 1024 keys by the batch kernel of question 5, and then by [`sort_runs`].
 ///
-/// The batch kernel takes all A from one array and all B from another: run i of the first half and run i of the second
-/// are siblings. This changes the order of equal keys, which is not observable for keys without values.
+/// The batch kernel takes all A from one array and all B from another. Run i of the first half and run i of the second
+/// are therefore siblings. This changes the order of equal keys, which is not observable for keys without values.
 fn sort_by_batches<K: TestKey, const NT: usize, const VT: usize>(seed: u64, keys: &[K]) -> Result<Vec<K>, Fault> {
     let d = keys.len();
     let mut emulator = Emulator::new(seed);

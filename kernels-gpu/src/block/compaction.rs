@@ -96,7 +96,7 @@ impl CompactionMemory {
 }
 
 /// Prefetches elements `first .. end`, clipped to the array, into the L2 cache. Each thread of the block prefetches at
-/// most one line of [`LINE`] bytes.
+/// most one line of 128 bytes.
 #[inline(always)]
 #[track_caller]
 pub fn prefetch_lines<T: Word>(elements: Global<T>, first: usize, end: usize) {

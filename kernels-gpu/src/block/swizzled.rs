@@ -63,8 +63,8 @@ impl<B: Bits> Swizzled<B> {
         self.rows.copy_async_mut(self.rows.index(self.address(self.place(i))), from, j);
     }
 
-    /// Calls `access` for each key of the row that begins at key `i`, a multiple of 32, with its number in the row and
-    /// its address. If `reversed`, the numbers count from the last key of the row.
+    /// Calls `access` for each key of the row at key `i`, a multiple of 32, with the key's number in the row and its
+    /// address. If `reversed`, the numbers count from the last key of the row.
     #[inline(always)]
     fn for_row(self, i: u32, reversed: bool, mut access: impl FnMut(usize, u32)) {
         let size = size_of::<B>() as u32;

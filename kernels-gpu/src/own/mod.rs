@@ -25,7 +25,7 @@
 //!     }
 //! }
 //!
-//! Without values, and with values of 4 bytes.
+//! // Without values, and with values of 4 bytes.
 //! kernels! {
 //!     by_distance: ByDistance;
 //!     by_distance_u32: ByDistance, values u32;

@@ -41,7 +41,7 @@ pub trait Compare: Copy + Send + Sync + 'static {
 /// ```
 /// use kernels_gpu::own::{Compare, Key};
 ///
-/// Decimal digits, the most significant first.
+/// /// Decimal digits, the most significant first.
 /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 /// #[repr(C)]
 /// struct Digits([u8; 4]);

@@ -82,8 +82,8 @@ pub unsafe fn merge_tiled<B: Bits>(
     }
 }
 
-/// Global to shared memory, by all threads of the block: skips `consumed` keys of `from` and loads the next ones, up to
-/// the length of `tile`.
+/// Global to shared memory, by all threads of the block: skips `consumed` keys of `from` and fills `tile` with the next
+/// ones.
 #[inline(always)]
 fn load_tile<B: Bits>(from: Keys<B>, consumed: usize, tile: Shared<B>) -> Shared<B> {
     let length = (from.len() - consumed).min(tile.len() as usize) as u32;

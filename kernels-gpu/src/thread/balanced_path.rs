@@ -3,7 +3,7 @@
 //! A merge takes all equal keys of A before B's copies. A set operation pairs them: the k-th copy of a key in A with
 //! the k-th copy in B. On the balanced path a group of equal keys is a staircase of pairs, each a key of A and a key of
 //! B. The remaining copies of the longer side follow. A set operation can be divided at any point between two steps,
-//! since both keys of a pair are on one side (Baxter, "Modern GPU", 2013).
+//! since this separates no pair (Baxter, "Modern GPU", 2013).
 //!
 //! ```text
 //!            B   2   2   2   5

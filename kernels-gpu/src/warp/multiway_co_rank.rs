@@ -1,13 +1,13 @@
 //! Multi-sequence selection: a co-rank over up to 32 runs, one lane of a warp each.
 //!
-//! The question: where to divide each of K ascending runs so that the parts before the divisions are the first `rank`
-//! keys of the merge.
+//! The selection divides each of K ascending runs. The parts before the divisions are the first `rank` keys of the
+//! merge of all runs.
 //!
 //! ```text
 //!   run 0   a a c│d e g …        rank 8: three keys of run 0, one of run 1, four of run 2
 //!   run 1   b│d d f …
-//!   run 2   a b c c│h h …        of equal keys, those of the earlier run go first
-//!   run 2   a b c c│h h …        equal keys: those of the earlier run come first
+//!   run 2   a b c c│h h …        equal keys: keys of the earlier run come first
+//! ```
 //!
 //! For each run, the warp keeps a range of indices that contains the division. Every lane takes the key where the
 //! division of its run would be if the runs were alike. One of these keys, near the middle, becomes the pivot. Each
@@ -17,7 +17,6 @@
 //!
 //! Each pivot divides the runs at some other rank. If any rank near the given one is acceptable, the second or third
 //! pivot usually is.
-//!
 
 use crate::key::Bits;
 use crate::sequence::Sequence;

@@ -16,7 +16,7 @@
 //! let arguments = FillAll { out: numbers.as_mut_ptr(), n: 4, value: 7 };
 //! assert_eq!(FillAll::<u64>::KERNEL.name, "fill_all");
 //! assert_eq!(arguments.pointers().as_ref().len(), 3);
-//! The instance for `u32` takes other arguments.
+//! // The instance for `u32` takes other arguments.
 //! assert!(FillAll::<u64>::instance("u64").is_some());
 //! assert!(FILL_ALL.instance("u32").is_some() && FillAll::<u64>::instance("u32").is_none());
 //! ```

@@ -65,7 +65,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let number = n.div_ceil(NT * VT);
     // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Before a barrier,
-    // thread `t` writes slots `1 + t + i * NT` of `keys` for `i < VT`, and thread 0 also slot 0. After a barrier behind
+    // thread `t` writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 also slot 0. After a barrier behind
     // the reads, it writes the slots of its own heads, which the scan makes disjoint.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };

@@ -29,7 +29,6 @@
 //! keys. A sort of the k keys comes last.
 //!
 //! If too many keys have the same digit, no candidates are collected, and the next digit is counted over all keys.
-//!
 
 pub mod choose_digit;
 pub mod collect;

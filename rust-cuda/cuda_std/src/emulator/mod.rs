@@ -30,9 +30,9 @@
 //! - A barrier of a block orders all accesses of the block before it and after it.
 //!   [`sync_warp`](crate::warp::sync_warp) orders the accesses of the lanes in its mask. Shuffles and ballots
 //!   synchronize lanes but order no memory, as on a GPU. Blocks of one launch are never ordered; launches always are.
-//! - All threads of a block must arrive at each barrier, and all lanes in the mask of a warp operation at that
-//!   operation, even lanes without further work. Lanes beyond the end of a partial last warp are not waited for; a
-//!   value shuffled from one is arbitrary.
+//! - All threads of a block must arrive at each barrier, and all lanes in a warp operation's mask at that operation,
+//!   even without further work. Lanes beyond the end of a partial last warp are not waited for; a value shuffled from
+//!   one is arbitrary.
 //! - Accesses of a kernel through plain references and pointers are not observed. A [`Buffer`] that is written in this
 //!   way must be made with [`Emulator::buffer`] for [`Emulator::read`] to accept it.
 
