@@ -44,8 +44,8 @@ impl Carries {
     /// during it.
     #[inline(always)]
     pub unsafe fn new(first: *mut u64, tiles: usize, value_bytes: usize) -> Self {
-        // SAFETY: the caller passes `words(tiles, value_bytes)` words at `first`, and only this view accesses them
-        // during the launch.
+        // SAFETY: the caller passes `words(tiles, value_bytes)` words at `first`, which nothing else uses. All accesses
+        // are relaxed loads and stores.
         Self { words: unsafe { GlobalMut::new(first, words(tiles, value_bytes)) } }
     }
 
