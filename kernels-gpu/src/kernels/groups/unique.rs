@@ -64,13 +64,12 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     const { assert!(VT < 32 && NT * VT <= 1 << 16, "a thread has a bit for each key, and a key an index of 16 bits") };
     const { shared_memory::check(Memory::<B>::bytes(NT, VT, size_of::<V>() > 0)) };
     let number = n.div_ceil(NT * VT);
-    // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Before a barrier,
-    // thread `t` writes slots `1 + t + i * NT` of `keys`, `i < VT`, and thread 0 also slot 0. After a barrier behind
-    // the reads, it writes the slots of its own heads, which the scan makes disjoint.
+    // SAFETY: `tiles` has `number + 1` words, which nothing else uses. The launch has `shared_bytes`. Thread `t` writes
+    // slots `1 + t + i * NT` of `keys`, and thread 0 slot 0. After a barrier behind the reads, it writes its own heads
+    // to slots that the scan makes disjoint.
     let (tiles, Memory { keys: slots, sources, compaction }) =
         unsafe { (Tiles::new(tiles, number), Memory::<B>::at_start(NT, VT, size_of::<V>() > 0)) };
-    // SAFETY: the caller passes `n` keys and `n` values at `at`; `first + len` is at most `n`. Without values, `V` is
-    // `()` and none are read.
+    // SAFETY: the caller passes `n` keys at `at`, and `n` values unless `V` is `()`.
     let (keys, values) = unsafe { (Global::new(at.keys.cast_const(), n), Global::new(at.values.cast_const(), n)) };
     heads::prefetch::<B, NT, VT>(keys);
     let tile = compaction.take(tiles);
@@ -80,8 +79,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
     shared::wait_for_copies();
     thread::sync_threads();
     let heads = heads::find::<B, VT>(slots, tile == 0, len);
-    // SAFETY: all threads of the block, which are whole warps, make this call: no branch of the kernel returns before
-    // its end.
+    // SAFETY: all threads of the block, which are whole warps, make this call: none returns early.
     let counted = unsafe { compaction.count(tiles, tile, heads.bits.count_ones()) };
     let of_tile = counted.of_tile;
     // All threads have read the keys: `count` contains a barrier.
@@ -104,8 +102,7 @@ pub unsafe fn unique<B: Bits, V: Word, const NT: usize, const VT: usize>(
         // SAFETY: the caller passes one number at `count`, and the block of the last tile alone writes it.
         unsafe { GlobalMut::new(count, 1) }.set(0, before as u64 + of_tile as u64);
     }
-    // SAFETY: `out` has capacity for `n` elements, and there are at most `n` groups. Tiles write disjoint ranges:
-    // `before` is the number of heads in earlier tiles.
+    // SAFETY: `out` has capacity for `n` groups, and `before`, the heads of earlier tiles, makes ranges disjoint.
     let (to_keys, to_values) = unsafe {
         (
             GlobalMut::new(out.keys, n).slice(before, of_tile as usize),

@@ -95,8 +95,7 @@ pub unsafe fn take_sample<B: Bits>(keys: *const B, n: usize, progress: *mut u64,
         for i in 0..SAMPLE / THREADS {
             of_thread += (sample[i] <= middle) as u32;
         }
-        // SAFETY: all threads of the block, which are whole warps, make this call. The loop's conditions are equal in
-        // all threads, since they depend on values in shared memory.
+        // SAFETY: all threads of the block, whole warps, make this call: they share the loop's conditions.
         let of_warp = unsafe { reduce_add(FULL_MASK, of_thread) };
         if warp::lane_id() == 0 {
             memory.counts.fetch_add(step, of_warp);
