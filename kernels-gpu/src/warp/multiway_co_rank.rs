@@ -10,7 +10,7 @@
 //! ```
 //!
 //! For each run, the warp keeps a range of indices that contains the division. Every lane takes the key where the
-//! division of its run would be if the runs were alike. One of these keys, near the middle, becomes the pivot. Each
+//! division of its run would be if the runs were alike. One such key, near the middle, becomes the pivot. Each
 //! lane counts the keys of its run before the pivot by binary search. The sum of the counts tells the side of the
 //! division, and one end of every range moves. Each round excludes at least one key, for any runs. Once at most one key
 //! per lane is left, their order decides. About five rounds are enough.
